@@ -92,7 +92,6 @@ async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
 
 
 def _most_bytes(path: str) -> int:
-    """Return how long the body of a request may be."""
     if not is_api(path) or _LARGE.match(path):
         return settings.DAYBOOK_MAX_BODY
     return min(settings.DAYBOOK_MAX_BODY, max(JSON_BYTES, _BYTES_PER_CHARACTER * settings.DAYBOOK_MAX_MESSAGE))

@@ -58,7 +58,6 @@ def _run(program: str, *arguments: str) -> None:
 
 
 def _environment(database: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables by which libpq finds the server."""
     names = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
     given = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
     options = database.get("OPTIONS") or {}

@@ -62,13 +62,11 @@ class _Child:
         return self._look(os.WNOHANG)
 
     def wait(self) -> int:
-        """Return how it ended, once it has."""
         code = self._look(0)
         assert code is not None
         return code
 
     def terminate(self) -> None:
-        """Ask it to end, unless it has."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
 

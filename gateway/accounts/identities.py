@@ -89,7 +89,6 @@ def _by_email(person: Person) -> User | None:
 
 
 def _new_user(person: Person) -> User:
-    """Make an account without a password."""
     taken = bool(person.email) and User.objects.filter(email__iexact=person.email).exists()
     user = User(
         username=_free_name(person),

@@ -62,8 +62,7 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
         return max(both, address * limit // FROM_ADDRESS, account * limit // OF_ACCOUNT)
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Return a success ends the count of this account from this address only: a guesser may have an account,
-        too."""
+        """A success ends the count of this account from this address only: a guesser may have an account, too."""
         both = self.filter_user_attempts(request, credentials)[0]
         return int(both.delete()[0])
 
@@ -105,7 +104,6 @@ class SignIn(LoginView):
     redirect_authenticated_user = True
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Keep the window's tie to an app that opened it and waits for the end of its sign-in."""
         response = super().dispatch(request, *args, **kwargs)
         keep_opener(response, self.get_redirect_url())
         return response

@@ -44,7 +44,6 @@ class TrialAdmin(DaybookAdmin):
         return [path("<path:object_id>/try/", view, name="gateway_agent_try"), *super().get_urls()]
 
     def page_context(self, request: HttpRequest, row: Agent) -> dict[str, Any]:
-        """Return the row's page with the trial's form."""
         context = super().page_context(request, row)
         return {**context, **_offer(row)} if self.has_change_permission(request, row) else context
 

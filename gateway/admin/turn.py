@@ -114,7 +114,6 @@ def _figures(run: Run, steps: Sequence[Step]) -> list[Figure]:
 
 
 def _cost(run: Run) -> str:
-    """What the tokens cost by the prices that are set now. One query."""
     if not run.usage.get("total_tokens"):
         return "–"
     return cost_words(run, prices()) or "No price is set for this model"

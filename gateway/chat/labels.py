@@ -185,6 +185,15 @@ def margin_day(now: datetime) -> str:
     return f"{now:%a} {now.day} {now:%b}"
 
 
+def why_given(item: Mapping[str, Any], *, usage_count: int = 0, words: bool = True) -> str:
+    """Return why an answer was given an item of its run's `recalled`. A reason of the search quotes the question: it is
+    "" for a reader who may not see words."""
+    lane = str(item.get("lane", ""))
+    if not words and lane != "frozen":
+        return ""
+    return why_words(lane=lane, why=str(item.get("why") or ""), usage_count=usage_count)
+
+
 def why_words(*, lane: str, why: str, usage_count: int) -> str:
     """Return why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
     general = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."

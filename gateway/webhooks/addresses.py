@@ -63,7 +63,6 @@ def may_be_reached(address: str) -> bool:
 
 
 def _meant(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
-    """Yield an address and those that it stands for."""
     yield address
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]

@@ -30,7 +30,6 @@ NO_ADMINISTRATOR = (
     "There is no active administrator. Make one with `python manage.py createsuperuser`, or start with"
     " DAYBOOK_ADMIN_USER set to a name that no account has."
 )
-_MOST_WORKERS = _MOST_WEB = 64
 
 
 class Command(BaseCommand):
@@ -48,12 +47,9 @@ class Command(BaseCommand):
         parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the one address")
 
     def handle(self, *args: Any, host: str, port: int, workers: int, web: int, **options: Any) -> None:
-        if not 1 <= workers <= _MOST_WORKERS:
-            raise ConfigurationError(f"--workers is {workers}; allowed is 1 to {_MOST_WORKERS}.")
-        if not 1 <= web <= _MOST_WEB:
-            raise ConfigurationError(f"--web is {web}; allowed is 1 to {_MOST_WEB}.")
-        if not 0 <= port <= 65535:
-            raise ConfigurationError(f"--port is {port}; allowed is 0 to 65535.")
+        for name, value, least, most in (("workers", workers, 1, 64), ("web", web, 1, 64), ("port", port, 0, 65535)):
+            if not least <= value <= most:
+                raise ConfigurationError(f"--{name} is {value}; allowed is {least} to {most}.")
         with listening_socket(host, port) as listener:
             try:
                 self._say_prepared(prepare())
