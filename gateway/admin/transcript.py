@@ -105,13 +105,10 @@ def _call(call: Any) -> str:
 
 
 def _note(message: Message, run: Run | None) -> str:
-    notes = []
-    if message.kind != Message.Kind.CHAT:
-        notes.append(message.get_kind_display())
-    if run is not None and run.superseded:
-        notes.append("Superseded")
-    if run is not None and run.state in {Run.State.FAILED, Run.State.STOPPED}:
-        notes.append(run.get_state_display())
-    if run is not None and message.role == Message.Role.ASSISTANT:
-        notes.append(answered_words(run.trace.get("attempts", ())))
+    notes = [message.get_kind_display() if message.kind != Message.Kind.CHAT else ""]
+    if run is not None:
+        notes.append("Superseded" if run.superseded else "")
+        notes.append(run.get_state_display() if run.state in {Run.State.FAILED, Run.State.STOPPED} else "")
+        if message.role == Message.Role.ASSISTANT:
+            notes.append(answered_words(run.trace.get("attempts", ())))
     return ", ".join(note for note in notes if note)

@@ -63,7 +63,6 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,24}")
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\|^{}]{1,2000}")
 _AFTER_ADDRESS = ".,;:!?)]*_~"
 
-
 LONGEST = 100_000
 """Characters of a text that is rendered; a longer one is shown as it was written."""
 MOST_MARKS = 20_000
@@ -72,27 +71,22 @@ the length, that makes a rendering slow."""
 _MARKS = "*_[]`<|~&$\\\n"
 
 
-def _fence(tokens: Tokens, at: int, env: Env) -> str:
-    """Return a block of code with its language above it; the page's script adds the copy button."""
-    token = tokens[at]
-    match = _LANGUAGE.match(token.info.strip())
-    language = match[0] if match else ""
-    name = escape(language or "text")
-    code = env["highlight"](token.content, language)
-    return (
-        f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
-        f'<pre tabindex="0" aria-label="Code, {name}"><code>{code}</code></pre></div>\n'
-    )
-
-
 class _Renderer(RendererHTML):
     """Headings below the page's own; images as links; code in a box."""
 
     def fence(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        return _fence(tokens, at, env)
+        # The language stands above the code; the page's script adds the copy button.
+        match = _LANGUAGE.match(tokens[at].info.strip())
+        language = match[0] if match else ""
+        name = escape(language or "text")
+        code = env["highlight"](tokens[at].content, language)
+        return (
+            f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
+            f'<pre tabindex="0" aria-label="Code, {name}"><code>{code}</code></pre></div>\n'
+        )
 
     def code_block(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        return _fence(tokens, at, env)
+        return self.fence(tokens, at, options, env)
 
     def image(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         # Loading it would tell the other host who reads this, and could carry out what was said.
@@ -128,10 +122,12 @@ class _Renderer(RendererHTML):
         return self.renderToken(tokens, at, options, env)
 
     def th_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        return _cell(tokens[at])
+        # The parser says alignment as a style, which the page's policy refuses.
+        tag, style = tokens[at].tag, str(tokens[at].attrGet("style") or "")
+        side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
+        return f'<{tag} align="{escape(side)}">' if side else f"<{tag}>"
 
-    def td_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        return _cell(tokens[at])
+    td_open = th_open
 
     def list_item_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return '<li class="task">' if tokens[at].meta.get("task") else "<li>"
@@ -200,13 +196,6 @@ def _link(address: str, label: str) -> str:
 
 def _lowered(tag: str) -> str:
     return f"h{min(6, max(3, int(tag[1]) + 1))}"
-
-
-def _cell(token: Token) -> str:
-    # The parser says alignment as a style, which the page's policy refuses.
-    style = str(token.attrGet("style") or "")
-    side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
-    return f'<{token.tag} align="{escape(side)}">' if side else f"<{token.tag}>"
 
 
 def _with_addresses(text: str) -> str:

@@ -40,10 +40,9 @@ def same_resource(given: str, resource: str) -> bool:
 
 def challenge(request: HttpRequest, error: str = "") -> str:
     """Return the value of WWW-Authenticate that tells a client where to sign in. Raises DisallowedHost."""
-    parts = [f'error="{error}"'] if error else []
-    parts.append(f'resource_metadata="{public_origin(request)}{RESOURCE_METADATA_PATH}"')
-    parts.append(f'scope="{" ".join(SCOPES)}"')
-    return f"Bearer {', '.join(parts)}"
+    named = f'error="{error}", ' if error else ""
+    metadata = f"{public_origin(request)}{RESOURCE_METADATA_PATH}"
+    return f'Bearer {named}resource_metadata="{metadata}", scope="{" ".join(SCOPES)}"'
 
 
 def keep_opener(response: HttpResponseBase, leads_to: str = AUTHORIZE_PATH) -> None:
