@@ -23,9 +23,7 @@ from memories.errors import Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
-# Statuses of version 2026-07-28; earlier ones answer 200 to whatever could be read.
 _READING = resources.METHODS | prompts.METHODS
-_STATUS = {messages.METHOD_NOT_FOUND: 404}
 
 
 class InsufficientScope(Forbidden):
@@ -102,8 +100,10 @@ async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any]
         envelope = protocol.uses_envelope(message, request.headers.get)
         result = await _result(request, message, envelope=envelope)
     except RpcError as error:
+        # Statuses of version 2026-07-28; earlier ones answer 200 to whatever could be read.
         refused_envelope = error.code in {messages.HEADER_MISMATCH, messages.UNSUPPORTED_VERSION}
-        status = _STATUS.get(error.code, 400) if envelope or refused_envelope else 200
+        not_ok = 404 if error.code == messages.METHOD_NOT_FOUND else 400
+        status = not_ok if envelope or refused_envelope else 200
         if envelope and error.code == messages.RESOURCE_NOT_FOUND:  # a code of earlier versions
             error.code = messages.INVALID_PARAMS
         return error.as_json(message.id), status

@@ -146,13 +146,8 @@ class ModelRequest:
         return request_body(body, dialect, upstream=self.upstream)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that say to the server, and to its logs, what the request belongs to."""
-        return naming_headers(self.request_id, self.span)
-
-
-def naming_headers(request_id: str, span: Span = NOTHING) -> dict[str, str]:
-    """Return the headers that name a request, and the trace that it is part of."""
-    return {**({"x-request-id": request_id} if request_id else {}), **span.headers()}
+        """Return the headers that say to the server, and to its logs, what the request and its trace are."""
+        return {**({"x-request-id": self.request_id} if self.request_id else {}), **self.span.headers()}
 
 
 class Model(Protocol):
