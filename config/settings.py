@@ -210,7 +210,6 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.max_body
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
-USE_TZ = True
 TIME_ZONE = "UTC"
 
 # numpy is used on small arrays: more threads of its linear algebra only take the cores from other turns.
@@ -231,7 +230,6 @@ SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
 
 LOGGING = logging_config(ENV.log)
-LOGGING_CONFIG = "logging.config.dictConfig"
 
 # ---- Daybook -------------------------------------------------------------------------------------------------------
 DAYBOOK_SERVER = ENV.server
