@@ -60,31 +60,27 @@ _FAULT_WORDS: Mapping[str, str] = {
     "open": "is skipped after repeated failures",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {
-    words.code: words
-    for words in (
-        ErrorWords(
-            "upstream_timeout", "The model server took too long to answer.", f"{_KEPT} Nothing was saved to memory."
-        ),
-        ErrorWords("upstream_error", "The model server answered with an error.", _KEPT),
-        ErrorWords("internal_error", "Something went wrong in the gateway.", _KEPT),
-        ErrorWords("overloaded", "Too much at once.", _KEPT),
-        ErrorWords("rate_limited", "Too much at once.", _KEPT),
-        ErrorWords("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),
-        ErrorWords("not_found", "There is nothing here.", "It may have been deleted."),
-        ErrorWords("model_not_found", "This agent no longer exists.", "Choose another one."),
-        ErrorWords("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
-        ErrorWords("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
-        ErrorWords("forbidden", "You may not do this.", "Ask an administrator."),
-        ErrorWords(
+    code: ErrorWords(code, headline, rest)
+    for code, headline, rest in (
+        ("upstream_timeout", "The model server took too long to answer.", f"{_KEPT} Nothing was saved to memory."),
+        ("upstream_error", "The model server answered with an error.", _KEPT),
+        ("internal_error", "Something went wrong in the gateway.", _KEPT),
+        ("overloaded", "Too much at once.", _KEPT),
+        ("rate_limited", "Too much at once.", _KEPT),
+        ("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),
+        ("not_found", "There is nothing here.", "It may have been deleted."),
+        ("model_not_found", "This agent no longer exists.", "Choose another one."),
+        ("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
+        ("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
+        ("forbidden", "You may not do this.", "Ask an administrator."),
+        (
             "blocked_by_scan",
             "Not saved.",
             "The scan found something that does not belong in a memory. Change the text and save again.",
         ),
-        ErrorWords("over_budget", "No room.", "Edit or delete a memory first."),
-        ErrorWords(
-            "connection", "The connection broke off.", "Your message is kept. Try again when you are connected."
-        ),
-        ErrorWords("error", "The answer could not be finished.", _KEPT),
+        ("over_budget", "No room.", "Edit or delete a memory first."),
+        ("connection", "The connection broke off.", "Your message is kept. Try again when you are connected."),
+        ("error", "The answer could not be finished.", _KEPT),
     )
 }
 

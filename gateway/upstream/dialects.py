@@ -113,31 +113,26 @@ DIALECTS: Mapping[str, Dialect] = {
 # Speaks like OpenAI, and is not OpenAI: its own rules on what it refuses do not hold there.
 _UNKNOWN = Dialect(name="openai")
 
-# Ends of host names, or ports of this machine.
-ADDRESSES: Mapping[str, str] = {
-    "api.openai.com": "openai",
-    "openai.azure.com": "azure",
-    "services.ai.azure.com": "azure",
-    "generativelanguage.googleapis.com": "gemini",
-    "aiplatform.googleapis.com": "gemini",
-    "api.anthropic.com": "anthropic",
-    "api.deepseek.com": "deepseek",
-    "api.mistral.ai": "mistral",
-    "api.x.ai": "xai",
-    "api.groq.com": "groq",
-    "api.together.xyz": "together",
-    "api.together.ai": "together",
-    "openrouter.ai": "openrouter",
-    "api.cohere.ai": "cohere",
-    "api.cohere.com": "cohere",
-    "dashscope.aliyuncs.com": "dashscope",
-    "dashscope-intl.aliyuncs.com": "dashscope",
-    "api.moonshot.ai": "kimi",
-    "api.moonshot.cn": "kimi",
-    "api.z.ai": "zai",
-    "open.bigmodel.cn": "zai",
+_HOSTS = {
+    "openai": "api.openai.com",
+    "azure": "openai.azure.com services.ai.azure.com",
+    "gemini": "generativelanguage.googleapis.com aiplatform.googleapis.com",
+    "anthropic": "api.anthropic.com",
+    "deepseek": "api.deepseek.com",
+    "mistral": "api.mistral.ai",
+    "xai": "api.x.ai",
+    "groq": "api.groq.com",
+    "together": "api.together.xyz api.together.ai",
+    "openrouter": "openrouter.ai",
+    "cohere": "api.cohere.ai api.cohere.com",
+    "dashscope": "dashscope.aliyuncs.com dashscope-intl.aliyuncs.com",
+    "kimi": "api.moonshot.ai api.moonshot.cn",
+    "zai": "api.z.ai open.bigmodel.cn",
 }
+ADDRESSES: Mapping[str, str] = {end: name for name, ends in _HOSTS.items() for end in ends.split()}
+"""Dialects by the end of a host's name."""
 PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
+"""Dialects by a port of this machine."""
 
 # Dialects by upstream, with the environment and the stored settings that they were made of.
 _made: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Dialect]] = {}

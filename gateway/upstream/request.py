@@ -157,12 +157,9 @@ class Model(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         """OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors; UpstreamTimeout when the
         request's time is over, UpstreamSilent when the server is silent for longer than it may be."""
-        ...
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         """One OpenAI chat.completion dictionary. Raises DomainErrors, as `stream` does."""
-        ...
 
     async def passed(self, request: ModelRequest) -> bytes:
         """The JSON of an answer that is no completion, as it came. Raises DomainErrors, as `stream` does."""
-        ...
