@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import openai
 import redis
@@ -129,18 +130,14 @@ def _worker() -> Iterator[Finding]:
         yield Finding("worker", Level.FAILED, f"none was heard for {silence:.0f} s; `up` or `worker` starts one")
 
 
-def _stuck() -> Iterator[Finding]:
+def _stuck(check: str, model: type[Run | ReviewRun]) -> Iterator[Finding]:
     # The sweeps end what has run out; what they leave for that long is stuck.
     before = timezone.now() - heartbeat.stale_after()
-    for check, rows, running in (
-        ("stuck runs", Run.objects, Run.State.RUNNING),
-        ("stuck reviews", ReviewRun.objects, ReviewRun.State.RUNNING),
-    ):
-        if stuck := rows.filter(state=running, lease_expires_at__lt=before).count():
-            text = f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?"
-            yield Finding(check, Level.FAILED, text)
-        else:
-            yield Finding(check, Level.OK, "none")
+    if stuck := model.objects.filter(state=model.State.RUNNING, lease_expires_at__lt=before).count():
+        text = f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?"
+        yield Finding(check, Level.FAILED, text)
+    else:
+        yield Finding(check, Level.OK, "none")
 
 
 def _queue() -> Finding:
@@ -187,8 +184,11 @@ def _left_out() -> Iterator[Finding]:
 
 
 _FACTS: dict[str, Callable[[], Iterable[Finding]]] = {
-    "migrations": _migrations, "worker": _worker, "stuck runs": _stuck
-}  # fmt: skip
+    "migrations": _migrations,
+    "worker": _worker,
+    "stuck runs": partial(_stuck, "stuck runs", Run),
+    "stuck reviews": partial(_stuck, "stuck reviews", ReviewRun),
+}
 _DETAILS = {"learned": _learned, "agents": _left_out, "vectors": _vectors}
 
 

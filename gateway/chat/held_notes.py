@@ -39,7 +39,6 @@ class HeldNote:
 SessionReader = Callable[[UUID, UUID], Sequence[HeldNote]]
 ReviewReader = Callable[[UUID, UUID], HeldNote | None]
 
-
 _readers: list[tuple[SessionReader, ReviewReader]] = []
 
 
