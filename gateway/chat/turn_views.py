@@ -13,18 +13,9 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
+from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
 from gateway.chat.highlight import PAGE_BUDGET, Budget
-from gateway.chat.labels import (
-    INTERRUPTED,
-    ErrorWords,
-    answered_words,
-    ended_words,
-    error_words,
-    folded_size,
-    stopped_words,
-    thought_words,
-)
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import GivenMemory, MemoryNote, given_to_runs, notes_of_runs
 from gateway.chat.run_figures import run_figures
@@ -82,7 +73,7 @@ class TurnView:
     answer_html: SafeString = field(default_factory=SafeString)
     answer_at: datetime | None = None
     new_day: date | None = None
-    error: ErrorWords | None = None
+    error: labels.ErrorWords | None = None
     stopped: str = ""
     answered: str = ""
     interrupted: bool = False
@@ -100,7 +91,7 @@ class TurnView:
     @property
     def folded(self) -> str:
         """Return the size of what was said if it is shown folded."""
-        return folded_size(self.said)
+        return labels.folded_size(self.said)
 
 
 def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> list[TurnView]:
@@ -189,12 +180,12 @@ def _add_run(turn: TurnView, run: Run) -> None:
     turn.number, turn.state = run.turn, run.state
     turn.answer = turn.answer or run.text
     turn.answer_at = turn.answer_at or run.finished_at or run.started_at
-    turn.answered = answered_words(run.trace.get("attempts", ()))
-    turn.reasoning, turn.thought = run.reasoning, thought_words(run.trace.get("thought_ms"))
+    turn.answered = labels.answered_words(run.trace.get("attempts", ()))
+    turn.reasoning, turn.thought = run.reasoning, labels.thought_words(run.trace.get("thought_ms"))
     if run.state == Run.State.COMPLETED:
-        turn.ended = ended_words(turn.answer, str(run.trace.get("finish_reason", "")))
+        turn.ended = labels.ended_words(turn.answer, str(run.trace.get("finish_reason", "")))
     if run.state == Run.State.FAILED:
-        turn.error = error_words(run.error, wrote=bool(turn.notes))
+        turn.error = labels.error_words(run.error, wrote=bool(turn.notes))
     elif run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
-        turn.stopped, turn.interrupted = stopped_words(by), by in INTERRUPTED
+        turn.stopped, turn.interrupted = labels.stopped_words(by), by in labels.INTERRUPTED

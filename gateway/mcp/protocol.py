@@ -6,13 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.mcp.messages import (
-    HEADER_MISMATCH,
-    INVALID_PARAMS,
-    UNSUPPORTED_VERSION,
-    Message,
-    RpcError,
-)
+from gateway.mcp.messages import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, Message, RpcError
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
