@@ -1,15 +1,14 @@
 """Memory settings, model roles and prices as they are now: rows that administrators edit and the agents file sets."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import Any
 
+from gateway.agents.rows import ByVersion, of_version
 from gateway.agents.settings import ConsolidationSettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
-T = TypeVar("T")
-_checked: dict[UUID, tuple[int, ConsolidationSettings]] = {}
-_prices: dict[UUID, tuple[int, dict[str, Price]]] = {}
+# Every change of these settings raises the versions of all agents.
+_checked: ByVersion[ConsolidationSettings] = {}
+_prices: ByVersion[dict[str, Price]] = {}
 
 
 def consolidation_settings() -> ConsolidationSettings:
@@ -19,7 +18,7 @@ def consolidation_settings() -> ConsolidationSettings:
 
 def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
     """Return the settings of consolidation for a turn; a warm cache needs no query."""
-    return _of_version(_checked, agent, consolidation_settings)
+    return of_version(_checked, agent, consolidation_settings)
 
 
 def prices() -> dict[str, Price]:
@@ -29,7 +28,7 @@ def prices() -> dict[str, Price]:
 
 def prices_of(agent: Agent) -> dict[str, Price]:
     """Return the prices for a turn; a warm cache needs no query."""
-    return _of_version(_prices, agent, prices)
+    return of_version(_prices, agent, prices)
 
 
 def price_of(model: str) -> Price | None:
@@ -40,14 +39,6 @@ def price_of(model: str) -> Price | None:
 def model_roles() -> ModelRoles:
     """Return the models of background work as they are now. One query."""
     return ModelRoles.model_validate(_section("model_roles"))
-
-
-def _of_version(cache: dict[UUID, tuple[int, T]], agent: Agent, read: Callable[[], T]) -> T:
-    """Return what is cached for the agent's version, which every change of these settings raises as well."""
-    found = cache.get(agent.pk)
-    if found is None or found[0] != agent.version:
-        found = cache[agent.pk] = (agent.version, read())
-    return found[1]
 
 
 def _section(name: str) -> dict[str, Any]:
