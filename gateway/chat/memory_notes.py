@@ -93,11 +93,8 @@ def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenM
         run_id = parse_uuid(item.get("turn_id"))
         if run_id is not None and run_id in turns:
             text = str(item.get("content") or texts.get(run_id, ""))
-            found[run.pk].append(
-                GivenMemory(
-                    text=text, why=f"Said earlier in this conversation, turn {turns[run_id].turn}.", quoted=True
-                )
-            )
+            why = f"Said earlier in this conversation, turn {turns[run_id].turn}."
+            found[run.pk].append(GivenMemory(text=text, why=why, quoted=True))
             continue
         memory = rows.get(_number(item.get("memory_id")) or 0)
         text = str(item.get("content") or (memory.content if memory else ""))
