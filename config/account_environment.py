@@ -22,8 +22,7 @@ class AccountEnvironment(BaseSettings):
     oidc_scopes: str = Field("openid email profile", description="What the provider is asked for.")
     oidc_groups_claim: str = Field("groups", min_length=1, description="The claim that names a person's groups.")
     oidc_roles: str = Field(
-        "",
-        description="Roles of groups, such as staff-of-x=auditor, separated by commas; empty: not touched.",
+        "", description="Roles of groups, such as staff-of-x=auditor, separated by commas; empty: not touched."
     )
     mail_url: SecretStr = Field(
         SecretStr(""), description="Mail server: smtp+tls://user:password@host:587, or smtps:// or smtp://."

@@ -9,6 +9,7 @@ from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 Item = dict[str, Any]
+_SHADES = ["50", "100", "200", "300", "400", "500", "600", "700", "800", "900", "950"]
 
 
 def _static(path: str) -> Callable[[HttpRequest], str]:
@@ -31,6 +32,51 @@ def _item(title: str, icon: str, app: str, model: str) -> Item:
     }
 
 
+def _shades(values: str) -> dict[str, str]:
+    """Return the theme's eleven shades of a colour, from the lightest on, as lightness, chroma and hue each."""
+    return {name: f"oklch({value})" for name, value in zip(_SHADES, values.split(", "), strict=True)}
+
+
+# By section: title, icon, app and model of each page.
+_PAGES: dict[str, tuple[tuple[str, str, str, str], ...]] = {
+    "Memory": (
+        ("Memories", "menu_book", "memories", "memory"),
+        ("Revisions", "history", "memories", "revision"),
+        ("Change sets", "layers", "memories", "changeset"),
+        ("Books", "book", "memories", "book"),
+        ("Owners", "person", "memories", "owner"),
+    ),
+    "Conversations": (
+        ("Sessions", "forum", "gateway", "session"),
+        ("Runs", "play_circle", "gateway", "run"),
+        ("Review runs", "visibility", "reviews", "reviewrun"),
+    ),
+    "Consolidation": (
+        ("Consolidation runs", "stacks", "reviews", "consolidationrun"),
+        ("Artifacts", "description", "memories", "artifact"),
+        ("Extractions", "notes", "reviews", "extraction"),
+        ("Leases", "hourglass_empty", "memories", "lease"),
+    ),
+    "Settings": (
+        ("Agents", "smart_toy", "gateway", "agent"),
+        ("Memory settings", "tune", "gateway", "configuration"),
+        ("API keys", "key", "gateway", "apikey"),
+        ("Connected apps", "extension", "gateway", "connectedapp"),
+        ("Webhooks", "webhook", "gateway", "webhook"),
+        ("Users", "group", "auth", "user"),
+        ("Invitations", "mail", "gateway", "invitation"),
+        ("Groups", "groups", "auth", "group"),
+    ),
+    "Operation": (
+        ("Usage", "bar_chart", "gateway", "usageday"),
+        ("Workers", "memory", "gateway", "worker"),
+        ("Learned changes", "school", "gateway", "learnedchange"),
+        ("Notifications", "notifications", "memories", "notification"),
+        ("Book limits", "straighten", "memories", "booklimits"),
+        ("Audit log", "fact_check", "memories", "auditentry"),
+    ),
+}
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Daybook",
     "SITE_HEADER": "Daybook",
@@ -43,88 +89,18 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "3px",
     "COLORS": {
-        "base": {
-            "50": "oklch(97.9% 0.006 129)",
-            "100": "oklch(93.6% 0.014 135)",
-            "200": "oklch(87.5% 0.019 138)",
-            "300": "oklch(80.2% 0.022 141)",
-            "400": "oklch(67% 0.021 148)",
-            "500": "oklch(55% 0.018 160)",
-            "600": "oklch(48.1% 0.016 174)",
-            "700": "oklch(41.2% 0.017 180)",
-            "800": "oklch(33.5% 0.014 189)",
-            "900": "oklch(25.3% 0.01 197)",
-            "950": "oklch(21.6% 0.009 197)",
-        },
-        "primary": {
-            "50": "oklch(96.2% 0.011 257)",
-            "100": "oklch(92.7% 0.018 253)",
-            "200": "oklch(87% 0.04 255)",
-            "300": "oklch(80.2% 0.083 257)",
-            "400": "oklch(73.3% 0.105 256)",
-            "500": "oklch(66.8% 0.122 255)",
-            "600": "oklch(42.3% 0.118 257)",
-            "700": "oklch(37.1% 0.103 257)",
-            "800": "oklch(35.5% 0.099 257)",
-            "900": "oklch(28.1% 0.07 257)",
-            "950": "oklch(21.5% 0.038 256)",
-        },
+        "base": _shades(
+            "97.9% 0.006 129, 93.6% 0.014 135, 87.5% 0.019 138, 80.2% 0.022 141, 67% 0.021 148, 55% 0.018 160, "
+            "48.1% 0.016 174, 41.2% 0.017 180, 33.5% 0.014 189, 25.3% 0.01 197, 21.6% 0.009 197"
+        ),
+        "primary": _shades(
+            "96.2% 0.011 257, 92.7% 0.018 253, 87% 0.04 255, 80.2% 0.083 257, 73.3% 0.105 256, 66.8% 0.122 255, "
+            "42.3% 0.118 257, 37.1% 0.103 257, 35.5% 0.099 257, 28.1% 0.07 257, 21.5% 0.038 256"
+        ),
     },
     "SIDEBAR": {
         "show_search": False,
         "show_all_applications": False,
-        "navigation": [
-            {
-                "title": "Memory",
-                "items": [
-                    _item("Memories", "menu_book", "memories", "memory"),
-                    _item("Revisions", "history", "memories", "revision"),
-                    _item("Change sets", "layers", "memories", "changeset"),
-                    _item("Books", "book", "memories", "book"),
-                    _item("Owners", "person", "memories", "owner"),
-                ],
-            },
-            {
-                "title": "Conversations",
-                "items": [
-                    _item("Sessions", "forum", "gateway", "session"),
-                    _item("Runs", "play_circle", "gateway", "run"),
-                    _item("Review runs", "visibility", "reviews", "reviewrun"),
-                ],
-            },
-            {
-                "title": "Consolidation",
-                "items": [
-                    _item("Consolidation runs", "stacks", "reviews", "consolidationrun"),
-                    _item("Artifacts", "description", "memories", "artifact"),
-                    _item("Extractions", "notes", "reviews", "extraction"),
-                    _item("Leases", "hourglass_empty", "memories", "lease"),
-                ],
-            },
-            {
-                "title": "Settings",
-                "items": [
-                    _item("Agents", "smart_toy", "gateway", "agent"),
-                    _item("Memory settings", "tune", "gateway", "configuration"),
-                    _item("API keys", "key", "gateway", "apikey"),
-                    _item("Connected apps", "extension", "gateway", "connectedapp"),
-                    _item("Webhooks", "webhook", "gateway", "webhook"),
-                    _item("Users", "group", "auth", "user"),
-                    _item("Invitations", "mail", "gateway", "invitation"),
-                    _item("Groups", "groups", "auth", "group"),
-                ],
-            },
-            {
-                "title": "Operation",
-                "items": [
-                    _item("Usage", "bar_chart", "gateway", "usageday"),
-                    _item("Workers", "memory", "gateway", "worker"),
-                    _item("Learned changes", "school", "gateway", "learnedchange"),
-                    _item("Notifications", "notifications", "memories", "notification"),
-                    _item("Book limits", "straighten", "memories", "booklimits"),
-                    _item("Audit log", "fact_check", "memories", "auditentry"),
-                ],
-            },
-        ],
+        "navigation": [{"title": title, "items": [_item(*page) for page in pages]} for title, pages in _PAGES.items()],
     },
 }

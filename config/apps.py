@@ -1,10 +1,8 @@
 from django.apps import AppConfig
 from django.conf import settings
-from django.core import checks
 
 from config import collector
 from config.environment import ConfigurationError
-from config.prompt_checks import prompt_warnings
 from memories.providers import ProviderUnusable, providers
 from prompts.files import use_folder
 
@@ -21,7 +19,6 @@ class ConfigConfig(AppConfig):
 
         install()
         use_folder(settings.DAYBOOK_PROMPTS)
-        checks.register(prompt_warnings)
         try:
             providers()
         except ProviderUnusable as error:

@@ -12,7 +12,7 @@ from typing import Any
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
 from django.db import OperationalError
-from django.http import HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
 from config.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
@@ -33,40 +33,25 @@ class HttpApplication:
         self.pages = ASGIHandler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if is_api(scope["path"]):
-            await self._api(scope, receive, send)
-        elif has_body(scope):
-            await self._page_with_body(scope, receive, send)
-        else:
+        """Django would read any body of a page to its end before it looks at anything, so none goes to it unread."""
+        api = is_api(scope["path"])
+        if not api and not has_body(scope):
             await self.pages(scope, receive, send)
-
-    async def _page_with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Django would read any body to its end before it looks at anything."""
+            return
         async with contextlib.AsyncExitStack() as held:
             try:
                 body = await held.enter_async_context(body_of(scope, receive))
+                request = _request(scope, body) if api else None
             except Disconnected:
                 return
             except (DomainError, OperationalError) as error:
-                await _send_response(refused_page(as_domain_error(error)), send)
+                refusal = as_domain_error(error)
+                await _send_response(_refused(refusal, scope) if api else refused_page(refusal), send)
                 return
-            read = iter([{"type": "http.request", "body": body, "more_body": False}])
-
-            async def replayed() -> dict[str, Any]:
-                return next(read, None) or await receive()
-
-            await self.pages(scope, replayed, send)
-
-    async def _api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with contextlib.AsyncExitStack() as held:
-            try:
-                request = _request(scope, await held.enter_async_context(body_of(scope, receive)))
-            except Disconnected:
-                return
-            except (DomainError, OperationalError) as error:
-                await _refuse(as_domain_error(error), scope, send)
-                return
-            await self._answer_while_connected(request, receive, send)
+            if request is not None:
+                await self._answer_while_connected(request, receive, send)
+            else:
+                await self.pages(scope, _replayed(body, receive), send)
 
     async def _answer_while_connected(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         answering = asyncio.create_task(self._answer(request, send))
@@ -111,8 +96,18 @@ async def _disconnect(receive: Receive) -> None:
         pass
 
 
-async def _refuse(error: DomainError, scope: Scope, send: Send) -> None:
-    """Answer a request that never became one."""
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a body that was read as one message, and then goes on."""
+    read = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def replayed() -> dict[str, Any]:
+        return next(read, None) or await receive()
+
+    return replayed
+
+
+def _refused(error: DomainError, scope: Scope) -> HttpResponse:
+    """Return the answer to a request of an API that never became one."""
     given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin1")
     request_id.set(request_id_of(given))
     response = error_response(error, scope["path"])
@@ -124,7 +119,7 @@ async def _refuse(error: DomainError, scope: Scope, send: Send) -> None:
     if response.status_code == Unauthorized.http_status and scope["path"].startswith(RESOURCE_PATH):
         with contextlib.suppress(DisallowedHost):  # then there is no address to name
             response["WWW-Authenticate"] = challenge(ASGIRequest(scope, io.BytesIO()))
-    await _send_response(response, send)
+    return response
 
 
 async def _send_response(response: HttpResponseBase, send: Send) -> None:

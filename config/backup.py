@@ -29,7 +29,6 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 KEY_FILE = "secret_key"
 _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     Raises CommandError for a backup that is not whole or not for this installation and, without `force`, when
     something is there already or Daybook runs. With `force` what is there is backed up first."""
     manifest = verify(folder)
-    there = _has_tables()
+    there = bool(connection.introspection.table_names())
     if not force:
         if there and heartbeat.alive():
             raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
@@ -168,13 +167,22 @@ def _copy_sqlite(source: Path, target: Path) -> None:
 
 
 def _check_sqlite(database: Path) -> None:
-    try:
-        with closing(sqlite3.connect(f"file:{database}?mode=ro&immutable=1", uri=True)) as copy:
-            answer = copy.execute("PRAGMA integrity_check").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        answer = str(error)
-    if answer != "ok":
+    if (answer := _integrity(_at_rest(database))) != "ok":
         raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
+
+
+def _at_rest(database: Path) -> str:
+    """Return SQLite's address of a file that nobody writes to."""
+    return f"{database.absolute().as_uri()}?mode=ro&immutable=1"
+
+
+def _integrity(address: str) -> str:
+    """Return what SQLite says of a database: "ok", or what is wrong with it."""
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            return str(database.execute("PRAGMA integrity_check").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        return str(error)
 
 
 def _restore_sqlite(source: Path, *, into: bool) -> None:
@@ -190,17 +198,12 @@ def _restore_sqlite(source: Path, *, into: bool) -> None:
             (part / target.name).replace(target)
         return
     with (
-        closing(sqlite3.connect(f"file:{source}?mode=ro&immutable=1", uri=True)) as copy,
+        closing(sqlite3.connect(_at_rest(source), uri=True)) as copy,
         closing(sqlite3.connect(target, timeout=30)) as live,
     ):
         copy.backup(live)
-    _check_live(target)
-
-
-def _check_live(target: Path) -> None:
-    with closing(sqlite3.connect(target)) as live:
-        if (answer := live.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
-            raise CommandError(f"{target} is damaged after the restore: {answer}.")
+    if (answer := _integrity(target.as_uri())) != "ok":
+        raise CommandError(f"{target} is damaged after the restore: {answer}.")
 
 
 # ---- Files -----------------------------------------------------------------------------------------------------------
@@ -219,10 +222,6 @@ def _restore_key(folder: Path) -> Literal["restored", "environment", "missing"]:
     return "restored"
 
 
-def _has_tables() -> bool:
-    return bool(connection.introspection.table_names())
-
-
 def _default_folder(name: str) -> Path:
     return Path(settings.DAYBOOK_HOME) / "backups" / f"{name}-{timezone.now():%Y%m%dT%H%M%S%f}Z"
 
@@ -239,11 +238,8 @@ def _temporary_folder(parent: Path) -> Iterator[Path]:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(path: Path) -> None:

@@ -92,7 +92,6 @@ async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
 
 
 def _most_bytes(path: str) -> int:
-    """Return how long the body of a request may be."""
     if not is_api(path) or _LARGE.match(path):
         return settings.DAYBOOK_MAX_BODY
     return min(settings.DAYBOOK_MAX_BODY, max(JSON_BYTES, _BYTES_PER_CHARACTER * settings.DAYBOOK_MAX_MESSAGE))
@@ -106,6 +105,7 @@ class _Reading:
         self._limit = _most_bytes(scope["path"])
         self._drained = settings.DAYBOOK_MAX_BODY * _DRAINED
         self._begun = time.monotonic()
+        self._admitted = False
         self.counted = 0
 
     async def whole(self) -> bytes:
@@ -117,20 +117,18 @@ class _Reading:
         self._need_credentials()
         body: bytearray | bytes = bytearray()
         size, more = 0, True
-        admitted = False
         if announced is not None and announced > SMALL_BYTES:
             await self._admit()
-            admitted = True
         while more and size <= self._drained:
             message = await self._next(size)
             piece = message.get("body", b"")
             more = message.get("more_body", False)
             size += len(piece)
             if size > SMALL_BYTES:
-                if not admitted:
-                    await self._admit()
-                    admitted = True
-                self._count(min(size, self._limit) - self.counted)
+                await self._admit()
+                more_bytes = min(size, self._limit) - self.counted
+                _budget.take(more_bytes)
+                self.counted += more_bytes
             if not more and not body:
                 body = piece  # most bodies come in one piece
             elif size <= self._limit:
@@ -155,7 +153,10 @@ class _Reading:
             raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
 
     async def _admit(self) -> None:
-        """Look up the sender of a large body. On pages, only logged-in users may send one."""
+        """Look up the sender of a large body, once. On pages, only logged-in users may send one."""
+        if self._admitted:
+            return
+        self._admitted = True
         key = given_key(self._headers.get)
         try:
             if self._scope["path"].startswith(OPEN):
@@ -178,10 +179,6 @@ class _Reading:
 
     def _cookie(self) -> bool:
         return f"{settings.SESSION_COOKIE_NAME}=" in self._headers.get("cookie", "")
-
-    def _count(self, more: int) -> None:
-        _budget.take(more)
-        self.counted += more
 
     def _too_large(self) -> TooLarge:
         return TooLarge(f"A request has at most {self._limit} bytes.", limit=self._limit)

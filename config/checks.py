@@ -1,6 +1,7 @@
-"""Checks for deployment that Django cannot make: it looks for its middlewares by name, and ours are subclasses, which
-API requests pass by (config.middleware). The three checks by name are silenced in the settings; these look at the
-classes, and at the settings that Django checks only where it finds the name."""
+"""What `manage.py check` says beyond Django: prompt files that cannot be used, and what Django cannot see of a
+deployment. It looks for its middlewares by name, and ours are subclasses, which API requests pass by
+(config.middleware). Its three checks by name are silenced in the settings; these look at the classes, and at the
+settings that Django checks only where it finds the name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,9 @@ from django.middleware.security import SecurityMiddleware
 from django.utils.module_loading import import_string
 
 from config.middleware import RequestBoundary
+from prompts.files import prompt_problems
 
+MEANWHILE = "Another text is used meanwhile."
 _NEEDED = {
     SecurityMiddleware: "daybook.W001",
     RequestBoundary: "daybook.W002",  # it sends X-Frame-Options
@@ -32,20 +35,20 @@ def check_middlewares(app_configs: Sequence[AppConfig] | None, **options: Any) -
     ]
 
 
+@register()
+def check_prompts(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
+    """Return a warning for each prompt file that was edited and cannot be used."""
+    return [Warning(problem, hint=MEANWHILE, id="daybook.W020") for problem in prompt_problems()]
+
+
 @register(Tags.security, deploy=True)
 def check_transport(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
     """Return what a browser is told about TLS. The redirect from http is the proxy's business (deploy/)."""
     found: list[CheckMessage] = []
     if not settings.SECURE_HSTS_SECONDS:
-        found.append(
-            Warning("Pages do not tell browsers to use https only.", hint="SECURE_HSTS_SECONDS", id="daybook.W004")
-        )
+        hint = "SECURE_HSTS_SECONDS"
+        found.append(Warning("Pages do not tell browsers to use https only.", hint=hint, id="daybook.W004"))
     if not settings.CSRF_COOKIE_SECURE:
-        found.append(
-            Warning(
-                "Cookies are sent over http, too.",
-                hint="Set https origins in DAYBOOK_TRUSTED_ORIGINS.",
-                id="daybook.W016",
-            )
-        )
+        hint = "Set https origins in DAYBOOK_TRUSTED_ORIGINS."
+        found.append(Warning("Cookies are sent over http, too.", hint=hint, id="daybook.W016"))
     return found

@@ -2,30 +2,29 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
 import openai
 import redis
 from django.conf import settings
 from django.core import checks
 from django.db import DatabaseError, connection
-from django.db.models import Model
 from django.utils import timezone
 from django_q.brokers import get_broker
 
 from config import heartbeat
+from config.checks import MEANWHILE
 from config.health import pending_migrations
-from config.prompt_checks import MEANWHILE
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.known import known
-from gateway.upstream.learned import change_of, learned_rows
+from gateway.upstream.learned import learned_now
 from memories.vectors import embeddable, missing_vectors
 from prompts.files import prompt_problems
 from reviews.models import ReviewRun
@@ -56,18 +55,16 @@ def findings() -> Iterator[Finding]:
     yield _disk()
     database = _database()
     yield database
-    if database.level is not Level.FAILED:
-        for check in (_migrations, _worker, _stuck_runs, _stuck_reviews):
-            yield _asking_the_database(check)
+    answers = database.level is not Level.FAILED
+    if answers:
+        for name, look in _FACTS.items():
+            yield from _asked(name, look)
         known.sync()
     yield _queue()
     yield from _upstreams()
-    if database.level is not Level.FAILED:
-        for name, look in (("learned", _learned), ("agents", _left_out), ("vectors", _vectors)):
-            try:
-                yield from list(look())
-            except DatabaseError as error:
-                yield Finding(name, Level.FAILED, f"unknown: {_first_line(error)}")
+    if answers:
+        for name, look in _DETAILS.items():
+            yield from _asked(name, look)
 
 
 def _configuration() -> Finding:
@@ -109,47 +106,38 @@ def _database() -> Finding:
     return Finding("database", Level.OK, "answers")
 
 
-def _asking_the_database(check: Callable[[], Finding]) -> Finding:
+def _asked(name: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield what a look into the database finds; that it is unknown where the database does not answer."""
     try:
-        return check()
+        yield from list(look())
     except DatabaseError as error:
-        return Finding(check.__name__.strip("_").replace("_", " "), Level.FAILED, f"unknown: {_first_line(error)}")
+        yield Finding(name, Level.FAILED, f"unknown: {_first_line(error)}")
 
 
-def _migrations() -> Finding:
-    pending = pending_migrations()
-    if pending:
+def _migrations() -> Iterator[Finding]:
+    if pending := pending_migrations():
         text = f"{len(pending)} pending, first {pending[0]}: `up` or `migrate` applies them"
-        return Finding("migrations", Level.FAILED, text)
-    return Finding("migrations", Level.OK, "none pending")
+        yield Finding("migrations", Level.FAILED, text)
+    else:
+        yield Finding("migrations", Level.OK, "none pending")
 
 
-def _worker() -> Finding:
+def _worker() -> Iterator[Finding]:
     if heartbeat.alive():
-        return Finding("worker", Level.OK, "was heard lately")
-    silence = heartbeat.stale_after().total_seconds()
-    return Finding("worker", Level.FAILED, f"none was heard for {silence:.0f} s; `up` or `worker` starts one")
+        yield Finding("worker", Level.OK, "was heard lately")
+    else:
+        silence = heartbeat.stale_after().total_seconds()
+        yield Finding("worker", Level.FAILED, f"none was heard for {silence:.0f} s; `up` or `worker` starts one")
 
 
-def _stuck_runs() -> Finding:
-    return _stuck("stuck runs", Run, Run.State.RUNNING)
-
-
-def _stuck_reviews() -> Finding:
-    return _stuck("stuck reviews", ReviewRun, ReviewRun.State.RUNNING)
-
-
-def _stuck(check: str, model: type[Model], running: Any) -> Finding:
+def _stuck(check: str, model: type[Run | ReviewRun]) -> Iterator[Finding]:
     # The sweeps end what has run out; what they leave for that long is stuck.
     before = timezone.now() - heartbeat.stale_after()
-    stuck = model._default_manager.filter(state=running, lease_expires_at__lt=before).count()
-    if stuck:
-        return Finding(
-            check,
-            Level.FAILED,
-            f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?",
-        )
-    return Finding(check, Level.OK, "none")
+    if stuck := model.objects.filter(state=model.State.RUNNING, lease_expires_at__lt=before).count():
+        text = f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?"
+        yield Finding(check, Level.FAILED, text)
+    else:
+        yield Finding(check, Level.OK, "none")
 
 
 def _queue() -> Finding:
@@ -179,11 +167,9 @@ def _vectors() -> Iterator[Finding]:
 
 def _learned() -> Iterator[Finding]:
     """What refusals have taught, with dates and the server's words; nothing where there is nothing."""
-    for row in learned_rows():
-        when = f"since {row.learned_at:%Y-%m-%d}, until {row.expires_at:%Y-%m-%d}"
-        yield Finding(
-            "learned", Level.OK, f"{row.upstream}, model {row.model}: {change_of(row)}, {when}: “{row.words}”"
-        )
+    for one in learned_now():
+        when = f"since {one.learned_at:%Y-%m-%d}, until {one.expires_at:%Y-%m-%d}"
+        yield Finding("learned", Level.OK, f"{one.upstream}, model {one.model}: {one.change}, {when}: “{one.words}”")
 
 
 def _left_out() -> Iterator[Finding]:
@@ -195,6 +181,15 @@ def _left_out() -> Iterator[Finding]:
             yield Finding(f"agent {agent.name}", Level.FAILED, missing_upstream(upstream))
     for book, reason in BackgroundModels.now().obstacles().items():
         yield Finding(f"book {book}", Level.WARNING, reason)
+
+
+_FACTS: dict[str, Callable[[], Iterable[Finding]]] = {
+    "migrations": _migrations,
+    "worker": _worker,
+    "stuck runs": partial(_stuck, "stuck runs", Run),
+    "stuck reviews": partial(_stuck, "stuck reviews", ReviewRun),
+}
+_DETAILS = {"learned": _learned, "agents": _left_out, "vectors": _vectors}
 
 
 def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Finding:

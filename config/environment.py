@@ -91,8 +91,7 @@ class Environment(AccountEnvironment):
     push_poll_seconds: float = Field(5, gt=0, description="How often a websocket looks for what a lost hint left.")
     compaction_seconds: float = Field(30, gt=0, description="Deadline of the request that sums up older turns.")
     embedding_model: str = Field(
-        "",
-        description="Upstream embedding model of search and of agents in /v1/embeddings; empty: none.",
+        "", description="Upstream embedding model of search and of agents in /v1/embeddings; empty: none."
     )
     embedding_upstream: str = Field(
         "", description="Upstream of the embedding model; empty: the default one, for its own agents only."

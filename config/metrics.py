@@ -7,9 +7,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import redis
 from django.conf import settings
@@ -18,7 +18,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django_q.brokers import get_broker
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -28,6 +28,7 @@ from gateway.metrics import registry
 from gateway.models import Run, Worker
 from memories.database import in_read_thread
 from memories.errors import NotFound
+from memories.ids import first_id
 from memories.models import Revision, WriteOrigin
 from reviews.models import ReviewRun
 
@@ -47,7 +48,7 @@ async def metrics(request: HttpRequest) -> HttpResponse:
     if not settings.METRICS:
         return error_response(NotFound("Metrics are off; DAYBOOK_METRICS=1 turns them on."), request.path_info)
     facts = await _facts()
-    body = await in_read_thread(lambda: generate_latest(registry) + _render(facts))
+    body = await in_read_thread(lambda: generate_latest(registry) + generate_latest(_Given(facts)))
     return HttpResponse(body, content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
 
 
@@ -98,8 +99,7 @@ def database_facts() -> Iterator[Metric]:
 
 def _recent(model: type[Model], *fields: str) -> Iterable[tuple[Any, ...]]:
     """Fields of the rows made in the window, newest first. Keys are UUIDv7: the primary index finds them."""
-    since = int((timezone.now() - WINDOW).timestamp() * 1000)
-    first = UUID(int=since << 80)
+    first = first_id(timezone.now() - WINDOW)
     return model._default_manager.filter(pk__gte=first).order_by("-pk").values_list(*fields)[:MOST_ROWS]
 
 
@@ -118,15 +118,9 @@ def _labelled(name: str, about: str, label: str, values: dict[str, int]) -> Metr
     return family
 
 
+@dataclass(frozen=True, slots=True)
 class _Given(Collector):
-    def __init__(self, facts: list[Metric]) -> None:
-        self._facts = facts
+    facts: list[Metric]
 
     def collect(self) -> list[Metric]:
-        return self._facts
-
-
-def _render(facts: list[Metric]) -> bytes:
-    once = CollectorRegistry()
-    once.register(_Given(facts))
-    return generate_latest(once)
+        return self.facts

@@ -1,7 +1,6 @@
 """Middlewares. Under ASGI each of Django's own costs a thread hop per request, so API requests pass them by:
 an API request meets only RequestBoundary."""
 
-import logging
 import sys
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
@@ -24,19 +23,11 @@ from config.assets import AssetMiddleware
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.errors import error_of_status, error_response
 from gateway.limits.rate_headers import rate_headers, windows
-from gateway.requests import (
-    client_address,
-    is_api,
-    request_id,
-    request_id_for,
-    trace_context,
-    trace_context_of,
-)
+from gateway.requests import client_address, is_api, request_id, request_id_for, trace_context, trace_context_of
 from memories.audit import Origin, origin
 from memories.database import overloaded
 from memories.errors import DomainError
 
-logger = logging.getLogger("daybook.http")
 GetResponse = Callable[[HttpRequest], Any]
 
 _STRICT = (
@@ -55,17 +46,17 @@ _FAILED_PAGE = (
     "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
 )
 _FAILED = "The server’s log says more. Go back and try again."
-
-
 # Swagger's page styles itself; its scripts are files of ours.
 _DOCS = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-_DOCS_PATH = "/api/docs"
 
 
 def _policy(path: str) -> str:
+    """Return the content policy of a page; "" for other answers of the APIs."""
+    if is_api(path):
+        return _DOCS if path == "/api/docs" else ""
     return _ADMIN if path.startswith("/admin/") else _STRICT
 
 
@@ -159,15 +150,12 @@ class RequestBoundary:
         if is_anthropic(request.path_info):
             headers["request-id"] = request_id.get()
         headers["X-Content-Type-Options"] = "nosniff"
-        if not is_api(request.path_info):
-            headers.setdefault("Content-Security-Policy", _policy(request.path_info))
-            headers.setdefault("X-Frame-Options", "DENY")
-            return response
-        headers.setdefault("Cache-Control", "no-store")
-        for name, value in rate_headers(request.path_info):
-            headers[name] = value
-        if request.path_info == _DOCS_PATH:
-            headers.setdefault("Content-Security-Policy", _DOCS)
+        if is_api(request.path_info):
+            headers.setdefault("Cache-Control", "no-store")
+            for name, value in rate_headers(request.path_info):
+                headers[name] = value
+        if policy := _policy(request.path_info):
+            headers.setdefault("Content-Security-Policy", policy)
             headers.setdefault("X-Frame-Options", "DENY")
         return response
 

@@ -12,6 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 _LOCK_WAIT = "-c lock_timeout=10s"
+_TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
 
 
@@ -57,13 +58,8 @@ def _run(program: str, *arguments: str) -> None:
 
 
 def _environment(database: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables by which libpq finds the server."""
     names = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
     given = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
-    options = {f"PG{name.upper()}": str(value) for name, value in _libpq_options(database)}
-    return {**os.environ, **given, **options, "PGOPTIONS": _LOCK_WAIT}
-
-
-def _libpq_options(database: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    kept = ("sslmode", "sslrootcert", "sslcert", "sslkey")
-    return [(name, value) for name, value in (database.get("OPTIONS") or {}).items() if name in kept]
+    options = database.get("OPTIONS") or {}
+    tls = {f"PG{name.upper()}": str(options[name]) for name in _TLS if name in options}
+    return {**os.environ, **given, **tls, "PGOPTIONS": _LOCK_WAIT}

@@ -40,12 +40,9 @@ def install() -> None:
     signing.PickleSerializer = JsonSerializer
     package = {"args": ["job"]}
     signed = signing.SignedPackage.dumps(package, False)
-    if signed.split(":", 1)[0] != _signed_form(package) or signing.SignedPackage.loads(signed) != package:
+    plain = b64_encode(JsonSerializer.dumps(package)).decode()
+    if signed.split(":", 1)[0] != plain or signing.SignedPackage.loads(signed) != package:
         raise ImproperlyConfigured("This version of django-q2 does not take the JSON serializer for its packages.")
-
-
-def _signed_form(package: Any) -> str:
-    return b64_encode(JsonSerializer.dumps(package)).decode()
 
 
 def _plain(value: Any) -> dict[str, Any] | str:

@@ -13,10 +13,7 @@ from config import collector
 from config.environment import ConfigurationError
 
 # By name: each server brings an event loop library of its own, and a process needs one of them.
-SERVERS = {
-    "daphne": "config.serve_daphne.serve",
-    "uvicorn": "config.serve_uvicorn.serve",
-}
+SERVERS = {"daphne": "config.serve_daphne.serve", "uvicorn": "config.serve_uvicorn.serve"}
 _BACKLOG = 2048
 # How long a thread that computes keeps the interpreter while another one waits. An answer takes several turns of the
 # event loop, and each may wait that long behind somebody's search or import; Python's own 5 ms show in the answer.

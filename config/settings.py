@@ -10,14 +10,7 @@ from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.databases import database
-from config.environment import (
-    ConfigurationError,
-    allowed_hosts,
-    load_environment,
-    secret_key,
-    split_list,
-    upstreams,
-)
+from config.environment import ConfigurationError, allowed_hosts, load_environment, secret_key, split_list, upstreams
 from config.logs import logging_config
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
@@ -217,7 +210,6 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.max_body
 
 LANGUAGE_CODE = "en"
 USE_I18N = False
-USE_TZ = True
 TIME_ZONE = "UTC"
 
 # numpy is used on small arrays: more threads of its linear algebra only take the cores from other turns.
@@ -227,10 +219,7 @@ os.environ.setdefault("KF_RULE_CACHE_DIR", str(DAYBOOK_HOME / "cache"))
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATICFILES_FINDERS = [
-    "config.joined_files.JoinedFinder",
-    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-]
+STATICFILES_FINDERS = ["config.joined_files.JoinedFinder", "django.contrib.staticfiles.finders.AppDirectoriesFinder"]
 # Where config.assets prepares them.
 STATIC_ROOT = str(ENV.static or DAYBOOK_HOME / "cache" / "static")
 STORAGES = {
@@ -241,7 +230,6 @@ SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
 
 LOGGING = logging_config(ENV.log)
-LOGGING_CONFIG = "logging.config.dictConfig"
 
 # ---- Daybook -------------------------------------------------------------------------------------------------------
 DAYBOOK_SERVER = ENV.server

@@ -22,8 +22,7 @@ def main() -> int:
             supervisor.adopt(name, pid)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # `up` blocked them, so that none is lost on the way
         return supervisor.watch(
-            probe=lambda: readiness(told["host"], told["port"]),
-            on_ready=lambda: _say(sys.stdout, *told["ready"]),
+            probe=lambda: readiness(told["host"], told["port"]), on_ready=lambda: _say(sys.stdout, *told["ready"])
         )
 
 

@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
-from config.processes import SignalInbox, is_stop
+from config.processes import STOPS, SignalInbox, is_stop
 
 GRACE_SECONDS = 6.0  # the worker gives a running task 3 of them, the web server its open streams 2
 READY_SECONDS = 90.0
@@ -50,18 +50,8 @@ def ending(returncode: int) -> str:
     return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"exit code {returncode}"
 
 
-class _Child(Protocol):
-    """What subprocess.Popen can do, as far as it is needed here."""
-
-    @property
-    def pid(self) -> int: ...
-    def poll(self) -> int | None: ...
-    def terminate(self) -> None: ...
-    def wait(self) -> int: ...
-
-
-class _Adopted:
-    """A child that was started by the program that this process was before."""
+class _Child:
+    """A child of this process, by its process id: it was started by the program that this process was before."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -72,13 +62,11 @@ class _Adopted:
         return self._look(os.WNOHANG)
 
     def wait(self) -> int:
-        """Return how it ended, once it has."""
         code = self._look(0)
         assert code is not None
         return code
 
     def terminate(self) -> None:
-        """Ask it to end, unless it has."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
 
@@ -105,8 +93,7 @@ class Supervisor:
         self._tell = tell
         self._grace = grace
         self._children: dict[str, _Child] = {}
-        hang_up = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
-        self._inbox = SignalInbox(signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, *hang_up)
+        self._inbox = SignalInbox(*STOPS, signal.SIGCHLD)
 
     def __enter__(self) -> Self:
         return self
@@ -114,15 +101,9 @@ class Supervisor:
     def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    def start(self, name: str, command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> int:
-        """Start a child, and look after it. Returns its process id."""
-        child = start(command, env=env, pass_fds=pass_fds)
-        self._children[name] = child
-        return child.pid
-
     def adopt(self, name: str, pid: int) -> None:
         """Look after a child of this process that was started before."""
-        self._children[name] = _Adopted(pid)
+        self._children[name] = _Child(pid)
 
     def watch(
         self, *, probe: Callable[[], Readiness], on_ready: Callable[[], None], within: float = READY_SECONDS

@@ -55,11 +55,7 @@ urlpatterns = [
     path("login/sso/", openid.openid_begin, name="openid-begin"),
     path("login/sso/callback/", openid.openid_callback, name="openid-callback"),
     path("password/forgotten/", password_reset.password_forgotten, name="password-forgotten"),
-    path(
-        "password/forgotten/<uidb64>/<token>/",
-        password_reset.NewPassword.as_view(),
-        name="password_reset_confirm",
-    ),
+    path("password/forgotten/<uidb64>/<token>/", password_reset.NewPassword.as_view(), name="password_reset_confirm"),
     path("invitation/<str:token>/", invitation_page.invitation, name="invitation"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/login/", sign_in.admin_sign_in),

@@ -4,7 +4,7 @@ django-q2 looks at its own schedules only every 30 s and waits for running tasks
 import logging
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 
 from django.conf import settings
@@ -14,14 +14,35 @@ from django_q.conf import Conf
 
 from config import heartbeat
 from config.processes import SignalInbox, forks_die_with_parent, is_stop
-from config.sweeps import SWEEPS, Sweep
+from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.known import known
+from gateway.webhooks.delivery import webhooks_sweep
 from memories.database import settle_worker
+from memories.forgetting import forgetting_sweep
 from memories.ids import uuid7
+from memories.sweep import memories_sweep
+from reviews.alerts import alerts_sweep
+from reviews.consolidation.triggers import consolidation_sweep
+from reviews.sweep import reviews_sweep
 
 logger = logging.getLogger("daybook.worker")
 sweep_logger = logging.getLogger("daybook.sweep")
 TASK_GRACE_SECONDS = 3.0
+
+Sweep = Callable[[], None]
+SWEEPS: tuple[Sweep, ...] = (
+    runs_sweep,
+    webhooks_sweep,
+    reviews_sweep,
+    consolidation_sweep,
+    memories_sweep,
+    forgetting_sweep,
+    sessions_sweep,
+    accounts_sweep,
+    alerts_sweep,
+)
+"""What is done every few seconds, in this order: idempotent, safe in several workers at once. Each ends what was left
+behind (lost jobs, expired leases, old rows)."""
 
 
 class SweepLoop:

@@ -36,11 +36,7 @@ MEMORIES: tuple[dict[str, Any], ...] = (
     {"content": "Runs a bakery with two ovens and a small web shop.", "category": "fact"},
     {"content": "Cannot eat hazelnuts.", "category": "health", "keywords": ["allergy", "dinner", "recipe", "nuts"]},
     {"content": "Learns Swedish; the lesson is on Thursday evening.", "category": "routine"},
-    {
-        "content": "Is on holiday from 21 to 29 December.",
-        "category": "plan",
-        "expires_at": "2026-12-30T00:00:00Z",
-    },
+    {"content": "Is on holiday from 21 to 29 December.", "category": "plan", "expires_at": "2026-12-30T00:00:00Z"},
     {
         "content": "Dumps the bakery database every night at 02:30 with pg_dump.",
         "target": "memory",

@@ -5,12 +5,8 @@
 Writes docs/images/*.png. Needs the contributor's tools (`make install-dev`) and Chromium."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from docs import picture_story as story
+from tests.e2e.running import manage, running_daybook
 from tests.upstream_server import UpstreamServer, serving_upstream
 from tests.waiting import eventually
 
@@ -44,19 +42,15 @@ USAGE = {"prompt_tokens": 1480, "completion_tokens": 96, "total_tokens": 1576}
 
 @dataclass(frozen=True, slots=True)
 class Daybook:
-    """A running Daybook, its model server, and the environment for its commands."""
+    """A running Daybook: its model server, its home, and the environment for its commands."""
 
     upstream: UpstreamServer
+    home: Path
     environment: dict[str, str]
 
     def script(self, model: str, *steps: dict[str, Any]) -> None:
         """What the model server says next as that model."""
         self.upstream.script(*({"model": model, "usage": USAGE, **step} for step in steps))
-
-    def manage(self, *arguments: str) -> None:
-        """Run a management command."""
-        command = [sys.executable, str(REPO / "manage.py"), *arguments]
-        subprocess.run(command, env=self.environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
 
 
 def main() -> None:
@@ -89,7 +83,7 @@ def before(daybook: Daybook) -> None:
         daybook.script("main-model", {"text": "Gladly."})
         call("POST", f"/api/sessions/{session['id']}/turns", {"content": said})
     days = {title: days for title, _, days in story.EARLIER}
-    daybook.manage("shell", "-c", BACKDATE.format(days=days))
+    manage(daybook.home, "shell", "-c", BACKDATE.format(days=days), env=daybook.environment).check_returncode()
 
 
 def talk(browser: Browser, daybook: Daybook) -> None:
@@ -179,11 +173,11 @@ def call(method: str, path: str, body: Any = None) -> dict[str, Any]:
 @contextmanager
 def running() -> Iterator[Daybook]:
     """A fresh Daybook on this machine, stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="daybook-pictures-") as home, serving_upstream() as upstream:
-        agents = Path(home, "agents.yaml")
+    with tempfile.TemporaryDirectory(prefix="daybook-pictures-") as folder, serving_upstream() as upstream:
+        home, agents = Path(folder, "home"), Path(folder, "agents.yaml")
         agents.write_text(story.AGENTS)
-        environment = os.environ | {
-            "DAYBOOK_HOME": home,
+        settings.configure(STATIC_ROOT=str(Path(folder, "static")))  # all that tests.e2e.running asks for
+        environment = {
             "DAYBOOK_PORT": str(PORT),
             "DAYBOOK_ADMIN_PASSWORD": PASSWORD,
             "DAYBOOK_API_KEY": KEY,
@@ -191,22 +185,8 @@ def running() -> Iterator[Daybook]:
             "DAYBOOK_MODEL": "main-model",
             "OPENAI_BASE_URL": upstream.url,
         }
-        command = [sys.executable, str(REPO / "manage.py"), "up"]
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
-        try:
-            eventually(is_ready, within=300, saying="The start of Daybook")
-            yield Daybook(upstream, environment)
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def is_ready() -> bool:
-    try:
-        with urllib.request.urlopen(f"{ADDRESS}/readyz", timeout=2):  # noqa: S310 - our own address
-            return True
-    except (urllib.error.URLError, ConnectionError, TimeoutError):
-        return False
+        with running_daybook(home, environment):
+            yield Daybook(upstream, home, environment)
 
 
 if __name__ == "__main__":

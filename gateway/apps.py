@@ -10,7 +10,7 @@ class GatewayConfig(AppConfig):
     def ready(self) -> None:
         # Models can be imported only now.
         from gateway.accounts.sign_in import signed_in, signed_out
-        from gateway.chat.session_names import names
+        from gateway.chat.session_list import names
         from gateway.keys import key_facts, key_names
         from gateway.oauth.connections import erase_tokens
         from gateway.portability import erase_traces, export_conversations

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.upstream import Chunk, ModelRequest
+from gateway.upstream.dialects import dialect_of
 from memories.errors import UpstreamTimeout
 
 
@@ -120,7 +121,7 @@ class ScriptedModel:
 
 async def _nothing_until(request: ModelRequest) -> None:
     """Say nothing until the request's time is over, as a model server within its limits does."""
-    await asyncio.sleep(request.limits.total)
+    await asyncio.sleep(request.limits_in(dialect_of(request.upstream)).total)
     raise UpstreamTimeout("The model server took too long to answer.")
 
 

@@ -1,7 +1,6 @@
 """People as an OpenID provider names them: found by the provider's own id of a person, linked to an account by a
 verified mail address, or made; their role follows from their groups."""
 
-import logging
 import re
 from dataclasses import dataclass
 
@@ -15,7 +14,6 @@ from memories.audit import SYSTEM, Action, audit_record
 from memories.errors import Forbidden
 from memories.services import owner_for_user
 
-logger = logging.getLogger("daybook.sign_in")
 NAME_LENGTH = 150  # of an account
 _NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
 _OFF = "This account is switched off. Ask an administrator."
@@ -91,7 +89,6 @@ def _by_email(person: Person) -> User | None:
 
 
 def _new_user(person: Person) -> User:
-    """Make an account without a password."""
     taken = bool(person.email) and User.objects.filter(email__iexact=person.email).exists()
     user = User(
         username=_free_name(person),

@@ -4,7 +4,6 @@ The token of a link is derived from the signing key, as the secrets of webhooks 
 without the token being stored; its hash finds the row, also when the signing key is renewed."""
 
 import base64
-import hashlib
 from datetime import timedelta
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from gateway.accounts.mails import mail_configured, mail_send
 from gateway.accounts.roles import USER, role_give
 from gateway.accounts.settings import ROLES
 from gateway.jobs import enqueue
+from gateway.keys import key_hash
 from gateway.models import Invitation
 from memories.audit import Action, Actor, actor_of, audit_record
 from memories.errors import Conflict, Forbidden, InvalidRequest
@@ -46,7 +46,7 @@ def invitation_create(*, email: str, role: str, days: int, by: User, origin: str
         raise InvalidRequest("An account with this address already exists.", param="email")
     row = Invitation(pk=uuid7(), email=email, role=role, invited_by=by)
     plain = _token(row.pk)
-    row.sha256, row.expires_at = _hash(plain), timezone.now() + timedelta(days=days)
+    row.sha256, row.expires_at = key_hash(plain), timezone.now() + timedelta(days=days)
     row.save(force_insert=True)
     audit_record(Action.INVITE, actor=actor_of(by), kind=_KIND, object_id=row.pk, note=f"Role: {role}.")
     if email and mail_configured():
@@ -63,7 +63,7 @@ def invitation_revoke(row: Invitation, *, by: Actor) -> None:
 
 def invitation_find(plain: str) -> Invitation | None:
     """Return the invitation that a token is for; None where it was used or taken back, or has expired."""
-    return _open().filter(sha256=_hash(plain[:200])).first()
+    return _open().filter(sha256=key_hash(plain[:200])).first()
 
 
 @transaction.atomic
@@ -86,7 +86,7 @@ def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
 def invitation_mail(invitation_id: str, origin: str) -> bool:
     """The job: mail an invitation to the address that it is for. Returns True if that was done."""
     row = _open().filter(pk=UUID(invitation_id), mailed_at=None).exclude(email="").first()
-    if row is None or _hash(plain := _token(row.pk)) != row.sha256:
+    if row is None or key_hash(plain := _token(row.pk)) != row.sha256:
         return False
     address = f"{origin}{_path(plain)}"
     sent = mail_send([row.email], "Your invitation", "invitation", address=address, expires=row.expires_at)
@@ -118,10 +118,6 @@ def _open() -> QuerySet[Invitation]:
 def _token(invitation_id: UUID) -> str:
     derived = salted_hmac("daybook.invitation", str(invitation_id), algorithm="sha256").digest()
     return base64.urlsafe_b64encode(derived).rstrip(b"=").decode()
-
-
-def _hash(plain: str) -> str:
-    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def _path(plain: str) -> str:

@@ -74,14 +74,9 @@ def logins_end(user: AbstractBaseUser, rows: "QuerySet[Login]", *, by: Actor) ->
         close_sockets(key)
     if keys:
         owner = Owner.objects.filter(user_id=user.pk).select_related("user").first()
-        audit_record(
-            Action.LOGINS_END, actor=by, kind="user", object_id=user.pk, owner=owner, note=_browsers(len(keys))
-        )
+        note = f"From {len(keys)} browser{'' if len(keys) == 1 else 's'}."
+        audit_record(Action.LOGINS_END, actor=by, kind="user", object_id=user.pk, owner=owner, note=note)
     return len(keys)
-
-
-def _browsers(count: int) -> str:
-    return f"From {count} browser{'' if count == 1 else 's'}."
 
 
 def _note(key: str) -> bool:

@@ -3,7 +3,6 @@ signature, issuer, audience and end are checked. Our part is the two addresses, 
 
 import logging
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from authlib.common.errors import AuthlibBaseError
@@ -22,7 +21,7 @@ from joserfc.errors import JoseError
 from gateway.accounts.identities import Person, person_sign_in
 from gateway.accounts.settings import OpenID
 from gateway.accounts.sign_in import PASSWORD_BACKEND
-from gateway.oauth.addresses import AUTHORIZE_PATH, keep_opener, public_origin
+from gateway.oauth.addresses import keep_opener, public_origin
 from memories.errors import Forbidden
 
 logger = logging.getLogger("daybook.sign_in")
@@ -51,7 +50,8 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
         response: HttpResponse = _client(configured).authorize_redirect(request, back)
     except _FAILED as error:
         return _refused(request, error)
-    return _kept_open(response, asked)
+    keep_opener(response, asked)
+    return response
 
 
 @never_cache
@@ -72,7 +72,9 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
         return _page(request, str(refusal), 403)
     asked = request.session.pop(_NEXT, "/")
     login(request, user, backend=PASSWORD_BACKEND)
-    return _kept_open(redirect(asked), asked)
+    response = redirect(asked)
+    keep_opener(response, asked)
+    return response
 
 
 def forget_clients() -> None:
@@ -90,11 +92,7 @@ def _client(configured: OpenID) -> Any:
             client_id=configured.client_id,
             client_secret=configured.client_secret or None,
             server_metadata_url=f"{issuer}/.well-known/openid-configuration",
-            client_kwargs={
-                "scope": configured.scopes,
-                "code_challenge_method": "S256",
-                "default_timeout": SECONDS,
-            },
+            client_kwargs={"scope": configured.scopes, "code_challenge_method": "S256", "default_timeout": SECONDS},
         )
         metadata = found.load_server_metadata()
         if str(metadata.get("issuer")).rstrip("/") != issuer:
@@ -148,13 +146,6 @@ def _person(claims: dict[str, Any], configured: OpenID) -> Person:
 def _text(claims: dict[str, Any], name: str) -> str:
     value = claims.get(name)
     return value.strip() if isinstance(value, str) and value.isprintable() else ""
-
-
-def _kept_open(response: HttpResponse, address: str) -> HttpResponse:
-    """Keep the window's tie to an app that opened it and waits for the end of the sign-in, as SignIn does."""
-    if urlsplit(address).path == AUTHORIZE_PATH:
-        keep_opener(response)
-    return response
 
 
 def _give_connection_back() -> None:

@@ -51,7 +51,8 @@ def password_forgotten(request: HttpRequest) -> HttpResponse:
         page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
         page.headers["Retry-After"] = "3600"
         return page
-    users = [user for user in form.get_users(form.cleaned_data["email"]) if not _had_enough(user)][:_MOST_ACCOUNTS]
+    named = form.get_users(form.cleaned_data["email"])
+    users = [user for user in named if _asked(kind="user", object_id=str(user.pk)) < FOR_ACCOUNT][:_MOST_ACCOUNTS]
     for user in users:
         owner = Owner.objects.filter(user=user).select_related("user").first()
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY, kind="user", object_id=user.pk, owner=owner)
@@ -103,10 +104,6 @@ def _mail(user: User, origin: str) -> bool:
     link = reverse("password_reset_confirm", kwargs={"uidb64": uid, "token": default_token_generator.make_token(user)})
     name = user.get_username()
     return mail_send([user.email], "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
-
-
-def _had_enough(user: User) -> bool:
-    return _asked(kind="user", object_id=str(user.pk)) >= FOR_ACCOUNT
 
 
 def _asked(**about: str) -> int:

@@ -3,10 +3,11 @@ group of auditors are set; the administration may go further into detail."""
 
 from django.contrib.auth.models import Group, User
 
+from gateway.accounts.settings import ROLES
 from memories.auditors import AUDITORS, auditors_make
 from memories.services import is_only_administrator
 
-USER, AUDITOR, STAFF, ADMINISTRATOR = "user", "auditor", "staff", "administrator"
+USER, AUDITOR, STAFF, ADMINISTRATOR = ROLES
 MEANINGS = {
     USER: "Chats, and sees and keeps their own memories. Does not see the administration.",
     AUDITOR: "Also sees and corrects everybody's memories, documents and reviews in the administration, but no "

@@ -5,7 +5,6 @@ import copy
 import logging
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from axes.handlers.database import AxesDatabaseHandler
 from axes.handlers.proxy import AxesProxyHandler
@@ -23,7 +22,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from gateway.accounts.logins import login_begin
-from gateway.oauth.addresses import AUTHORIZE_PATH, keep_opener
+from gateway.oauth.addresses import keep_opener
 from gateway.requests import client_address
 from memories.audit import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded, RateLimited
@@ -63,8 +62,7 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
         return max(both, address * limit // FROM_ADDRESS, account * limit // OF_ACCOUNT)
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Return a success ends the count of this account from this address only: a guesser may have an account,
-        too."""
+        """A success ends the count of this account from this address only: a guesser may have an account, too."""
         both = self.filter_user_attempts(request, credentials)[0]
         return int(both.delete()[0])
 
@@ -106,10 +104,8 @@ class SignIn(LoginView):
     redirect_authenticated_user = True
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Keep the window's tie to an app that opened it and waits for the end of its sign-in."""
         response = super().dispatch(request, *args, **kwargs)
-        if urlsplit(self.get_redirect_url()).path == AUTHORIZE_PATH:
-            keep_opener(response)
+        keep_opener(response, self.get_redirect_url())
         return response
 
     def get_context_data(self, **shown: Any) -> dict[str, Any]:

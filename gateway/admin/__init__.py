@@ -16,16 +16,6 @@ from gateway.admin import (
 )
 
 __all__ = [
-    "agents",
-    "connected_apps",
-    "invitations",
-    "keys",
-    "learned",
-    "memory_uses",
-    "operations",
-    "runs",
-    "sessions",
-    "usage",
-    "users",
-    "webhooks",
-]
+    "agents", "connected_apps", "invitations", "keys", "learned", "memory_uses", "operations", "runs", "sessions",
+    "usage", "users", "webhooks",
+]  # fmt: skip

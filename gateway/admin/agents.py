@@ -9,12 +9,13 @@ from django.http import HttpRequest
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from gateway.admin.columns import moment_column
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.trial import TrialAdmin
+from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
 from gateway.services import agent_save
-from memories.admin.badges import moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 
@@ -82,28 +83,25 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
     search_fields = ("name", "book")
     ordering = ("name",)
     fieldsets = _fieldsets()
+    changed = moment_column("updated_at", "Changed")
 
     @admin.display(description="Model")
     def model_name(self, agent: Agent) -> str:
-        return ", ".join(as_list(AgentSettings.model_validate(agent.settings).model)) or "the default"
+        return ", ".join(as_list(agent_settings(agent).model)) or "the default"
 
     @admin.display(description="Memory")
     def memory(self, agent: Agent) -> str:
-        settings = AgentSettings.model_validate(agent.settings)
+        settings = agent_settings(agent)
         parts = ["tools"] * settings.memory_tools + ["injected"] * settings.inject_memories
         return ", ".join(parts) or "off"
 
     @admin.display(description="Reviews")
     def reviews(self, agent: Agent) -> str:
-        settings = AgentSettings.model_validate(agent.settings)
+        settings = agent_settings(agent)
         every, pause = settings.memory_review_interval, settings.memory_review_idle_minutes
         turns = ["after every turn" if every == 1 else f"after every {every} turns"] * bool(every)
         idle = [f"after a pause of {pause} minute{'' if pause == 1 else 's'}"] * bool(pause)
         return ", ".join([*turns, *idle]) or "off"
-
-    @admin.display(description="Changed")
-    def changed(self, agent: Agent) -> str:
-        return moment(agent.updated_at)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> tuple[str, ...]:
         return ("name",) if obj else ()

@@ -7,10 +7,12 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from gateway.admin.columns import moment_column
 from gateway.admin.keys import KeyStateFilter
 from gateway.models import ConnectedApp
 from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
+from memories.admin.base import ReadOnlyAdmin
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.audit import actor_of
 
@@ -19,7 +21,7 @@ admin.site.unregister([model for model in _LIBRARYS if admin.site.is_registered(
 
 
 @admin.register(ConnectedApp)
-class ConnectedAppAdmin(ObjectActionAdmin):
+class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Apps are connected by people, on the page that an app sends them to."""
 
     object_actions = (
@@ -31,6 +33,8 @@ class ConnectedAppAdmin(ObjectActionAdmin):
     search_fields = ("name",)
     fields = (("name", "owner"), ("book", "may"), "redirects", "state", ("created", "last_used"))
     readonly_fields = ("may", "redirects", "state", "created", "last_used")
+    last_used = moment_column("last_used_at", "Last used")
+    created = moment_column("created_at", "Connected")
 
     @admin.display(description="May")
     def may(self, app: ConnectedApp) -> str:
@@ -45,23 +49,6 @@ class ConnectedAppAdmin(ObjectActionAdmin):
         if app.revoked_at:
             return badge(f"Disconnected {moment(app.revoked_at)}", "muted", "block")
         return badge("Connected", "ok", "check")
-
-    @admin.display(description="Last used")
-    def last_used(self, app: ConnectedApp) -> str:
-        return moment(app.last_used_at)
-
-    @admin.display(description="Connected")
-    def created(self, app: ConnectedApp) -> str:
-        return moment(app.created_at)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: ConnectedApp | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: ConnectedApp | None = None) -> bool:
-        return False
 
     def fits(self, row: ConnectedApp, verb: str) -> bool:
         return row.revoked_at is None

@@ -5,8 +5,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminRadioSelectWidget
 
@@ -14,13 +13,14 @@ from gateway.accounts.invitations import MOST_DAYS, invitation_create, invitatio
 from gateway.accounts.mails import mail_configured, mail_origin
 from gateway.accounts.roles import MEANINGS, USER
 from gateway.accounts.settings import ROLES
+from gateway.admin.columns import moment_column
+from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.models import Invitation
-from memories.admin.badges import badge, moment
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.admin.badges import badge
+from memories.admin.object_actions import ObjectAction
+from memories.admin.refusals import RefusableForm
 from memories.audit import actor_of
 
-_LINK = "daybook.invitation_link"
 _LOOKS = {
     "open": ("ok", "check"),
     "accepted": ("muted", "done_all"),
@@ -38,11 +38,7 @@ class InvitationForm(RefusableForm):
         widget=UnfoldAdminRadioSelectWidget,
     )
     days = forms.IntegerField(
-        label="Valid for (days)",
-        min_value=1,
-        max_value=MOST_DAYS,
-        initial=7,
-        widget=UnfoldAdminIntegerFieldWidget,
+        label="Valid for (days)", min_value=1, max_value=MOST_DAYS, initial=7, widget=UnfoldAdminIntegerFieldWidget
     )
 
     class Meta:
@@ -51,10 +47,11 @@ class InvitationForm(RefusableForm):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(ObjectActionAdmin, ServiceAdmin):
+class InvitationAdmin(ShownOnceAdmin):
     """Links with which people make their own accounts."""
 
     form = InvitationForm
+    made_title = "New invitation"
     object_actions = (
         ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_invitation", look="danger"),
     )
@@ -64,6 +61,9 @@ class InvitationAdmin(ObjectActionAdmin, ServiceAdmin):
     search_fields = ("email",)
     fields = (("whom", "role"), ("state", "by"), ("mailed", "account"), ("created", "expires"))
     readonly_fields = ("whom", "state", "by", "mailed", "account", "created", "expires")
+    mailed = moment_column("mailed_at", "Mailed")
+    created = moment_column("created_at", "Made", ordering="pk")
+    expires = moment_column("expires_at", "Valid until")
 
     def get_fieldsets(self, request: HttpRequest, obj: Invitation | None = None) -> Any:
         if obj is not None:
@@ -88,27 +88,9 @@ class InvitationAdmin(ObjectActionAdmin, ServiceAdmin):
     def account(self, row: Invitation) -> str:
         return str(row.user or "")
 
-    @admin.display(description="Mailed")
-    def mailed(self, row: Invitation) -> str:
-        return moment(row.mailed_at)
-
-    @admin.display(description="Made", ordering="pk")
-    def created(self, row: Invitation) -> str:
-        return moment(row.created_at)
-
-    @admin.display(description="Valid until")
-    def expires(self, row: Invitation) -> str:
-        return moment(row.expires_at)
-
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Adding follows the permissions, and makes no sense where passwords are switched off."""
         return bool(settings.PASSWORDS) and bool(super().has_add_permission(request))
-
-    def has_change_permission(self, request: HttpRequest, obj: Invitation | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Invitation | None = None) -> bool:
-        return False
 
     def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:
         """Raises InvalidRequest and Forbidden, which the form shows."""
@@ -116,18 +98,7 @@ class InvitationAdmin(ObjectActionAdmin, ServiceAdmin):
         row, link = invitation_create(**form.cleaned_data, by=request.user, origin=mail_origin(request))
         # The admin logs and redirects with obj, so it must carry what the service chose.
         obj.pk, obj.expires_at = row.pk, row.expires_at
-        request.META[_LINK] = link
-
-    def response_add(self, request: HttpRequest, obj: Invitation, post_url_continue: str | None = None) -> HttpResponse:
-        """The link, in this answer only: a message would travel in a cookie."""
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "New invitation"}
-        told = {"invitation": obj, "link": request.META[_LINK], "mailed": bool(obj.email) and mail_configured()}
-        page = TemplateResponse(request, "admin/gateway/invitation/created.html", context | told)
-        page.headers["Cache-Control"] = "no-store"
-        return page
-
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """Add nothing: the service has recorded it."""
+        self.show_once(request, invitation=obj, link=link, mailed=bool(obj.email) and mail_configured())
 
     def fits(self, row: Invitation, verb: str) -> bool:
         return invitation_state(row) == "open"

@@ -6,22 +6,22 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
+from gateway.admin.columns import moment_column
+from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.keys import MOST_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
 from memories.admin.filters import ChoiceFilter
-from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.admin.object_actions import ObjectAction
+from memories.admin.refusals import RefusableForm
 from memories.audit import actor_of
 
-_PLAIN = "daybook.new_key"
 _LIMITS = ("tokens_per_day", "money_per_day", "streams_at_once")
 
 
@@ -68,10 +68,11 @@ class ApiKeyForm(RefusableForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
+class ApiKeyAdmin(ShownOnceAdmin):
     """API keys: each lets a program call the APIs for its owner."""
 
     form = ApiKeyForm
+    made_title = "New API key"
     object_actions = (ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
     list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
     sortable_by = ("created",)
@@ -80,22 +81,17 @@ class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
     search_fields = ("name", "prefix")
     autocomplete_fields = ("owner",)
     add_fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    "owner",
-                    "name",
-                    ("read_only", "trusted"),
-                    "agents",
-                    ("requests_per_minute", "expires_at"),
-                    ("tokens_per_day", "money_per_day", "streams_at_once"),
-                )
-            },
-        ),
-    )
+        (None, {
+            "fields": (
+                "owner", "name", ("read_only", "trusted"), "agents", ("requests_per_minute", "expires_at"),
+                ("tokens_per_day", "money_per_day", "streams_at_once"),
+            )
+        }),
+    )  # fmt: skip
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
     readonly_fields = ("prefix", "state", "scope", "created", "last_used")
+    last_used = moment_column("last_used_at", "Last used")
+    created = moment_column("created_at", "Created", ordering="pk")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
         rows: QuerySet[ApiKey] = super().get_queryset(request)
@@ -116,38 +112,12 @@ class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
         parts += [f"agents: {', '.join(key.agents)}" if key.agents else "all agents"]
         return "; ".join(parts + rate_words(key))
 
-    @admin.display(description="Last used")
-    def last_used(self, key: ApiKey) -> str:
-        return moment(key.last_used_at)
-
-    @admin.display(description="Created", ordering="pk")
-    def created(self, key: ApiKey) -> str:
-        return moment(key.created_at)
-
-    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        return False
-
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Raises InvalidRequest, which the form shows."""
         key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
         # The admin logs and redirects with obj, so it must carry what the service chose.
         obj.pk, obj.prefix = key.pk, key.prefix
-        request.META[_PLAIN] = plain
-
-    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
-        """The new key, in this answer only: a message would travel in a cookie."""
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "New API key"}
-        page = TemplateResponse(
-            request, "admin/gateway/apikey/created.html", {**context, "key": obj, "plain": request.META[_PLAIN]}
-        )
-        page.headers["Cache-Control"] = "no-store"
-        return page
-
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """Add nothing: the service has recorded it."""
+        self.show_once(request, key=obj, plain=plain)
 
     def fits(self, row: ApiKey, verb: str) -> bool:
         return row.revoked_at is None

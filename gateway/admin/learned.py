@@ -6,10 +6,10 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from gateway.admin.columns import moment_column
 from gateway.models import LearnedChange
 from gateway.services import learned_changes_forget
 from gateway.upstream.learned import change_of
-from memories.admin.badges import moment
 from memories.admin.base import DaybookAdmin
 
 
@@ -21,18 +21,12 @@ class LearnedChangeAdmin(DaybookAdmin):
     search_fields = ("upstream", "model", "parameter")
     fields = (("upstream", "model"), "what", "words", ("learned", "expires"))
     readonly_fields = ("what", "learned", "expires")
+    learned = moment_column("learned_at", "Learned")
+    expires = moment_column("expires_at", "Expires")
 
     @admin.display(description="Change")
     def what(self, row: LearnedChange) -> str:
         return str(change_of(row))
-
-    @admin.display(description="Learned")
-    def learned(self, row: LearnedChange) -> str:
-        return moment(row.learned_at)
-
-    @admin.display(description="Expires")
-    def expires(self, row: LearnedChange) -> str:
-        return moment(row.expires_at)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

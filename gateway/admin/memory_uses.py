@@ -1,7 +1,6 @@
 """Where a memory was used: the newest turns that were given it, on the memory's page in the admin. The page is
 memories.admin's, with this added."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from gateway.admin.sight import Sight
-from gateway.chat.labels import why_words
+from gateway.chat.labels import why_given
 from gateway.models import Run, Session
 from memories.admin.memory_pages import MemoryAdmin
 from memories.models import Memory
@@ -38,7 +37,6 @@ class UsedMemoryAdmin(MemoryAdmin):
     """Memories of all owners, and the turns that were given them."""
 
     def page_context(self, request: HttpRequest, row: Memory) -> dict[str, Any]:
-        """Return the memory's page, with its uses for those who may see runs."""
         context: dict[str, Any] = super().page_context(request, row)
         if not request.user.has_perm("gateway.view_run"):
             return context
@@ -60,17 +58,14 @@ def memory_uses(memory: Memory, sight: Sight) -> list[MemoryUse]:
 
 
 def _item(run: Run, number: int) -> dict[str, Any] | None:
-    recalled: Sequence[Any] = run.recalled or ()
-    named = str(number)
-    return next((item for item in recalled if isinstance(item, dict) and item.get("memory_id") == named), None)
+    items = (item for item in run.recalled if isinstance(item, dict))
+    return next((item for item in items if item.get("memory_id") == str(number)), None)
 
 
 def _use(run: Run, item: dict[str, Any], sight: Sight) -> MemoryUse:
-    lane = str(item.get("lane", ""))
-    quotes = lane != "frozen"  # a reason of the search quotes the question
     return MemoryUse(
         url=reverse("admin:gateway_run_change", args=[run.pk]),
         words=f"Turn {run.turn}" + (f" of {run.session.title or 'an untitled session'}" if sight.words else ""),
         at=run.started_at,
-        why=why_words(lane=lane, why=str(item.get("why") or ""), usage_count=0) if sight.words or not quotes else "",
+        why=why_given(item, words=sight.words),
     )

@@ -11,13 +11,14 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, ValidationError
 
+from gateway.admin.columns import moment_column
 from gateway.admin.prices_form import PricesField, prices_text
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.upstreams_form import UpstreamsField, upstreams_text
 from gateway.agents.settings import ConsolidationSettings, ModelRoles
 from gateway.models import Configuration, Worker
 from gateway.services import configuration_save
-from memories.admin.badges import badge, moment
+from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
@@ -35,6 +36,8 @@ class WorkerAdmin(ReadOnlyAdmin):
     """Worker commands and their heartbeats."""
 
     list_display = ("name", "state", "started", "beat")
+    started = moment_column("started_at", "Started")
+    beat = moment_column("beat_at", "Last heartbeat")
 
     @admin.display(description="Worker")
     def name(self, worker: Worker) -> str:
@@ -44,14 +47,6 @@ class WorkerAdmin(ReadOnlyAdmin):
     def state(self, worker: Worker) -> SafeString:
         alive = timezone.now() - worker.beat_at < SILENT
         return badge("Running", "ok", "check") if alive else badge("No heartbeat", "warn", "schedule")
-
-    @admin.display(description="Started")
-    def started(self, worker: Worker) -> str:
-        return moment(worker.started_at)
-
-    @admin.display(description="Last heartbeat")
-    def beat(self, worker: Worker) -> str:
-        return moment(worker.beat_at)
 
 
 class _ConfigurationForm(RefusableForm):

@@ -17,17 +17,14 @@ _HOW = "write the model’s name, a colon, and two prices: gpt-4o-mini: 0.15, 0.
 class PricesField(forms.CharField):
     """Gathers `{model: {"input": …, "output": …}}`, as `prices` of the agents file has it."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self) -> None:
         description = AgentsFile.model_fields["prices"].description
         super().__init__(
-            **{
-                "required": False,
-                "label": "Prices",
-                "widget": UnfoldAdminTextareaWidget(attrs={"rows": 5, "spellcheck": "false"}),
-                "help_text": f"{description} One model a line: name: input, output, per million tokens; "
-                "for example gpt-4o-mini: 0.15, 0.60",
-                **kwargs,
-            }
+            required=False,
+            label="Prices",
+            widget=UnfoldAdminTextareaWidget(attrs={"rows": 5, "spellcheck": "false"}),
+            help_text=f"{description} One model a line: name: input, output, per million tokens; "
+            "for example gpt-4o-mini: 0.15, 0.60",
         )
 
     def clean(self, value: Any) -> dict[str, dict[str, float]]:

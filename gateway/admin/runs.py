@@ -11,12 +11,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from gateway.admin.columns import moment_column, yes_no_column
 from gateway.admin.session_titles import SessionTitles, title_of
 from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.sight import Sight
 from gateway.admin.turn import error_sentence, turn_explained
 from gateway.models import Run
-from memories.admin.badges import moment, seconds, state_badge, total_tokens, yes_no
+from memories.admin.badges import seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import MadeDayFilter, choice_filter
 from memories.ids import parse_uuid
@@ -35,12 +36,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "why", "started")
     sortable_by = ("started",)
     list_select_related = ("owner__user", "session__agent")
-    list_filter = (
-        ("owner", AutocompleteSelectFilter),
-        RunStateFilter,
-        SessionIdFilter,
-        ("started_at", MadeDayFilter),
-    )
+    list_filter = (("owner", AutocompleteSelectFilter), RunStateFilter, SessionIdFilter, ("started_at", MadeDayFilter))
     search_fields = ("request_id",)
     search_help_text = "Request id, or the run's id"
     change_form_template = "admin/gateway/run/change_form.html"
@@ -52,6 +48,11 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
         "id",
     )
     readonly_fields = ("session_link", "is_counted", "is_superseded", "lease_until", "stop_asked", "started", "id")
+    is_counted = yes_no_column("counted", "Counted as a user turn")
+    is_superseded = yes_no_column("superseded", "Superseded")
+    lease_until = moment_column("lease_expires_at", "Lease until")
+    stop_asked = yes_no_column("stop_requested", "Stop asked for")
+    started = moment_column("started_at", "Started", ordering="pk")
 
     @admin.display(description="Turn")
     def turn_of(self, run: Run) -> str:
@@ -68,22 +69,6 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     def state_badge(self, run: Run) -> SafeString:
         return state_badge(run)
 
-    @admin.display(description="Counted as a user turn")
-    def is_counted(self, run: Run) -> str:
-        return yes_no(run.counted)
-
-    @admin.display(description="Superseded")
-    def is_superseded(self, run: Run) -> str:
-        return yes_no(run.superseded)
-
-    @admin.display(description="Lease until")
-    def lease_until(self, run: Run) -> str:
-        return moment(run.lease_expires_at)
-
-    @admin.display(description="Stop asked for")
-    def stop_asked(self, run: Run) -> str:
-        return yes_no(run.stop_requested)
-
     @admin.display(description="Tokens")
     def tokens(self, run: Run) -> str:
         return total_tokens(run.usage)
@@ -95,10 +80,6 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     @admin.display(description="Why")
     def why(self, run: Run) -> str:
         return error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–"
-
-    @admin.display(description="Started", ordering="pk")
-    def started(self, run: Run) -> str:
-        return moment(run.started_at)
 
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
         """Return the turn in words, as far as the reader may see it."""

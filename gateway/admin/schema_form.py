@@ -34,12 +34,11 @@ def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.F
 def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return what a form gathered, as the model takes it. Fields that failed are left out."""
     schema = model.model_json_schema(by_alias=False)
-    values: dict[str, Any] = {}
-    for name, part in schema["properties"].items():
-        if f"{prefix}{name}" in cleaned:
-            value = cleaned[f"{prefix}{name}"]
-            values[name] = _given(part, value)
-    return values
+    return {
+        name: _given(part, cleaned[f"{prefix}{name}"])
+        for name, part in schema["properties"].items()
+        if f"{prefix}{name}" in cleaned
+    }
 
 
 def schema_initial(model: type[BaseModel], stored: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -57,7 +56,6 @@ def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, 
 
 
 def _given(part: Mapping[str, Any], value: Any) -> Any:
-    """Return what a field gathered, as the model takes it."""
     if part.get("type") == "array":
         return [{"type": kind} for kind in value]
     if part.get("type") == "object":

@@ -9,10 +9,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioFilter
 
+from gateway.admin.columns import moment_column, yes_no_column
 from gateway.admin.snapshot_state import snapshot_lines
 from gateway.admin.transcript import transcript
 from gateway.models import Session
-from memories.admin.badges import badge, moment, yes_no
+from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, IdFilter, choice_filter
 
@@ -30,15 +31,7 @@ class SessionAdmin(ReadOnlyAdmin):
     """Conversations, and how far their next review is."""
 
     records_opening = True
-    list_display = (
-        "name",
-        "owner",
-        "agent",
-        "state_badge",
-        "turns",
-        "turns_since_memory_review",
-        "last_active",
-    )
+    list_display = ("name", "owner", "agent", "state_badge", "turns", "turns_since_memory_review", "last_active")
     list_select_related = ("owner__user", "agent")
     list_filter = (
         ("owner", AutocompleteSelectFilter),
@@ -62,6 +55,9 @@ class SessionAdmin(ReadOnlyAdmin):
         "related",
     )
     readonly_fields = ("state_badge", "is_temporary", "created", "last_active", "snapshot", "related", "id")
+    is_temporary = yes_no_column("temporary", "Temporary")
+    last_active = moment_column("last_active_at", "Last active")
+    created = moment_column("created_at", "Started")
 
     @admin.display(description="Session")
     def name(self, session: Session) -> str:
@@ -74,18 +70,6 @@ class SessionAdmin(ReadOnlyAdmin):
             if session.state == Session.State.ACTIVE
             else badge("Ended", "muted", "block")
         )
-
-    @admin.display(description="Temporary")
-    def is_temporary(self, session: Session) -> str:
-        return yes_no(session.temporary)
-
-    @admin.display(description="Last active")
-    def last_active(self, session: Session) -> str:
-        return moment(session.last_active_at)
-
-    @admin.display(description="Started")
-    def created(self, session: Session) -> str:
-        return moment(session.created_at)
 
     @admin.display(description="See also")
     def related(self, session: Session) -> SafeString:

@@ -22,13 +22,9 @@ def snapshot_lines(session: Session) -> list[str]:
     if not (agent_settings(session.agent).inject_memories or consolidation_settings_of(session.agent).enabled):
         return ["None: its agent is given nothing from memory."]
     book = Book.objects.filter(owner_id=session.owner_id, name=session.agent.book).first()
-    run = _last_run(session)
-    return [*_given(session, book, run), *_counted(run), *_compacted(session), _held(session)]
-
-
-def _last_run(session: Session) -> Run | None:
     over = Run.objects.filter(owner_id=session.owner_id, session=session).exclude(state=Run.State.RUNNING)
-    return over.order_by("-pk").first()
+    run = over.order_by("-pk").first()
+    return [*_given(session, book, run), *_counted(run), *_compacted(session), _held(session)]
 
 
 def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str]:
@@ -84,9 +80,8 @@ def _held(session: Session) -> str:
 
 def _trace(run: Run) -> Mapping[str, Any] | None:
     """Return the snapshot's part of a run's trace, as gateway.injection wrote it."""
-    recall = run.trace.get("recall") if isinstance(run.trace, dict) else None
-    given = recall.get("snapshot") if isinstance(recall, dict) else None
-    return given if isinstance(given, dict) and "generation" in given else None  # one that failed has none
+    given: Mapping[str, Any] = run.trace.get("recall", {}).get("snapshot", {})
+    return given if "generation" in given else None  # one that failed has none
 
 
 def _number(count: int, one: str, many: str = "") -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from gateway.chat.highlight import PAGE_BUDGET, Budget
 from gateway.chat.labels import answered_words
@@ -72,7 +72,7 @@ class Room:
         self._left -= len(message.text)
         if message.role != Message.Role.ASSISTANT or not message.text or self._left < 0:
             return SafeString()
-        return mark_safe(render_markdown(message.text, self._colours, scope=str(message.pk)))  # noqa: S308 - sanitised by nh3
+        return render_markdown(message.text, self._colours, scope=str(message.pk))
 
 
 def _line(message: Message, room: Room) -> Line:
@@ -86,11 +86,16 @@ def _line(message: Message, room: Room) -> Line:
         text=message.text,
         html=room.html(message),
         calls=[_call(call) for call in message.tool_calls or []],
-        attachments=sum(1 for part in message.parts or [] if isinstance(part, dict) and part.get("type") != "text"),
+        attachments=attachments_of(message),
         turn=run.turn if run else 0,
         run_id=message.run_id,
         note=_note(message, run),
     )
+
+
+def attachments_of(message: Message) -> int:
+    """Return the number of pictures, files and sounds that were sent with a message."""
+    return sum(isinstance(part, dict) and part.get("type") != "text" for part in message.parts or ())
 
 
 def _call(call: Any) -> str:
@@ -100,13 +105,10 @@ def _call(call: Any) -> str:
 
 
 def _note(message: Message, run: Run | None) -> str:
-    notes = []
-    if message.kind != Message.Kind.CHAT:
-        notes.append(message.get_kind_display())
-    if run is not None and run.superseded:
-        notes.append("Superseded")
-    if run is not None and run.state in {Run.State.FAILED, Run.State.STOPPED}:
-        notes.append(run.get_state_display())
-    if run is not None and message.role == Message.Role.ASSISTANT:
-        notes.append(answered_words(run.trace.get("attempts", ())))
+    notes = [message.get_kind_display() if message.kind != Message.Kind.CHAT else ""]
+    if run is not None:
+        notes.append("Superseded" if run.superseded else "")
+        notes.append(run.get_state_display() if run.state in {Run.State.FAILED, Run.State.STOPPED} else "")
+        if message.role == Message.Role.ASSISTANT:
+            notes.append(answered_words(run.trace.get("attempts", ())))
     return ", ".join(note for note in notes if note)

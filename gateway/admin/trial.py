@@ -13,7 +13,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.agents.trial import MOST, SECONDS, trial_request, trial_run
+from gateway.agents.trial import MOST, SECONDS, trial_run
 from gateway.models import Agent
 from gateway.requests import request_id_for
 from memories.admin.access import action_record
@@ -44,7 +44,6 @@ class TrialAdmin(DaybookAdmin):
         return [path("<path:object_id>/try/", view, name="gateway_agent_try"), *super().get_urls()]
 
     def page_context(self, request: HttpRequest, row: Agent) -> dict[str, Any]:
-        """Return the row's page with the trial's form."""
         context = super().page_context(request, row)
         return {**context, **_offer(row)} if self.has_change_permission(request, row) else context
 
@@ -69,8 +68,8 @@ class TrialAdmin(DaybookAdmin):
         action_record(request, Agent, "Tried.", [agent])
         try:
             # Runs in the server's own loop, where the connections to the model server are.
-            asked = trial_request(agent, form.cleaned_data["message"], request_id=request_id_for(request))
-            return {"trial": async_to_sync(trial_run)(asked)}
+            ask = async_to_sync(trial_run)
+            return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id_for(request))}
         except DomainError as refusal:
             return {"trial_error": str(refusal), "trial_code": refusal.code}
 

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from gateway.admin.sight import Sight
+from gateway.admin.transcript import attachments_of
 from gateway.admin.turn_given import Given, given_to
-from gateway.admin.turn_steps import Attempt, Step, attempts_of, messages_of, rendered, steps_of
+from gateway.admin.turn_steps import Attempt, Step, attempts_of, messages_of, steps_of
 from gateway.agents.configuration import prices
 from gateway.chat.highlight import PAGE_BUDGET, Budget
-from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words
-from gateway.limits.money import Money, Tokens, dollars, usage_words
+from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words
+from gateway.chat.markdown import render_markdown
+from gateway.chat.run_figures import cost_words
+from gateway.limits.money import usage_words
 from gateway.models import Message, Run
 from memories.admin.badges import seconds
 from memories.admin.change_words import ShownChangeSet, shown_change_sets
 from memories.models import ChangeSet
 
 MOST_CHANGE_SETS = 20
-_STOPPED = {
-    "client": "Stopped: the client disconnected.",
-    "unwatched": "Stopped: nobody was watching.",
-}
+_INTERRUPTED = "Interrupted: Daybook was restarted, or its process went away."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +75,13 @@ def turn_explained(run: Run, sight: Sight) -> ExplainedTurn:
         trouble=_trouble(run, sight),
         question=asked.text if asked and sight.words else "",
         question_characters=len(asked.text) if asked else 0,
-        attachments=_attachments(asked),
+        attachments=attachments_of(asked) if asked else 0,
         given=given_to(run, sight),
         steps=steps,
         steps_unseen=max(0, _steps_made(run) - len(steps)),
         attempts=attempts_of(run),
         changes=_changes(run) if sight.changes else (),
-        answer=rendered(run.text, colours) if sight.words else SafeString(),
+        answer=render_markdown(run.text, colours) if sight.words else SafeString(),
         answer_characters=len(run.text),
         first_seq=messages[0].seq if messages else 0,
         last_seq=messages[-1].seq if messages else 0,
@@ -114,24 +114,13 @@ def _figures(run: Run, steps: Sequence[Step]) -> list[Figure]:
 
 
 def _cost(run: Run) -> str:
-    """What the tokens cost by the prices that are set now. One query."""
-    usage = run.usage if isinstance(run.usage, dict) else {}
-    tokens = Tokens.of(usage.get("total_tokens"), usage.get("completion_tokens"))
-    money = Money(prices())
-    cost = money.cost(run.model, tokens)
-    if not tokens.total:
+    if not run.usage.get("total_tokens"):
         return "–"
-    return dollars(cost) if run.model in money.prices else "No price is set for this model"
+    return cost_words(run, prices()) or "No price is set for this model"
 
 
 def _steps_made(run: Run) -> int:
-    made = run.trace.get("steps") if isinstance(run.trace, dict) else None
-    return made if isinstance(made, int) else 0
-
-
-def _attachments(asked: Message | None) -> int:
-    parts = (asked.parts if asked else None) or ()
-    return sum(1 for part in parts if isinstance(part, dict) and part.get("type") != "text")
+    return int(run.trace.get("steps", 0))
 
 
 def _trouble(run: Run, sight: Sight) -> Trouble | None:
@@ -139,10 +128,9 @@ def _trouble(run: Run, sight: Sight) -> Trouble | None:
         found = _error(run, words=sight.words)
         return Trouble(words=found.headline, code=found.code)
     if run.state == Run.State.STOPPED:
-        by = str(run.trace.get("stopped_by", "")) if isinstance(run.trace, dict) else ""
-        if by in INTERRUPTED:
-            return Trouble(words="Interrupted: Daybook was restarted, or its process went away.", code=by)
-        return Trouble(words=_STOPPED.get(by, "Stopped by its owner."), code=by)
+        by = str(run.trace.get("stopped_by", ""))
+        words = stopped_words(by, by_person="Stopped by its owner.")
+        return Trouble(words=_INTERRUPTED if by in INTERRUPTED else words, code=by)
     if run.state == Run.State.AWAITING_CLIENT_TOOLS:
         return Trouble(words="The turn waits for the results of the client's tools.")
     return None

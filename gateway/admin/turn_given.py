@@ -12,7 +12,7 @@ from django.urls import reverse
 from gateway.admin.sight import Sight
 from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_settings
-from gateway.chat.labels import why_words
+from gateway.chat.labels import why_given
 from gateway.models import Run
 from memories.artifact_paths import SUMMARY_PATH
 from memories.ids import parse_uuid
@@ -94,8 +94,8 @@ def given_to(run: Run, sight: Sight) -> Given:
 
 def recall_trace(run: Run) -> Mapping[str, Any]:
     """Return what the run's trace says of recall."""
-    found = run.trace.get("recall") if isinstance(run.trace, dict) else None
-    return found if isinstance(found, dict) else {}
+    found: Mapping[str, Any] = run.trace.get("recall", {})
+    return found
 
 
 def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
@@ -110,11 +110,8 @@ def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
 
 def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], sight: Sight) -> GivenMemory:
     number = str(item.get("memory_id") or "")
-    lane = str(item.get("lane", ""))
-    icon, how = _LANES.get(lane, ("help", "Given"))
-    # A reason of the search quotes the question.
-    why = why_words(lane=lane, why=str(item.get("why") or ""), usage_count=0) if sight.words or lane == "frozen" else ""
-    shown: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why}
+    icon, how = _LANES.get(str(item.get("lane", "")), ("help", "Given"))
+    shown: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=sight.words)}
     if not number:
         return GivenMemory(**shown, note="An entry of another memory provider; its words are not stored.")
     if not sight.memories:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from gateway.admin.sight import Sight
 from gateway.chat.highlight import Budget
@@ -53,7 +53,6 @@ def steps_of(messages: Sequence[Message], sight: Sight, colours: Budget) -> list
 
 def attempts_of(run: Run) -> list[Attempt]:
     """Return the attempts that the run's trace notes, which it does where any failed."""
-    noted = run.trace.get("attempts") if isinstance(run.trace, dict) else None
     return [
         Attempt(
             who=f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",
@@ -61,24 +60,18 @@ def attempts_of(run: Run) -> list[Attempt]:
             seconds=f"{float(entry.get('seconds') or 0):.1f} s",
             failed=bool(entry.get("fault")),
         )
-        for entry in noted or ()
-        if isinstance(entry, Mapping)
+        for entry in run.trace.get("attempts", ())
     ]
-
-
-def rendered(text: str, colours: Budget) -> SafeString:
-    """Return HTML of what a model wrote, as the chat shows it."""
-    return mark_safe(render_markdown(text, colours)) if text else SafeString()  # noqa: S308 - sanitised by nh3
 
 
 def _step(number: int, row: Message, results: Mapping[str, str], sight: Sight, colours: Budget) -> Step:
     calls = [call for call in row.tool_calls or () if isinstance(call, Mapping)]
-    kept = row.kept if isinstance(row.kept, Mapping) else {}
+    kept = row.kept or {}
     by = f"{kept['model']} of {kept['upstream']}" if kept.get("model") and kept.get("upstream") else ""
     return Step(
         number=number,
         by=by,
-        html=rendered(row.text, colours) if sight.words and calls else "",
+        html=render_markdown(row.text, colours) if sight.words and calls else "",
         calls=[tool_use(call, results, longest=LONGEST, words=sight.words) for call in calls],
         characters=len(row.text),
         is_answer=not calls,

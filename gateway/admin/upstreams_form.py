@@ -20,18 +20,15 @@ _LONGEST = 100_000
 class UpstreamsField(forms.CharField):
     """Gathers `{name: {"dialect": …, "options": …}}`, as `upstreams` of the agents file has it."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self) -> None:
         description = AgentsFile.model_fields["upstreams"].description
         super().__init__(
-            **{
-                "required": False,
-                "label": "Upstreams",
-                "max_length": _LONGEST,
-                "widget": UnfoldAdminTextareaWidget(attrs={"rows": 8, "spellcheck": "false"}),
-                "help_text": f"{description} Written as in the agents file; for example "
-                "local: {dialect: vllm, options: {drop: [seed]}}",
-                **kwargs,
-            }
+            required=False,
+            label="Upstreams",
+            max_length=_LONGEST,
+            widget=UnfoldAdminTextareaWidget(attrs={"rows": 8, "spellcheck": "false"}),
+            help_text=f"{description} Written as in the agents file; for example "
+            "local: {dialect: vllm, options: {drop: [seed]}}",
         )
 
     def clean(self, value: Any) -> dict[str, Any]:

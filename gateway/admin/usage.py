@@ -116,7 +116,7 @@ def _shown(request: HttpRequest, asked: dict[str, Any]) -> dict[str, Any]:
         "last": base["last"],
         "choices": [(word, _address({**base, "by": name}), name == by) for name, word in WORDS.items()],
         "headings": list(_headings(column if order else "", falling, {**base, "by": by})),
-        "only": [(WORDS[name].lower(), _named(request, name, [value])(value)) for name, value in only.items()],
+        "only": [(WORDS[name].lower(), _named(name, [value])(value)) for name, value in only.items()],
         "everything": _address({"first": base["first"], "last": base["last"], "by": by}),
         "hidden": {**only, "by": by, **({"sort": sort} if order else {})},
         "has_more": len(found) > SHOWN,
@@ -145,7 +145,7 @@ def _is_cut(first: date) -> bool:
 def _lines(request: HttpRequest, by: str, groups: Iterable[dict[str, Any]], base: dict[str, str]) -> Iterable[UsageRow]:
     groups = list(groups)
     values = [group[COLUMNS[by]] for group in groups]
-    name_of, link_of = _named(request, by, values), _linked(request, by, values)
+    name_of, link_of = _named(by, values), _linked(request, by, values)
     for group, value in zip(groups, values, strict=True):
         days = {**base, "first": str(value), "last": str(value), "by": "person"} if by == "day" else {}
         narrowed = days or {**base, by: str(value), "by": "day"}
@@ -162,7 +162,7 @@ def _figures(group: dict[str, Any]) -> tuple[str, ...]:
     return (*(f"{number:,}" for number in numbers), dollars(group["cost"]) if is_priced(group) else "–")
 
 
-def _named(request: HttpRequest, by: str, values: list[Any]) -> Callable[[Any], str]:
+def _named(by: str, values: list[Any]) -> Callable[[Any], str]:
     """Return what says the name of a value. At most one query."""
     if by == "person":
         people = {str(owner.pk): str(owner) for owner in Owner.objects.select_related("user").filter(pk__in=values)}

@@ -34,7 +34,7 @@ admin.site.unregister(User)
 
 def roles_words() -> SafeString:
     """Return the roles and how each is given, as the list that the form shows."""
-    rows = ((role.capitalize(), _HOW[role], MEANINGS[role]) for role in (USER, AUDITOR, STAFF, ADMINISTRATOR))
+    rows = ((role.capitalize(), _HOW[role], MEANINGS[role]) for role in MEANINGS)
     return format_html_join("", "<p><strong>{}</strong> ({}): {}</p>", rows)
 
 

@@ -8,9 +8,11 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from gateway.admin.columns import moment_column
 from gateway.models import Webhook
 from gateway.webhooks.services import webhook_disable, webhook_state
-from memories.admin.badges import badge, moment
+from memories.admin.badges import badge
+from memories.admin.base import ReadOnlyAdmin
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.audit import actor_of
 
@@ -18,7 +20,7 @@ _LOOKS = {"active": ("ok", "check"), "failing": ("warn", "schedule"), "disabled"
 
 
 @admin.register(Webhook)
-class WebhookAdmin(ObjectActionAdmin):
+class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Webhooks are made by their owners, at /api/webhooks."""
 
     object_actions = (
@@ -30,6 +32,9 @@ class WebhookAdmin(ObjectActionAdmin):
     searched_ids = ("pk",)
     fields = (("host", "owner"), "state", "wanted", ("delivered", "failed"), "said", "created")
     readonly_fields = ("host", "state", "wanted", "delivered", "failed", "said", "created")
+    delivered = moment_column("delivered_at", "Last delivered")
+    failed = moment_column("failed_at", "Last failed")
+    created = moment_column("created_at", "Created")
 
     @admin.display(description="Host")
     def host(self, webhook: Webhook) -> str:
@@ -44,30 +49,9 @@ class WebhookAdmin(ObjectActionAdmin):
     def wanted(self, webhook: Webhook) -> str:
         return ", ".join(webhook.kinds)
 
-    @admin.display(description="Last delivered")
-    def delivered(self, webhook: Webhook) -> str:
-        return moment(webhook.delivered_at)
-
-    @admin.display(description="Last failed")
-    def failed(self, webhook: Webhook) -> str:
-        return moment(webhook.failed_at)
-
     @admin.display(description="Why")
     def said(self, webhook: Webhook) -> str:
         return webhook.note or webhook.failure
-
-    @admin.display(description="Created")
-    def created(self, webhook: Webhook) -> str:
-        return moment(webhook.created_at)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Webhook | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Webhook | None = None) -> bool:
-        return False
 
     def fits(self, row: Webhook, verb: str) -> bool:
         return row.disabled_at is None

@@ -1,13 +1,14 @@
 """Memory settings, model roles and prices as they are now: rows that administrators edit and the agents file sets."""
 
 from typing import Any
-from uuid import UUID
 
+from gateway.agents.rows import ByVersion, of_version
 from gateway.agents.settings import ConsolidationSettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
-_checked: dict[UUID, tuple[int, ConsolidationSettings]] = {}
-_prices: dict[UUID, tuple[int, dict[str, Price]]] = {}
+# Every change of these settings raises the versions of all agents.
+_checked: ByVersion[ConsolidationSettings] = {}
+_prices: ByVersion[dict[str, Price]] = {}
 
 
 def consolidation_settings() -> ConsolidationSettings:
@@ -16,12 +17,8 @@ def consolidation_settings() -> ConsolidationSettings:
 
 
 def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
-    """Return the settings of consolidation for a turn. They are cached by the agent's version, which these settings
-    raise as well, so a warm cache needs no query."""
-    found = _checked.get(agent.pk)
-    if found is None or found[0] != agent.version:
-        found = _checked[agent.pk] = (agent.version, consolidation_settings())
-    return found[1]
+    """Return the settings of consolidation for a turn; a warm cache needs no query."""
+    return of_version(_checked, agent, consolidation_settings)
 
 
 def prices() -> dict[str, Price]:
@@ -30,11 +27,8 @@ def prices() -> dict[str, Price]:
 
 
 def prices_of(agent: Agent) -> dict[str, Price]:
-    """Return the prices for a turn, cached by the agent's version as the settings of consolidation are."""
-    found = _prices.get(agent.pk)
-    if found is None or found[0] != agent.version:
-        found = _prices[agent.pk] = (agent.version, prices())
-    return found[1]
+    """Return the prices for a turn; a warm cache needs no query."""
+    return of_version(_prices, agent, prices)
 
 
 def price_of(model: str) -> Price | None:

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Names of one thing: a client that gives one of them does not want the default of another.
-_ALIKE = (
-    frozenset({"max_tokens", "max_completion_tokens"}),
-    frozenset({"reasoning_effort", "reasoning", "thinking"}),
-)
+_ALIKE = (frozenset({"max_tokens", "max_completion_tokens"}), frozenset({"reasoning_effort", "reasoning", "thinking"}))
 
 
 def with_defaults(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

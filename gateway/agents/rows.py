@@ -2,6 +2,8 @@
 One statement, written by hand, that looks at the key, too: the ORM took longer to build it anew each time than the
 database took to answer it."""
 
+from collections.abc import Callable
+from typing import TypeVar
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -18,6 +20,10 @@ from memories.models import Owner
 KEY_REVOKED = "This API key was revoked, or it has expired."
 # Agents by name as they were last read. A row is read again when its id or version is not that one any more.
 _known: dict[str, Agent] = {}
+T = TypeVar("T")
+ByVersion = dict[UUID, tuple[int, T]]
+"""A cache by agents: for each the version of the agent, and what was read then."""
+_checked: ByVersion[AgentSettings] = {}
 
 
 def agent_and_key(name: str, key_id: UUID | None) -> tuple[Agent | None, bool]:
@@ -75,12 +81,14 @@ def require_key(caller: Caller) -> None:
         raise Unauthorized(KEY_REVOKED)
 
 
-_checked: dict[tuple[UUID, int], AgentSettings] = {}
-
-
 def agent_settings(agent: Agent) -> AgentSettings:
     """Return the checked settings of a row; kept by its version, which grows with every change."""
-    found = _checked.get((agent.pk, agent.version))
-    if found is None:
-        found = _checked[agent.pk, agent.version] = AgentSettings.model_validate(agent.settings)
-    return found
+    return of_version(_checked, agent, lambda: AgentSettings.model_validate(agent.settings))
+
+
+def of_version(cache: ByVersion[T], agent: Agent, read: Callable[[], T]) -> T:
+    """Return what is cached for the agent's version; what `read` returns if there is nothing."""
+    found = cache.get(agent.pk)
+    if found is None or found[0] != agent.version:
+        found = cache[agent.pk] = (agent.version, read())
+    return found[1]

@@ -38,19 +38,10 @@ _MOST_PARAMETERS = 4000  # characters of JSON
 # What the gateway itself puts into a request, or reads from a client's.
 RESERVED = frozenset(
     {
-        "function_call",
-        "functions",
-        "messages",
-        "metadata",
-        "model",
-        "n",
-        "stream",
-        "stream_options",
-        "tool_choice",
-        "tools",
-        "user",
+        "function_call", "functions", "messages", "metadata", "model", "n", "stream", "stream_options", "tool_choice",
+        "tools", "user",
     }
-)
+)  # fmt: skip
 
 
 def _checked_parameters(value: dict[str, Any]) -> dict[str, Any]:
@@ -114,14 +105,11 @@ class AgentSettings(_Strict):
         20,
         ge=1,
         le=1000,
-        description=(
-            "Most distinct memories in one request, frozen and recalled together. Recalled ones must fit within 4 KiB "
-            "of recall, so they may be fewer."
-        ),
+        description="Most distinct memories in one request, frozen and recalled together. Recalled ones must fit "
+        "within 4 KiB of recall, so they may be fewer.",
     )
     recall_role: Literal["system", "user"] = Field(
-        "system",
-        description="Role of the recall message, for upstreams that refuse a system message in the middle.",
+        "system", description="Role of the recall message, for upstreams that refuse a system message in the middle."
     )
     memory_review_interval: int = Field(
         0, ge=0, le=1000, description="User turns between background reviews; 0 = none after turns."
@@ -147,16 +135,10 @@ class AgentSettings(_Strict):
         "tools or documents; strict: all that do not rest on the person's own words.",
     )
     user_char_limit: int = Field(
-        1375,
-        ge=0,
-        le=10_000_000,
-        description="Budget of what is about the person, in characters; 0 = no limit.",
+        1375, ge=0, le=10_000_000, description="Budget of what is about the person, in characters; 0 = no limit."
     )
     memory_char_limit: int = Field(
-        2200,
-        ge=0,
-        le=10_000_000,
-        description="Budget of what is about the work, in characters; 0 = no limit.",
+        2200, ge=0, le=10_000_000, description="Budget of what is about the work, in characters; 0 = no limit."
     )
     frozen_char_limit: int = Field(
         3575,
@@ -206,20 +188,14 @@ class ConsolidationSettings(_Strict):
     )
     max_rollout_age_days: int = Field(30, ge=1, le=3650, description="Sessions older than this are left alone.")
     min_rollout_idle_hours: float = Field(
-        12,
-        ge=0,
-        le=8760,
-        strict=False,
-        description="A session rests this long before it is read; 0 = at once.",
+        12, ge=0, le=8760, strict=False, description="A session rests this long before it is read; 0 = at once."
     )
     max_rollouts_per_startup: int = Field(
         64,
         ge=1,
         le=1000,
-        description=(
-            "Most sessions read when a worker starts or the schedule comes round, over all books; a run that somebody "
-            "asks for may read as many by itself."
-        ),
+        description="Most sessions read when a worker starts or the schedule comes round, over all books; a run that "
+        "somebody asks for may read as many by itself.",
     )
     summary_injection_token_limit: int = Field(
         5000, ge=100, le=100_000, description="Most tokens of the summary in a request."

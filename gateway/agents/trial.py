@@ -11,7 +11,6 @@ from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
 from gateway.model_call import ask
 from gateway.models import Agent
-from gateway.upstream import ModelTarget
 
 SECONDS = 60
 MOST = 8000  # characters of a message
@@ -28,42 +27,23 @@ class Trial:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRequest:
-    """What a trial asks: the saved instructions and the message. Without our tools, which are about memory."""
-
-    target: ModelTarget
-    parameters: dict[str, Any]
-    messages: tuple[dict[str, Any], ...]
-    request_id: str
-
-
-def trial_request(agent: Agent, message: str, *, request_id: str) -> TrialRequest:
-    """Return the one request of a trial of the agent as it is saved."""
+async def trial_run(agent: Agent, message: str, *, request_id: str) -> Trial:
+    """Ask the agent as it is saved, once, for at most SECONDS: its instructions and the message, without our tools,
+    which are about memory. Raises DomainErrors."""
     checked = agent_settings(agent)
+    target = agent_target(checked)
     instructions = [{"role": "system", "content": checked.instructions}] if checked.instructions else []
-    return TrialRequest(
-        target=agent_target(checked),
-        parameters=checked.parameters,
-        messages=(*instructions, {"role": "user", "content": message}),
-        request_id=request_id,
-    )
-
-
-async def trial_run(request: TrialRequest) -> Trial:
-    """Ask once, for at most SECONDS. Raises DomainErrors."""
     started = time.monotonic()
-    seconds = min(SECONDS, settings.RUN_SECONDS)
     result = await ask(
-        request.target,
-        request.messages,
-        seconds=seconds,
-        parameters=request.parameters,
-        request_id=request.request_id,
+        target,
+        [*instructions, {"role": "user", "content": message}],
+        seconds=min(SECONDS, settings.RUN_SECONDS),
+        parameters=checked.parameters,
+        request_id=request_id,
     )
     return Trial(
         answer=result.text,
-        model=result.model or request.target.model,
+        model=result.model or target.model,
         usage=result.usage,
         finish_reason=result.finish_reason,
         seconds=time.monotonic() - started,

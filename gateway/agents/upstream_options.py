@@ -8,27 +8,9 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 DialectName = Literal[
-    "openai",
-    "azure",
-    "gemini",
-    "anthropic",
-    "deepseek",
-    "mistral",
-    "xai",
-    "groq",
-    "together",
-    "openrouter",
-    "cohere",
-    "dashscope",
-    "kimi",
-    "zai",
-    "vllm",
-    "sglang",
-    "llamacpp",
-    "ollama",
-    "lmstudio",
-    "strict",
-]
+    "openai", "azure", "gemini", "anthropic", "deepseek", "mistral", "xai", "groq", "together", "openrouter", "cohere",
+    "dashscope", "kimi", "zai", "vllm", "sglang", "llamacpp", "ollama", "lmstudio", "strict",
+]  # fmt: skip
 DIALECTS: tuple[str, ...] = get_args(DialectName)
 MOST_AT_ONCE = 10_000
 _NEVER = frozenset({"model", "messages", "stream"})  # what makes a request one: not to be dropped, renamed or set

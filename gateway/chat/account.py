@@ -22,7 +22,7 @@ from gateway.accounts.logins import login_begin, logins_end, logins_of
 from gateway.accounts.sign_in import has_password, password_right, signed_in_recently
 from gateway.authentication import forget_keys
 from gateway.chat.account_apps import apps
-from gateway.chat.account_logins import logins
+from gateway.chat.account_logins import logins, user_of
 from gateway.keys import api_key_create, api_key_revoke, plain_keys, rate_words, require_room
 from gateway.models import ApiKey, Session
 from gateway.sockets import look_again
@@ -92,11 +92,11 @@ def account(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 @form_view
 def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Change the password; other logins of this user end. 404 for accounts without one."""
-    if not has_password(_user(request)):
+    if not has_password(user_of(request)):
         return render(request, "gateway/not_found.html", status=404)
     try:
-        password_right(request, _user(request), request.POST.get("old_password", ""))
-        form = PasswordChangeForm(_user(request), request.POST)
+        password_right(request, user_of(request), request.POST.get("old_password", ""))
+        form = PasswordChangeForm(user_of(request), request.POST)
         valid = form.is_valid()  # says what is wrong, the old password included
     except (RateLimited, Overloaded) as refusal:
         return _page(request, viewer, status=refusal.http_status, password_refusal=str(refusal))
@@ -106,8 +106,7 @@ def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     update_session_auth_hash(request, user)
     login_begin(request, user)  # the browser's session has another key now
     logins_end(user, logins_of(user).exclude(session_id=request.session.session_key), by=actor_of(user))
-    actor = actor_of(request.user)
-    audit_record(Action.PASSWORD_CHANGE, actor=actor, kind="user", object_id=_user(request).pk, owner=viewer.owner)
+    audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=viewer.owner)
     return _PasswordChanged(viewer.owner.pk)
 
 
@@ -156,7 +155,7 @@ def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpRespon
 def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Erase everything about the viewer after a typed line and the password, sign them out, and show the receipt, or
     how far it is where that takes long."""
-    user = _user(request)
+    user = user_of(request)
     if request.POST.get("line", "").strip() != DELETE_LINE:
         return _page(request, viewer, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
     try:
@@ -211,7 +210,7 @@ def receipt_rows(erased: dict[str, int]) -> list[tuple[str, int]]:
 
 
 def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **shown: Any) -> HttpResponse:
-    user, owner_id = _user(request), viewer.owner.pk
+    user, owner_id = user_of(request), viewer.owner.pk
     context = {
         "tab": "account",
         "password_form": PasswordChangeForm(user),
@@ -254,11 +253,6 @@ def _may(key: ApiKey) -> str:
     parts += [f"only {', '.join(key.agents)}"] if key.agents else []
     parts += ["may name end users"] if key.trusted else []
     return ", ".join(parts + rate_words(key))
-
-
-def _user(request: HttpRequest) -> Any:
-    """Return the signed-in user; the decorators of the views have seen to it."""
-    return request.user
 
 
 @cache

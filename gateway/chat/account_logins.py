@@ -24,10 +24,15 @@ class LoginRow:
     said: str
 
 
+def user_of(request: HttpRequest) -> Any:
+    """Return the signed-in user; the decorators of the views have seen to it."""
+    return request.user
+
+
 @form_view
 def login_end(request: HttpRequest, viewer: Viewer, login_id: UUID) -> HttpResponse:
     """Sign one of the viewer's own browsers out; 404 for somebody else's."""
-    user = _user(request)
+    user = user_of(request)
     if not logins_end(user, logins_of(user).filter(pk=login_id), by=actor_of(user)):
         return render(request, "gateway/not_found.html", status=404)
     return redirect("/account/?done=signed-out")
@@ -36,7 +41,7 @@ def login_end(request: HttpRequest, viewer: Viewer, login_id: UUID) -> HttpRespo
 @form_view
 def others_end(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Sign out everywhere but here."""
-    user = _user(request)
+    user = user_of(request)
     logins_end(user, logins_of(user).exclude(session_id=request.session.session_key), by=actor_of(user))
     return redirect("/account/?done=signed-out-others")
 
@@ -47,14 +52,9 @@ def logins(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
     here = request.session.session_key
     rows = [
         LoginRow(login=row, here=row.session_id == here, said=_said(viewer, row, here=row.session_id == here))
-        for row in logins_of(_user(request))[:_MOST_SHOWN]
+        for row in logins_of(user_of(request))[:_MOST_SHOWN]
     ]
     return {"logins": rows, "other_logins": any(not row.here for row in rows)}
-
-
-def _user(request: HttpRequest) -> Any:
-    """Return the signed-in user; the decorators of the views have seen to it."""
-    return request.user
 
 
 def _said(viewer: Viewer, row: Login, *, here: bool) -> str:

@@ -39,30 +39,24 @@ class HeldNote:
 SessionReader = Callable[[UUID, UUID], Sequence[HeldNote]]
 ReviewReader = Callable[[UUID, UUID], HeldNote | None]
 
-
-@dataclass(slots=True)
-class _Readers:
-    of_session: SessionReader | None = None
-    of_review: ReviewReader | None = None
-
-
-_readers = _Readers()
+_readers: list[tuple[SessionReader, ReviewReader]] = []
 
 
 def register_held(of_session: SessionReader, of_review: ReviewReader) -> None:
     """The way to what waits of (owner, session) and of (owner, review); called from an AppConfig's ready()."""
-    _readers.of_session, _readers.of_review = of_session, of_review
+    _readers[:] = [(of_session, of_review)]
 
 
 def held_of_runs(owner_id: UUID, session_id: UUID, shown_at: Mapping[UUID, UUID]) -> dict[UUID, list[HeldNote]]:
     """By run: what waits of a session, at the runs that show it. `shown_at` names for each run the one that does."""
     found: dict[UUID, list[HeldNote]] = defaultdict(list)
-    for note in _readers.of_session(owner_id, session_id) if _readers.of_session else ():
-        if note.run_id is not None and note.run_id in shown_at:
-            found[shown_at[note.run_id]].append(note)
+    for of_session, _ in _readers:
+        for note in of_session(owner_id, session_id):
+            if note.run_id is not None and note.run_id in shown_at:
+                found[shown_at[note.run_id]].append(note)
     return found
 
 
 def held_by_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
     """Return what waits of a review, for the notice; None where nothing does, or it is somebody else's."""
-    return _readers.of_review(owner_id, review_id) if _readers.of_review else None
+    return next((note for _, of_review in _readers if (note := of_review(owner_id, review_id))), None)

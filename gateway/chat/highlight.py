@@ -13,7 +13,6 @@ from html import escape
 from itertools import groupby
 from operator import itemgetter
 
-from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
@@ -68,6 +67,7 @@ _NAMES = {
 LEXERS = {name: lexer for lexer, names in _NAMES.items() for name in names.split()}
 """The lexer of each language that is coloured, by the name that stands behind the fence."""
 
+_lexer = cache(get_lexer_by_name)
 _CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.Tag, "k"))
 
 
@@ -121,11 +121,6 @@ def _not_empty(pieces: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
         if end > done:
             yield css, end
         done = max(done, end)
-
-
-@cache
-def _lexer(name: str) -> Lexer:
-    return get_lexer_by_name(name)
 
 
 @cache

@@ -9,10 +9,10 @@ from django.templatetags.static import static
 _PAPER = "#f3f6f0"  # --paper and --sunk of static/gateway/tokens.css, by day
 _SUNK = "#e6ece3"
 _ICONS = (
-    ("gateway/icons/app.svg", "any", "any"),
-    ("gateway/icons/app-192.png", "192x192", "any"),
-    ("gateway/icons/app-512.png", "512x512", "any"),
-    ("gateway/icons/app-full-512.png", "512x512", "maskable"),
+    ("gateway/icons/app.svg", "any", "image/svg+xml", "any"),
+    ("gateway/icons/app-192.png", "192x192", "image/png", "any"),
+    ("gateway/icons/app-512.png", "512x512", "image/png", "any"),
+    ("gateway/icons/app-full-512.png", "512x512", "image/png", "maskable"),
 )
 
 
@@ -30,8 +30,8 @@ def manifest(request: HttpRequest) -> JsonResponse:
             "background_color": _PAPER,
             "theme_color": _SUNK,
             "icons": [
-                {"src": static(name), "sizes": sizes, "type": _type(name), "purpose": purpose}
-                for name, sizes, purpose in _ICONS
+                {"src": static(name), "sizes": sizes, "type": kind, "purpose": purpose}
+                for name, sizes, kind, purpose in _ICONS
             ],
             "shortcuts": [{"name": "New session", "url": "/new/"}, {"name": "Memories", "url": "/memories/"}],
         },
@@ -39,7 +39,3 @@ def manifest(request: HttpRequest) -> JsonResponse:
     )
     answer.headers["Cache-Control"] = "public, max-age=3600"
     return answer
-
-
-def _type(name: str) -> str:
-    return "image/svg+xml" if name.endswith(".svg") else "image/png"

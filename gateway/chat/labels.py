@@ -19,6 +19,7 @@ class ErrorWords:
     rest: str
 
 
+_UNFOLDED_LINES, _UNFOLDED_CHARACTERS = 30, 3_000
 _KEPT = "Your message is kept."
 _WROTE = f"{_KEPT} Memory was changed already: see below."
 _PRECISE = frozenset({"upstream_error", "upstream_timeout", "rate_limited", "overloaded"})
@@ -59,35 +60,27 @@ _FAULT_WORDS: Mapping[str, str] = {
     "open": "is skipped after repeated failures",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {
-    words.code: words
-    for words in (
-        ErrorWords(
-            "upstream_timeout",
-            "The model server took too long to answer.",
-            f"{_KEPT} Nothing was saved to memory.",
-        ),
-        ErrorWords("upstream_error", "The model server answered with an error.", _KEPT),
-        ErrorWords("internal_error", "Something went wrong in the gateway.", _KEPT),
-        ErrorWords("overloaded", "Too much at once.", _KEPT),
-        ErrorWords("rate_limited", "Too much at once.", _KEPT),
-        ErrorWords("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),
-        ErrorWords("not_found", "There is nothing here.", "It may have been deleted."),
-        ErrorWords("model_not_found", "This agent no longer exists.", "Choose another one."),
-        ErrorWords("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
-        ErrorWords("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
-        ErrorWords("forbidden", "You may not do this.", "Ask an administrator."),
-        ErrorWords(
+    code: ErrorWords(code, headline, rest)
+    for code, headline, rest in (
+        ("upstream_timeout", "The model server took too long to answer.", f"{_KEPT} Nothing was saved to memory."),
+        ("upstream_error", "The model server answered with an error.", _KEPT),
+        ("internal_error", "Something went wrong in the gateway.", _KEPT),
+        ("overloaded", "Too much at once.", _KEPT),
+        ("rate_limited", "Too much at once.", _KEPT),
+        ("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),
+        ("not_found", "There is nothing here.", "It may have been deleted."),
+        ("model_not_found", "This agent no longer exists.", "Choose another one."),
+        ("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
+        ("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
+        ("forbidden", "You may not do this.", "Ask an administrator."),
+        (
             "blocked_by_scan",
             "Not saved.",
             "The scan found something that does not belong in a memory. Change the text and save again.",
         ),
-        ErrorWords("over_budget", "No room.", "Edit or delete a memory first."),
-        ErrorWords(
-            "connection",
-            "The connection broke off.",
-            "Your message is kept. Try again when you are connected.",
-        ),
-        ErrorWords("error", "The answer could not be finished.", _KEPT),
+        ("over_budget", "No room.", "Edit or delete a memory first."),
+        ("connection", "The connection broke off.", "Your message is kept. Try again when you are connected."),
+        ("error", "The answer could not be finished.", _KEPT),
     )
 }
 
@@ -111,9 +104,9 @@ def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> Erro
     return ErrorWords(code, said, f"{rest} {to_do}".strip())
 
 
-def stopped_words(by: str) -> str:
+def stopped_words(by: str, *, by_person: str = "Stopped by you.") -> str:
     """Return why an answer ends early, by what its run's trace says."""
-    return _STOPPED.get(by, "Stopped by you.")
+    return _STOPPED.get(by, by_person)
 
 
 def ended_words(answer: str, finish_reason: str) -> str:
@@ -188,6 +181,15 @@ def margin_day(now: datetime) -> str:
     return f"{now:%a} {now.day} {now:%b}"
 
 
+def why_given(item: Mapping[str, Any], *, usage_count: int = 0, words: bool = True) -> str:
+    """Return why an answer was given an item of its run's `recalled`. A reason of the search quotes the question: it is
+    "" for a reader who may not see words."""
+    lane = str(item.get("lane", ""))
+    if not words and lane != "frozen":
+        return ""
+    return why_words(lane=lane, why=str(item.get("why") or ""), usage_count=usage_count)
+
+
 def why_words(*, lane: str, why: str, usage_count: int) -> str:
     """Return why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
     general = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
@@ -195,3 +197,13 @@ def why_words(*, lane: str, why: str, usage_count: int) -> str:
     often = "twice" if usage_count == 2 else f"{usage_count} times"
     times = f" Recalled {often}." if lane == "long_term" and usage_count > 1 else ""
     return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{times}"
+
+
+def folded_size(text: str) -> str:
+    """Return the size of a person's message that the page shows folded, as "50 kB" or "31 lines"; "" for one that is
+    not that long. static/gateway/fold.js has the same rule."""
+    lines = text.count("\n") + 1
+    if lines <= _UNFOLDED_LINES and len(text) <= _UNFOLDED_CHARACTERS:
+        return ""
+    size = len(text.encode(errors="replace"))
+    return f"{round(size / 1000)} kB" if size >= 1000 else f"{lines} lines"

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 import nh3
+from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
@@ -15,6 +16,9 @@ from markdown_it.utils import OptionsDict
 
 from gateway.chat import formulas, markdown_rules
 from gateway.chat.highlight import Budget, highlight
+
+Tokens = Sequence[Token]
+Env = MutableMapping[str, Any]
 
 _TAGS = "a blockquote br code div em h3 h4 h5 h6 hr input li ol p pre s span strong sup table tbody td th thead tr ul"
 _OWN_PLACE = re.compile(r"#fn(ref)?-[A-Za-z0-9_.-]{1,100}")
@@ -59,7 +63,6 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,24}")
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\|^{}]{1,2000}")
 _AFTER_ADDRESS = ".,;:!?)]*_~"
 
-
 LONGEST = 100_000
 """Characters of a text that is rendered; a longer one is shown as it was written."""
 MOST_MARKS = 20_000
@@ -68,81 +71,68 @@ the length, that makes a rendering slow."""
 _MARKS = "*_[]`<|~&$\\\n"
 
 
-def _fence(tokens: Sequence[Token], at: int, env: MutableMapping[str, Any]) -> str:
-    """Return a block of code with its language above it; the page's script adds the copy button."""
-    token = tokens[at]
-    match = _LANGUAGE.match(token.info.strip())
-    language = match[0] if match else ""
-    name = escape(language or "text")
-    code = env["highlight"](token.content, language)
-    return (
-        f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
-        f'<pre tabindex="0" aria-label="Code, {name}"><code>{code}</code></pre></div>\n'
-    )
-
-
 class _Renderer(RendererHTML):
     """Headings below the page's own; images as links; code in a box."""
 
-    def fence(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return _fence(tokens, at, env)
+    def fence(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
+        # The language stands above the code; the page's script adds the copy button.
+        match = _LANGUAGE.match(tokens[at].info.strip())
+        language = match[0] if match else ""
+        name = escape(language or "text")
+        code = env["highlight"](tokens[at].content, language)
+        return (
+            f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
+            f'<pre tabindex="0" aria-label="Code, {name}"><code>{code}</code></pre></div>\n'
+        )
 
-    def code_block(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return _fence(tokens, at, env)
+    def code_block(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
+        return self.fence(tokens, at, options, env)
 
-    def image(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def image(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         # Loading it would tell the other host who reads this, and could carry out what was said.
         token = tokens[at]
         label = escape(self.renderInlineAsText(token.children or [], options, env) or "image")
         source = str(token.attrGet("src") or "")
-        if not source.startswith(("https://", "http://")):
-            return label
-        return _link(source, label)
+        return _link(source, label) if source.startswith(("https://", "http://")) else label
 
-    def heading_open(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def heading_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return f"<{_lowered(tokens[at].tag)}>"
 
-    def heading_close(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def heading_close(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return f"</{_lowered(tokens[at].tag)}>\n"
 
-    def table_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def table_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n'
 
-    def table_close(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def table_close(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return "</table></div>\n"
 
-    def text(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def text(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         content = tokens[at].content
         return escape(content) if env.get("links") else _with_addresses(content)
 
-    def link_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def link_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         env["links"] = env.get("links", 0) + 1
         if not str(tokens[at].attrGet("href") or "").startswith("#"):
             tokens[at].attrSet("target", "_blank")
         return self.renderToken(tokens, at, options, env)
 
-    def link_close(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def link_close(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         env["links"] -= 1
         return self.renderToken(tokens, at, options, env)
 
-    def th_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return _cell(tokens[at])
+    def th_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
+        # The parser says alignment as a style, which the page's policy refuses.
+        tag, style = tokens[at].tag, str(tokens[at].attrGet("style") or "")
+        side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
+        return f'<{tag} align="{escape(side)}">' if side else f"<{tag}>"
 
-    def td_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return _cell(tokens[at])
+    td_open = th_open
 
-    def list_item_open(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def list_item_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return '<li class="task">' if tokens[at].meta.get("task") else "<li>"
 
-    def paragraph_open(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def paragraph_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         opening = self.renderToken(tokens, at, options, env)
         done = tokens[at].meta.get("done")
         if done is None:
@@ -150,46 +140,36 @@ class _Renderer(RendererHTML):
         state = 'checked="" aria-label="Done"' if done else 'aria-label="To do"'
         return f'{opening}<input type="checkbox" disabled="" {state}> '
 
-    def formula(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def formula(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return _formula(tokens[at], env)
 
-    def formula_block(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def formula_block(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         shown = _formula(tokens[at], env)
         return f'<div class="formula" tabindex="0" role="group" aria-label="Formula">{shown}</div>\n'
 
-    def formula_pending(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def formula_pending(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return ""
 
-    def footnote_reference(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def footnote_reference(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         label = tokens[at].content
         if tokens[at].hidden or env.get("links"):  # not defined yet, or within a link
             return f"<sup>{label}</sup>"
         own = f' id="fnref-{env["scope"]}-{label}"' if _first(env, "reference", label) else ""
         return f'<sup><a href="#fn-{env["scope"]}-{label}"{own} aria-label="Footnote {label}">{label}</a></sup>'
 
-    def footnote_open(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def footnote_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         label = tokens[at].info
         own = f' id="fn-{env["scope"]}-{label}"' if _first(env, "definition", label) else ""
         return f'<p class="footnote"{own}><sup>{label}</sup> '
 
-    def footnote_close(
-        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
-    ) -> str:
+    def footnote_close(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         label = tokens[at].info
         if ("reference", label) not in env["numbered"]:
             return "</p>\n"
         return f' <a href="#fnref-{env["scope"]}-{label}" aria-label="Back to footnote {label} in the text">↩</a></p>\n'
 
 
-def _first(env: MutableMapping[str, Any], kind: str, label: str) -> bool:
+def _first(env: Env, kind: str, label: str) -> bool:
     """Return True once for each footnote: an id stands in a page only once."""
     if (kind, label) in env["numbered"]:
         return False
@@ -197,7 +177,7 @@ def _first(env: MutableMapping[str, Any], kind: str, label: str) -> bool:
     return True
 
 
-def _formula(token: Token, env: MutableMapping[str, Any]) -> str:
+def _formula(token: Token, env: Env) -> str:
     """Return MathML, or the LaTeX as it was written where it cannot be rendered."""
     block = token.markup in ("\\[", "$$")
     key, budget = (token.content, block), env["budget"]
@@ -216,13 +196,6 @@ def _link(address: str, label: str) -> str:
 
 def _lowered(tag: str) -> str:
     return f"h{min(6, max(3, int(tag[1]) + 1))}"
-
-
-def _cell(token: Token) -> str:
-    # The parser says alignment as a style, which the page's policy refuses.
-    style = str(token.attrGet("style") or "")
-    side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
-    return f'<{token.tag} align="{escape(side)}">' if side else f"<{token.tag}>"
 
 
 def _with_addresses(text: str) -> str:
@@ -268,12 +241,14 @@ def clean(html: str) -> str:
     return _CLEANER.clean(html).strip()
 
 
-def render_markdown(text: str, budget: Budget | None = None, *, scope: str = "") -> str:
+def render_markdown(text: str, budget: Budget | None = None, *, scope: str = "") -> SafeString:
     """Return safe HTML of Markdown: no styles, no scripts, nothing that loads from another host; the only ids are those
     of footnotes, which contain `scope`.
 
     `budget` is the work that colours of code and formulas may cost, where several texts share it. A text above the
     bounds is shown as it was written, escaped."""
     if len(text) > LONGEST or count_marks(text) > MOST_MARKS:
-        return as_written(text)
-    return clean(MARKDOWN.render(text, environment(scope, budget or Budget())))
+        html = as_written(text)
+    else:
+        html = clean(MARKDOWN.render(text, environment(scope, budget or Budget())))
+    return mark_safe(html)  # noqa: S308 - escaped, or sanitised by nh3

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from gateway.chat.held_notes import HeldNote, held_of_runs
-from gateway.chat.labels import why_words
+from gateway.chat.labels import why_given
 from gateway.models import Message, Run
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Memory, Revision
@@ -93,22 +93,13 @@ def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenM
         run_id = parse_uuid(item.get("turn_id"))
         if run_id is not None and run_id in turns:
             text = str(item.get("content") or texts.get(run_id, ""))
-            found[run.pk].append(
-                GivenMemory(
-                    text=text,
-                    why=f"Said earlier in this conversation, turn {turns[run_id].turn}.",
-                    quoted=True,
-                )
-            )
+            why = f"Said earlier in this conversation, turn {turns[run_id].turn}."
+            found[run.pk].append(GivenMemory(text=text, why=why, quoted=True))
             continue
         memory = rows.get(_number(item.get("memory_id")) or 0)
         text = str(item.get("content") or (memory.content if memory else ""))
         if text:
-            why = why_words(
-                lane=str(item.get("lane", "")),
-                why=str(item.get("why") or ""),
-                usage_count=memory.usage_count if memory else 0,
-            )
+            why = why_given(item, usage_count=memory.usage_count if memory else 0)
             found[run.pk].append(GivenMemory(text=text, why=why, now=memory))
     return found
 

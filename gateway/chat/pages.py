@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
@@ -43,7 +42,7 @@ def _page(request: HttpRequest) -> Page | None:
         return None
     login_seen(request)
     owner = owner_for_user(request.user)
-    name = _full_name(request.user)
+    name = request.user.get_full_name() or request.user.get_username()
     return Page(
         name=name,
         initials=_initials(name),
@@ -51,11 +50,6 @@ def _page(request: HttpRequest) -> Page | None:
         notification=current_number(owner.pk),
         time_zone=zone_of(owner).key,
     )
-
-
-def _full_name(user: AbstractBaseUser) -> str:
-    full = getattr(user, "get_full_name", None)
-    return (full() if callable(full) else "") or user.get_username()
 
 
 def _initials(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a turn took, for its details on the chat page."""
+"""What a turn took, for its details on the chat page and its page in the admin."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,10 +11,16 @@ def run_figures(run: Run, prices: Mapping[str, Price]) -> Sequence[tuple[str, st
     """Return model, tokens, cost and time of a run that is over, each with its word; without what is not known."""
     if run.finished_at is None:
         return ()
-    usage = run.usage if isinstance(run.usage, Mapping) else {}
-    figures = [("Model", run.model), ("Tokens", usage_words(usage) if usage.get("total_tokens") else "")]
-    if run.model in prices and usage.get("total_tokens"):
-        tokens = Tokens.of(usage.get("total_tokens"), usage.get("completion_tokens"))
-        figures.append(("Cost", dollars(Money(prices).cost(run.model, tokens))))
-    figures.append(("Time", f"{(run.finished_at - run.started_at).total_seconds():.1f} s"))
+    figures = (
+        ("Model", run.model),
+        ("Tokens", usage_words(run.usage) if run.usage.get("total_tokens") else ""),
+        ("Cost", cost_words(run, prices)),
+        ("Time", f"{(run.finished_at - run.started_at).total_seconds():.1f} s"),
+    )
     return [(word, value) for word, value in figures if value]
+
+
+def cost_words(run: Run, prices: Mapping[str, Price]) -> str:
+    """Return what the tokens of a run cost; "" where its model has no price, or told no tokens."""
+    tokens = Tokens.of(run.usage.get("total_tokens"), run.usage.get("completion_tokens"))
+    return dollars(Money(prices).cost(run.model, tokens)) if run.model in prices and tokens.total else ""

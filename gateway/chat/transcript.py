@@ -1,111 +1,19 @@
-"""A session's conversation as the chat page shows it: turns with their words, the memories that were given, and what
-memory did. Reads only; every query is the owner's; a page of turns costs the same few queries however long it is."""
+"""Which turns of a session the chat page shows: the newest, those before or around a message, those since a turn."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Left
-from django.urls import reverse
-from django.utils.safestring import SafeString, mark_safe
 
-from gateway.agents.configuration import prices_of
-from gateway.chat.folding import folded_size
-from gateway.chat.held_notes import HeldNote
-from gateway.chat.highlight import PAGE_BUDGET, Budget
-from gateway.chat.labels import (
-    INTERRUPTED,
-    ErrorWords,
-    answered_words,
-    ended_words,
-    error_words,
-    stopped_words,
-    thought_words,
-)
-from gateway.chat.markdown import render_markdown
-from gateway.chat.memory_notes import GivenMemory, MemoryNote, given_to_runs, notes_of_runs
-from gateway.chat.run_figures import run_figures
-from gateway.chat.tool_uses import ToolUse, tool_use
-from gateway.models import Message, Run, Session
-from gateway.runs.attached import attached_parts, first_text, name_of
-from gateway.runs.branches import versions_of
+from gateway.chat.turn_views import TurnView, turn_views
+from gateway.models import Message, Session
 
 PAGE_TURNS = 20
 AROUND_BEFORE = 3  # turns, with that of the message itself
 AROUND_TURNS = 200
 MOST_SINCE = 100
-MOST_USES = 30  # of a turn
-LONGEST = 2_000  # characters of a tool's arguments, and of its result
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """Something that was sent with a message; `url` is where a picture is shown from, "" for all else."""
-
-    name: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Versions:
-    """Which version of a turn is shown, of how many, and the ones before and after it."""
-
-    number: int
-    count: int
-    earlier: UUID | None
-    later: UUID | None
-
-    @classmethod
-    def of(cls, shown: UUID, versions: Sequence[UUID]) -> "Versions":
-        """`versions` are all of them, oldest first."""
-        at = versions.index(shown)
-        earlier = versions[at - 1] if at else None
-        later = versions[at + 1] if at + 1 < len(versions) else None
-        return cls(number=at + 1, count=len(versions), earlier=earlier, later=later)
-
-
-@dataclass(slots=True, kw_only=True)
-class TurnView:
-    """One turn on the page. `run_id` is None for words that a client brought along, and for commands."""
-
-    key: str
-    seq: int = 0
-    run_id: UUID | None = None
-    number: int = 0
-    state: str = Run.State.COMPLETED
-    command: bool = False
-    last: bool = False
-    said: str = ""
-    said_html: SafeString = field(default_factory=SafeString)
-    said_at: datetime | None = None
-    attached: Sequence["Attachment"] = ()
-    answer: str = ""
-    answer_html: SafeString = field(default_factory=SafeString)
-    answer_at: datetime | None = None
-    new_day: date | None = None
-    error: ErrorWords | None = None
-    stopped: str = ""
-    answered: str = ""
-    interrupted: bool = False
-    given: Sequence[GivenMemory] = ()
-    notes: Sequence[MemoryNote] = ()
-    held: Sequence[HeldNote] = ()
-    versions: Versions | None = None
-    reasoning: str = ""
-    thought: str = ""
-    uses: Sequence[ToolUse] = ()
-    uses_more: int = 0
-    ended: str = ""
-    figures: Sequence[tuple[str, str]] = ()
-
-    @property
-    def folded(self) -> str:
-        """Return the size of what was said if it is shown folded."""
-        return folded_size(self.said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +43,13 @@ def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None,
     starts = list(said.order_by("-seq").values_list("seq", flat=True)[:PAGE_TURNS])
     if not starts:
         return Conversation(
-            turns=_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ()
+            turns=turn_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ()
         )
     first = starts[-1]
     messages = _shown(session).filter(seq__gte=first)
     if before is not None:
         messages = messages.filter(seq__lt=before)
-    turns = _views(session, messages.order_by("seq"), zone)
+    turns = turn_views(session, messages.order_by("seq"), zone)
     if turns and before is None:
         turns[-1].last = True
     return Conversation(turns=turns, earlier=said.filter(seq__lt=first).count(), before=first)
@@ -161,7 +69,7 @@ def _around(session: Session, said: QuerySet[Message], at: int, zone: ZoneInfo) 
     if len(starts) > AROUND_TURNS:
         messages = messages.filter(seq__lt=starts[-1])
         later = said.filter(seq__gte=starts[-1]).count()
-    turns = _views(session, messages.order_by("seq"), zone)
+    turns = turn_views(session, messages.order_by("seq"), zone)
     turns[-1].last = not later
     return Conversation(turns=turns, earlier=said.filter(seq__lt=first).count(), before=first, later=later)
 
@@ -173,7 +81,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> Conversation:
     first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
     if first is None or rest.filter(seq__gte=first, role=Message.Role.USER).count() > MOST_SINCE:
         return conversation(session, zone)
-    turns = _views(session, rest.filter(seq__gte=first), zone)
+    turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
     return Conversation(turns=turns)
 
@@ -184,7 +92,7 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
     messages = messages.exclude(role=Message.Role.TOOL).order_by("seq")
     if not messages:
         messages = _command(session, run_id)
-    turns = _views(session, messages, zone)
+    turns = turn_views(session, messages, zone)
     if not turns:
         return None
     turn = turns[0]
@@ -203,107 +111,3 @@ def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
 def _shown(session: Session) -> QuerySet[Message]:
     current = Q(run__isnull=True) | Q(run__superseded=False)
     return Message.objects.filter(current, owner_id=session.owner_id, session=session).exclude(role=Message.Role.TOOL)
-
-
-def _views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> list[TurnView]:
-    messages = list(messages)
-    turns = _grouped(messages)
-    uses = _uses(session, messages)
-    ids = [turn.run_id for turn in turns if turn.run_id]
-    runs = {run.pk: run for run in Run.objects.filter(owner_id=session.owner_id, session=session, pk__in=ids)}
-    given = given_to_runs(session.owner_id, list(runs.values()))
-    notes, held = notes_of_runs(session.owner_id, session.pk, list(runs.values()))
-    versions = versions_of(session, runs.values())
-    day: date | None = None
-    for turn in turns:
-        run = runs.get(turn.run_id) if turn.run_id else None
-        if run is not None:
-            turn.given, turn.notes = given.get(run.pk, ()), notes.get(run.pk, ())
-            turn.held = held.get(run.pk, ())
-            turn.versions = Versions.of(run.pk, versions[run.pk]) if run.pk in versions else None
-            turn.uses = uses.get(run.pk, ())[:MOST_USES]
-            turn.uses_more = len(uses.get(run.pk, ())) - len(turn.uses)
-            _add_run(turn, run)
-            turn.figures = run_figures(run, prices_of(session.agent))
-        at = turn.said_at or turn.answer_at
-        if at is not None and at.astimezone(zone).date() != day:
-            day = turn.new_day = at.astimezone(zone).date()
-    colours = Budget(PAGE_BUDGET)
-    for turn in reversed(turns):  # the newest, which is read first, has its colours first
-        turn.answer_html = _safe(turn.answer, colours, scope=turn.key)
-        turn.said_html = _said_html(turn.said, colours, scope=f"{turn.key}-said")
-    return turns
-
-
-def _grouped(messages: Iterable[Message]) -> list[TurnView]:
-    turns: list[TurnView] = []
-    answers: dict[str, list[str]] = defaultdict(list)
-    for message in messages:
-        if message.role == Message.Role.USER or not turns or turns[-1].run_id != message.run_id:
-            turns.append(TurnView(key=str(message.run_id or message.pk), seq=message.seq, run_id=message.run_id))
-        turn = turns[-1]
-        turn.command = message.kind == Message.Kind.COMMAND
-        if message.role == Message.Role.USER:
-            turn.said, turn.said_at = message.text, message.created_at
-            if message.parts:
-                turn.said, turn.attached = first_text(message.parts), _attachments(message)
-        elif message.text:
-            answers[turn.key].append(message.text)
-            turn.answer_at = message.created_at
-    for turn in turns:
-        turn.answer = "\n\n".join(answers[turn.key])
-    return turns
-
-
-def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[ToolUse]]:
-    """By run: the calls of tools with their arguments and results, the beginning of long ones. One query, none where
-    nothing was called."""
-    made = [message for message in messages if message.run_id and message.tool_calls]
-    if not made:
-        return {}
-    rows = Message.objects.filter(owner_id=session.owner_id, session=session, role=Message.Role.TOOL)
-    rows = rows.filter(run_id__in={message.run_id for message in made}).annotate(beginning=Left("text", LONGEST + 1))
-    results: dict[UUID | None, dict[str, str]] = defaultdict(dict)
-    for run_id, call_id, text in rows.values_list("run_id", "tool_call_id", "beginning"):
-        results[run_id][call_id] = text
-    found: dict[UUID, list[ToolUse]] = defaultdict(list)
-    for message in made:
-        if message.run_id is not None:
-            of_run = results[message.run_id]
-            found[message.run_id] += [tool_use(call, of_run, longest=LONGEST) for call in message.tool_calls or ()]
-    return found
-
-
-def _attachments(message: Message) -> list[Attachment]:
-    parts = attached_parts(message.parts or ())
-    first = len(message.parts or ()) - len(parts)
-    found = []
-    for index, part in enumerate(parts, start=first):
-        shown = {"session_id": message.session_id, "seq": message.seq, "index": index}
-        url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" else ""
-        found.append(Attachment(name_of(part), url))
-    return found
-
-
-def _add_run(turn: TurnView, run: Run) -> None:
-    turn.number, turn.state = run.turn, run.state
-    turn.answer = turn.answer or run.text
-    turn.answer_at = turn.answer_at or run.finished_at or run.started_at
-    turn.answered = answered_words(run.trace.get("attempts", ()))
-    turn.reasoning, turn.thought = run.reasoning, thought_words(run.trace.get("thought_ms"))
-    if run.state == Run.State.COMPLETED:
-        turn.ended = ended_words(turn.answer, str(run.trace.get("finish_reason", "")))
-    if run.state == Run.State.FAILED:
-        turn.error = error_words(run.error, wrote=bool(turn.notes))
-    elif run.state == Run.State.STOPPED:
-        by = str(run.trace.get("stopped_by", ""))
-        turn.stopped, turn.interrupted = stopped_words(by), by in INTERRUPTED
-
-
-def _said_html(text: str, colours: Budget, *, scope: str) -> SafeString:
-    # A person's words stay as typed; only a fence says that Markdown was meant.
-    return _safe(text, colours, scope=scope) if "```" in text else SafeString()
-
-
-def _safe(text: str, colours: Budget, *, scope: str) -> SafeString:
-    return mark_safe(render_markdown(text, colours, scope=scope)) if text else SafeString()  # noqa: S308 - sanitised by nh3

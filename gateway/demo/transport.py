@@ -17,11 +17,9 @@ _DATA_URL = re.compile(r'"data:[^"]*"')
 
 
 class DemoTransport(httpx2.AsyncBaseTransport):
-    """Serves POST /chat/completions and /completions (streamed or not) and GET /models."""
+    """Serves POST /chat/completions and /completions (streamed or not)."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if request.url.path.endswith("/models"):
-            return httpx2.Response(200, json={"object": "list", "data": [{"id": "demo", "object": "model"}]})
         body = json.loads(await request.aread())
         if request.url.path.endswith("/embeddings"):
             return httpx2.Response(

@@ -23,9 +23,7 @@ from memories.errors import Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
-# Statuses of version 2026-07-28; earlier ones answer 200 to whatever could be read.
 _READING = resources.METHODS | prompts.METHODS
-_STATUS = {messages.METHOD_NOT_FOUND: 404}
 
 
 class InsufficientScope(Forbidden):
@@ -102,11 +100,14 @@ async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any]
         envelope = protocol.uses_envelope(message, request.headers.get)
         result = await _result(request, message, envelope=envelope)
     except RpcError as error:
+        # Statuses of version 2026-07-28; earlier ones answer 200 to whatever could be read.
         refused_envelope = error.code in {messages.HEADER_MISMATCH, messages.UNSUPPORTED_VERSION}
-        status = _STATUS.get(error.code, 400) if envelope or refused_envelope else 200
-        error.code = protocol.error_code(error.code, envelope=envelope)
+        not_ok = 404 if error.code == messages.METHOD_NOT_FOUND else 400
+        status = not_ok if envelope or refused_envelope else 200
+        if envelope and error.code == messages.RESOURCE_NOT_FOUND:  # a code of earlier versions
+            error.code = messages.INVALID_PARAMS
         return error.as_json(message.id), status
-    return messages.result_json(message.id, protocol.in_envelope(result) if envelope else result), 200
+    return {"jsonrpc": "2.0", "id": message.id, "result": protocol.in_envelope(result) if envelope else result}, 200
 
 
 async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> dict[str, Any]:
@@ -119,7 +120,7 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
         return {}
     if message.method == "tools/list":
         require_one_page(message.params)
-        return protocol.tools_listed(tools.offered(request.auth))
+        return {"tools": tools.offered(request.auth), **protocol.kept_by_clients()}
     if message.method == "tools/call":
         return await _call(request, message.params)
     if answer := _READING.get(message.method):

@@ -59,11 +59,6 @@ def read_messages(body: bytes) -> tuple[list[Message], bool]:
     return [_read(item) for item in data], True
 
 
-def result_json(id: Id, result: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to the request `id`."""
-    return {"jsonrpc": "2.0", "id": id, "result": result}
-
-
 def _read(data: Any) -> Message:
     if not isinstance(data, dict) or data.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, "Each message is a JSON-RPC 2.0 object.")

@@ -6,14 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.mcp.messages import (
-    HEADER_MISMATCH,
-    INVALID_PARAMS,
-    RESOURCE_NOT_FOUND,
-    UNSUPPORTED_VERSION,
-    Message,
-    RpcError,
-)
+from gateway.mcp.messages import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, Message, RpcError
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
@@ -74,19 +67,9 @@ def discover() -> dict[str, Any]:
     }
 
 
-def tools_listed(tools: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the answer to `tools/list`, in one page."""
-    return {"tools": tools, **kept_by_clients()}
-
-
 def kept_by_clients(milliseconds: int = _KEPT_MS) -> dict[str, Any]:
     """Return what a result says of how long a client may keep it, for nobody else."""
     return {"ttlMs": milliseconds, "cacheScope": "private"}
-
-
-def error_code(code: int, *, envelope: bool) -> int:
-    """Return the code of an error in the version that a request speaks."""
-    return INVALID_PARAMS if envelope and code == RESOURCE_NOT_FOUND else code
 
 
 def in_envelope(result: dict[str, Any]) -> dict[str, Any]:

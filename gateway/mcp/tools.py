@@ -55,28 +55,22 @@ def call_tool(caller: Caller, book: str, call: ToolCall) -> dict[str, Any]:
     except DomainError as error:
         text = json.dumps(memory_tools.failure(error.code, str(error), **error.details), ensure_ascii=False)
     result = json.loads(text)
-    return {
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": result,
-        "isError": not result["ok"],
-    }
+    return {"content": [{"type": "text", "text": text}], "structuredContent": result, "isError": not result["ok"]}
 
 
 def _hold(key: ApiKey, book: str) -> Hold:
     """Return what of a key's writes waits: what the agents that the key may use and whose book it is have chosen. The
     strictest of them counts. One query."""
-    agents = Agent.objects.filter(book=book)
-    chosen = {
-        agent_settings(agent).memory_hold for agent in (agents.filter(name__in=key.agents) if key.agents else agents)
-    }
+    agents = Agent.objects.filter(book=book, **({"name__in": key.agents} if key.agents else {}))
+    chosen = {agent_settings(agent).memory_hold for agent in agents}
     return next((hold for hold in _STRICTEST_FIRST if hold in chosen), Hold.UNTRUSTED)
 
 
 def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> str:
     require_memory(caller)
-    if key.read_only and memory_tools.TOOLS[call.name].writes:
-        raise Forbidden("This key may only read.")
     writes = memory_tools.TOOLS[call.name].writes
+    if key.read_only and writes:
+        raise Forbidden("This key may only read.")
     state_of = book_state if writes else book_state_to_read
     name = key_limits(key).book_name(book or None)
     scope = ToolScope(

@@ -40,13 +40,13 @@ def same_resource(given: str, resource: str) -> bool:
 
 def challenge(request: HttpRequest, error: str = "") -> str:
     """Return the value of WWW-Authenticate that tells a client where to sign in. Raises DisallowedHost."""
-    parts = [f'error="{error}"'] if error else []
-    parts.append(f'resource_metadata="{public_origin(request)}{RESOURCE_METADATA_PATH}"')
-    parts.append(f'scope="{" ".join(SCOPES)}"')
-    return f"Bearer {', '.join(parts)}"
+    named = f'error="{error}", ' if error else ""
+    metadata = f"{public_origin(request)}{RESOURCE_METADATA_PATH}"
+    return f'Bearer {named}resource_metadata="{metadata}", scope="{" ".join(SCOPES)}"'
 
 
-def keep_opener(response: HttpResponseBase) -> None:
-    """Let the page keep its tie to the window that opened it: apps open the consent in a window of their own, and learn
-    of its end through that tie. Frames stay forbidden."""
-    response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
+def keep_opener(response: HttpResponseBase, leads_to: str = AUTHORIZE_PATH) -> None:
+    """Let a page that leads to the consent keep its tie to the window that opened it: apps open the consent in a window
+    of their own, and learn of its end through that tie. Frames stay forbidden."""
+    if urlsplit(leads_to).path == AUTHORIZE_PATH:
+        response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"

@@ -13,13 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
-from oauth2_provider.models import (
-    AccessToken,
-    Application,
-    Grant,
-    RefreshToken,
-    refresh_token_expire_timedelta,
-)
+from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken, refresh_token_expire_timedelta
 
 from gateway.keys import CONNECTION, api_key_revoke, key_hash, valid_keys
 from gateway.models import ApiKey
@@ -65,7 +59,8 @@ def app_connect(owner: Owner, application: Application, *, book: str, read_only:
     key.name = (application.name or "An app without a name")[:80]
     key.book, key.read_only = book, read_only
     key.save()
-    audit_record(Action.ALLOW, actor=by, kind=CONNECTION, object_id=key.pk, owner=owner, note=_rights_note(read_only))
+    note = "It may read." if read_only else "It may read and write."
+    audit_record(Action.ALLOW, actor=by, kind=CONNECTION, object_id=key.pk, owner=owner, note=note)
     return key
 
 
@@ -137,7 +132,3 @@ def connections_sweep(now: datetime, *, most: int = 500) -> None:
     )
     for model, ended in over:
         deleting(model.objects.filter(ended))(most)
-
-
-def _rights_note(read_only: bool) -> str:
-    return "It may read." if read_only else "It may read and write."

@@ -1,6 +1,5 @@
 """`/oauth/token` and `/oauth/revoke`: forms in, JSON out, asked by apps without a login or a key."""
 
-import json
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
@@ -73,7 +72,7 @@ def token_answer(request: HttpRequest) -> HttpResponse:
         _, headers, body, status = get_oauthlib_core().create_token_response(request)
     except Grant.DoesNotExist:  # another request took the code between two looks of the library
         return oauth_error("invalid_grant", "The code was used.")
-    return _answer(headers, body, status)
+    return HttpResponse(body or "{}", status=status, headers={"Content-Type": "application/json", **headers})
 
 
 def _revoke(request: HttpRequest) -> HttpResponse:
@@ -87,10 +86,3 @@ def _revoke(request: HttpRequest) -> HttpResponse:
     if key is not None:
         app_disconnect(key, by=Actor(str(key.owner), f"key:{key.pk}"))
     return HttpResponse(status=200)
-
-
-def _answer(headers: dict[str, Any], body: str | None, status: int) -> HttpResponse:
-    response = JsonResponse(json.loads(body or "{}"), status=status)
-    for name, value in headers.items():
-        response[name] = value
-    return response

@@ -1,8 +1,6 @@
 """The documents that a client reads first: RFC 9728 (which server gives tokens for `/mcp`) and RFC 8414 (where its
 endpoints are, and what it can)."""
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
@@ -13,7 +11,7 @@ from gateway.oauth.tokens import SCOPES
 @require_safe
 async def protected_resource(request: HttpRequest) -> HttpResponse:
     """`/.well-known/oauth-protected-resource`, and the same with `/mcp` behind it."""
-    document: dict[str, Any] = {
+    document = {
         "resource": resource_of(request),
         "authorization_servers": [public_origin(request)],
         "scopes_supported": [*SCOPES],
@@ -27,7 +25,7 @@ async def protected_resource(request: HttpRequest) -> HttpResponse:
 async def authorization_server(request: HttpRequest) -> HttpResponse:
     """`/.well-known/oauth-authorization-server`"""
     issuer = public_origin(request)
-    document: dict[str, Any] = {
+    document = {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}{AUTHORIZE_PATH}",
         "token_endpoint": f"{issuer}/oauth/token",

@@ -85,8 +85,7 @@ def client_register(name: str, redirects: Sequence[str]) -> Application:
 def unused_clients() -> "QuerySet[Application]":
     """Registered clients that nobody has connected."""
     rows: QuerySet[Application] = Application.objects.filter(
-        ~Exists(ApiKey.objects.filter(client=OuterRef("pk"))),
-        registration_source=Application.RegistrationSource.DCR,
+        ~Exists(ApiKey.objects.filter(client=OuterRef("pk"))), registration_source=Application.RegistrationSource.DCR
     )
     return rows
 

@@ -13,24 +13,9 @@ from gateway.upstream.request import CHAT, COMPLETIONS, EMBEDDINGS, Model, Model
 from gateway.upstream.wire import OpenAIModel, is_demo, missing_upstream
 
 __all__ = [
-    "CHAT",
-    "COMPLETIONS",
-    "EMBEDDINGS",
-    "Attempts",
-    "Chunk",
-    "Model",
-    "ModelRequest",
-    "ModelTarget",
-    "OpenAIModel",
-    "TimeLimits",
-    "disconnect",
-    "embed",
-    "install",
-    "is_demo",
-    "missing_upstream",
-    "model",
-    "retry_after_seconds",
-]
+    "CHAT", "COMPLETIONS", "EMBEDDINGS", "Attempts", "Chunk", "Model", "ModelRequest", "ModelTarget", "OpenAIModel",
+    "TimeLimits", "disconnect", "embed", "install", "is_demo", "missing_upstream", "model", "retry_after_seconds",
+]  # fmt: skip
 
 _model: Model = Attempts(OpenAIModel())
 

@@ -77,8 +77,14 @@ class Body:
             self.feed(line + b"\n")
 
     def completion(self, request: httpx2.Request) -> dict[str, Any]:
-        """Return the chat.completion that was read. Raises ValueError, and the DomainError of what is none."""
-        return checked_completion(json.loads(self._bytes), request)
+        """Return the answer that was read, as it came, if it holds a choice. Raises ValueError, UpstreamUnreachable, or
+        what fits the error that it is."""
+        answer = json.loads(self._bytes)
+        if is_error(answer):
+            raise fault_in_answer(answer, request)
+        if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
+            raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+        return answer
 
     def passed(self, request: httpx2.Request) -> bytes:
         """Return the list of vectors that was read, as it came: a large one is not read as JSON, which would hold up
@@ -88,16 +94,6 @@ class Body:
         if not self._bytes.lstrip().startswith(b"{") or b'"data"' not in self._bytes:
             raise UpstreamUnreachable("The model server gave an answer that holds no vectors.")
         return bytes(self._bytes)
-
-
-def checked_completion(answer: Any, request: httpx2.Request) -> dict[str, Any]:
-    """Return the answer as it came, if it holds a choice. Raises UpstreamUnreachable, or what fits the error that it
-    is."""
-    if is_error(answer):
-        raise fault_in_answer(answer, request)
-    if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
-        raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
-    return answer
 
 
 def chunk_of_line(line: bytes) -> Chunk | None:

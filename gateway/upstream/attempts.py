@@ -9,10 +9,11 @@ import logging
 import math
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -60,17 +61,14 @@ class Attempts:
         jitter: Callable[[float], float] = _jitter,
     ) -> None:
         self.wire, self.sleep, self.clock, self.jitter = wire, sleep, clock, jitter
-        self.circuits: dict[tuple[str, str], Circuit] = {}
+        self.circuits: defaultdict[tuple[str, str], Circuit] = defaultdict(partial(Circuit.of, clock))
+        """By upstream and model."""
         self.places: dict[str, AtOnce] = {}
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         tries = _Tries(self, request, streamed=True)
         while True:
-            async with (
-                tries.attempt() as attempt,
-                attempt.place,
-                aclosing(self.wire.stream(attempt.request)) as chunks,
-            ):
+            async with tries.attempt() as attempt, attempt.place, aclosing(self.wire.stream(attempt.request)) as chunks:
                 held: list[Chunk] = []
                 async for chunk in chunks:
                     held.append(chunk)
@@ -98,14 +96,6 @@ class Attempts:
     async def close(self) -> None:
         """Close the connections of this loop's clients."""
         await self.wire.close()
-
-    def circuit(self, target: ModelTarget) -> Circuit:
-        """Return the circuit of a model of an upstream."""
-        name = (target.upstream, target.model)
-        found = self.circuits.get(name)
-        if found is None:
-            found = self.circuits[name] = Circuit.of(self.clock)
-        return found
 
     def place(self, upstream: str, owner: str, *, seconds: float) -> AbstractAsyncContextManager[None]:
         """Return a place among the requests that an upstream gets at once: any, where it has no limit."""
@@ -181,7 +171,8 @@ class _Tries:
         """Return the next model that may be asked. Raises the last fault, or UpstreamUnreachable, where none may."""
         while True:
             target = self._targets[self._at]
-            circuit = self._way.circuit(self._counted_as(target))
+            counted = self._counted_as(target)
+            circuit = self._way.circuits[counted.upstream, counted.model]
             seconds = circuit.seconds(alone=not self._others)
             if not seconds:
                 return target, circuit

@@ -32,7 +32,6 @@ class _Kind:
         return cls(request.url, headers, dict(request.extensions))
 
     def request(self, body: bytes, naming: dict[str, str], cookies: httpx2.Cookies) -> httpx2.Request:
-        """Return another request of this kind."""
         headers = httpx2.Headers(self.headers)
         headers["Content-Length"] = str(len(body))
         for name, value in naming.items():

@@ -3,7 +3,7 @@ the environment, the agents file or the admin, where an administrator may also c
 the sources of each rule."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -113,35 +113,26 @@ DIALECTS: Mapping[str, Dialect] = {
 # Speaks like OpenAI, and is not OpenAI: its own rules on what it refuses do not hold there.
 _UNKNOWN = Dialect(name="openai")
 
-# Ends of host names, or ports of this machine.
-ADDRESSES: Mapping[str, str] = {
-    "api.openai.com": "openai",
-    "openai.azure.com": "azure",
-    "services.ai.azure.com": "azure",
-    "generativelanguage.googleapis.com": "gemini",
-    "aiplatform.googleapis.com": "gemini",
-    "api.anthropic.com": "anthropic",
-    "api.deepseek.com": "deepseek",
-    "api.mistral.ai": "mistral",
-    "api.x.ai": "xai",
-    "api.groq.com": "groq",
-    "api.together.xyz": "together",
-    "api.together.ai": "together",
-    "openrouter.ai": "openrouter",
-    "api.cohere.ai": "cohere",
-    "api.cohere.com": "cohere",
-    "dashscope.aliyuncs.com": "dashscope",
-    "dashscope-intl.aliyuncs.com": "dashscope",
-    "api.moonshot.ai": "kimi",
-    "api.moonshot.cn": "kimi",
-    "api.z.ai": "zai",
-    "open.bigmodel.cn": "zai",
+_HOSTS = {
+    "openai": "api.openai.com",
+    "azure": "openai.azure.com services.ai.azure.com",
+    "gemini": "generativelanguage.googleapis.com aiplatform.googleapis.com",
+    "anthropic": "api.anthropic.com",
+    "deepseek": "api.deepseek.com",
+    "mistral": "api.mistral.ai",
+    "xai": "api.x.ai",
+    "groq": "api.groq.com",
+    "together": "api.together.xyz api.together.ai",
+    "openrouter": "openrouter.ai",
+    "cohere": "api.cohere.ai api.cohere.com",
+    "dashscope": "dashscope.aliyuncs.com dashscope-intl.aliyuncs.com",
+    "kimi": "api.moonshot.ai api.moonshot.cn",
+    "zai": "api.z.ai open.bigmodel.cn",
 }
+ADDRESSES: Mapping[str, str] = {end: name for name, ends in _HOSTS.items() for end in ends.split()}
+"""Dialects by the end of a host's name."""
 PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
-OPTIONS = frozenset(part.name for part in fields(Dialect)) - {
-    "name", "lost_said", "lost_called", "lost_call", "text_results", "null_said", "metadata_alone"
-}  # fmt: skip
-
+"""Dialects by a port of this machine."""
 
 # Dialects by upstream, with the environment and the stored settings that they were made of.
 _made: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Dialect]] = {}
@@ -154,7 +145,7 @@ def dialect_of(upstream: str) -> Dialect:
     stored = known.settings_of(upstream)
     made = _made.get(upstream)
     if made is None or made[0] is not configured or made[1] is not stored:
-        name = configured.get("dialect") or stored.get("dialect") or _known(str(configured.get("url") or ""))
+        name = configured.get("dialect") or stored.get("dialect") or recognised(str(configured.get("url") or ""))
         options = {**(stored.get("options") or _NOTHING), **(configured.get("options") or _NOTHING)}
         dialect = DIALECTS[name] if name else _UNKNOWN
         made = _made[upstream] = (configured, stored, dialect.changed(options))
@@ -162,12 +153,7 @@ def dialect_of(upstream: str) -> Dialect:
 
 
 def recognised(url: str) -> str:
-    """Return the dialect of the server at an address, by its host's name or its port; `openai` for one that is not
-    known."""
-    return _known(url) or "openai"
-
-
-def _known(url: str) -> str:
+    """Return the dialect of the server at an address, by its host's name or its port; "" for one that is not known."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     for address, name in ADDRESSES.items():

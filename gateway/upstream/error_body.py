@@ -26,6 +26,7 @@ _CONTEXT = re.compile(
     r"exceed_context_size|prompt is too long|context_length_exceeded",
     re.IGNORECASE | re.DOTALL,
 )
+_CONTEXT_TYPE = "exceed_context_size_error"  # the type of an error, where others have a code
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
 
@@ -93,7 +94,7 @@ def _of_object(error: dict[str, Any], depth: int) -> SaidError:
     code, status = _code(error.get("code"))
     said = SaidError(
         message=message if isinstance(message, str) else "",
-        code=_inner_code(error) or code or _general_type(error.get("type")),
+        code=_inner_code(error) or code or ("context_length_exceeded" if error.get("type") == _CONTEXT_TYPE else ""),
         param=param if isinstance(param, str) and _PARAM.fullmatch(param) else None,
         status=status,
     )
@@ -137,11 +138,6 @@ def _inner_code(error: dict[str, Any]) -> str:
     inner = error.get("innererror")
     found = (error.get("code"), inner.get("code") if isinstance(inner, dict) else None)
     return "content_filter" if any(isinstance(code, str) and code in _FILTERED for code in found) else ""
-
-
-def _general_type(given: Any) -> str:
-    """Return the type of an error where that says what other servers say in its code."""
-    return "context_length_exceeded" if given == "exceed_context_size_error" else ""
 
 
 def _quoted(message: str, secrets: Iterable[str]) -> str:

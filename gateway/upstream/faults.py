@@ -103,11 +103,7 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
     if status in _CLIENTS:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
         return RequestRefused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
-    reason = {
-        401: KEY_REFUSED,
-        403: KEY_REFUSED,
-        404: UNKNOWN_MODEL,
-    }.get(status, f"answered with an error ({status})")
+    reason = {401: KEY_REFUSED, 403: KEY_REFUSED, 404: UNKNOWN_MODEL}.get(status, f"answered with an error ({status})")
     return UpstreamRefused(f"The model server {reason}.", status=status, **details)
 
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from gateway.agents.upstream_options import UpstreamSettings
 from gateway.models import Configuration
 from gateway.upstream.changes import Change
-from gateway.upstream.learned import KEPT_FOR, Learned, change_of, learned_rows, learned_store
+from gateway.upstream.learned import KEPT_FOR, Learned, learned_now, learned_store
 from memories.database import write_later
 
 logger = logging.getLogger("daybook.upstreams")
@@ -58,12 +58,7 @@ class Known:
         now = timezone.now()
         found = [
             Learned(
-                upstream=upstream,
-                model=model,
-                change=change,
-                words=words,
-                learned_at=now,
-                expires_at=now + KEPT_FOR,
+                upstream=upstream, model=model, change=change, words=words, learned_at=now, expires_at=now + KEPT_FOR
             )
             for change, words in changes.items()
         ]
@@ -82,7 +77,7 @@ class Known:
         try:
             if pending:
                 learned_store(pending)
-            self._settings, learned = _settings_read(), _learned_read()
+            self._settings, learned = _settings_read(), _with({}, learned_now())
         except (DatabaseError, ValueError) as error:  # or a row of a later release
             logger.info("What is known of upstreams was not stored or read: %s.", type(error).__name__)
             with self._lock:
@@ -120,21 +115,6 @@ def _settings_read() -> dict[str, Mapping[str, Any]]:
         except ValidationError:
             logger.warning("The stored settings of the upstream %s cannot be used; save them again.", name)
     return found
-
-
-def _learned_read() -> dict[Asked, Sequence[Learned]]:
-    found = [
-        Learned(
-            upstream=row.upstream,
-            model=row.model,
-            change=change_of(row),
-            words=row.words,
-            learned_at=row.learned_at,
-            expires_at=row.expires_at,
-        )
-        for row in learned_rows()
-    ]
-    return _with({}, found)
 
 
 known = Known()

@@ -2,7 +2,7 @@
 gateway.upstream.known calls this for its process."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -55,10 +55,20 @@ def learned_store(found: Iterable[Learned]) -> None:
         LearnedChange.objects.filter(pk__in=[row.pk for row in rows[MOST_OF_MODEL : 2 * MOST_OF_MODEL]]).delete()
 
 
-def learned_rows() -> Sequence[LearnedChange]:
+def learned_now() -> list[Learned]:
     """Return what holds now, in the order in which it was learned. One query."""
     rows = LearnedChange.objects.filter(expires_at__gt=timezone.now())
-    return list(rows.order_by("-learned_at", "-pk")[:_MOST_READ])[::-1]
+    return [
+        Learned(
+            upstream=row.upstream,
+            model=row.model,
+            change=change_of(row),
+            words=row.words,
+            learned_at=row.learned_at,
+            expires_at=row.expires_at,
+        )
+        for row in reversed(list(rows.order_by("-learned_at", "-pk")[:_MOST_READ]))
+    ]
 
 
 def learned_purge(now: datetime) -> None:

@@ -115,11 +115,6 @@ class ModelRequest:
     course: Course = field(default_factory=Course, compare=False)
 
     @property
-    def limits(self) -> TimeLimits:
-        """How long this request may take."""
-        return self.limits_in(dialect_of(self.upstream))
-
-    @property
     def answered_by(self) -> tuple[str, str]:
         """The upstream and the model that answered, or that are asked first."""
         by = self.course.by or self
@@ -151,13 +146,8 @@ class ModelRequest:
         return request_body(body, dialect, upstream=self.upstream)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that say to the server, and to its logs, what the request belongs to."""
-        return naming_headers(self.request_id, self.span)
-
-
-def naming_headers(request_id: str, span: Span = NOTHING) -> dict[str, str]:
-    """Return the headers that name a request, and the trace that it is part of."""
-    return {**({"x-request-id": request_id} if request_id else {}), **span.headers()}
+        """Return the headers that say to the server, and to its logs, what the request and its trace are."""
+        return {**({"x-request-id": self.request_id} if self.request_id else {}), **self.span.headers()}
 
 
 class Model(Protocol):
@@ -167,12 +157,9 @@ class Model(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         """OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors; UpstreamTimeout when the
         request's time is over, UpstreamSilent when the server is silent for longer than it may be."""
-        ...
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         """One OpenAI chat.completion dictionary. Raises DomainErrors, as `stream` does."""
-        ...
 
     async def passed(self, request: ModelRequest) -> bytes:
         """The JSON of an answer that is no completion, as it came. Raises DomainErrors, as `stream` does."""
-        ...

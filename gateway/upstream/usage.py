@@ -71,10 +71,9 @@ def _is_figure(value: Any) -> bool:
 
 
 def _counted_details(given: Any) -> dict[str, int]:
-    figures = (
-        [(key, value) for key, value in given.items() if isinstance(value, int)] if isinstance(given, dict) else []
-    )
-    return {_name(key): _counted(value) for key, value in figures[:_MOST_FIGURES]}
+    found = given.items() if isinstance(given, dict) else ()
+    figures = [(_name(key), _counted(value)) for key, value in found if isinstance(value, int)]
+    return dict(figures[:_MOST_FIGURES])
 
 
 def _counted(value: Any) -> int:

@@ -4,7 +4,6 @@ The openai SDK carries the request; its typed objects are passed by, since a pyd
 the rest of a turn. One client per upstream and process. Everything that goes wrong is one of the gateway's errors."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -40,7 +39,6 @@ from memories.limits import VECTOR_BYTES
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
-_MODELS_SECONDS = 10.0
 T = TypeVar("T")
 
 
@@ -82,25 +80,15 @@ class OpenAIModel:
                 raise fault from cause
             break
         adapted.stream = False
-        yield chunk_of_completion(await self._completion(adapted, deadlines))
+        yield chunk_of_completion(await self._in_one_piece(adapted, deadlines, Body.completion))
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        return await self._completion(adapted, Deadlines(adapted.limits))
+        return await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.completion)
 
     async def passed(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._known, stream=False)
         return await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.passed, most=VECTOR_BYTES)
-
-    async def models(self, upstream: str = "default") -> list[str]:
-        """Names of the models an upstream offers. Raises DomainErrors."""
-        client = self._client(upstream)
-        options: openai.RequestOptions = {**_options(client, dialect_of(upstream), {}), "timeout": _MODELS_SECONDS}
-        try:
-            response = await client.get("/models", cast_to=httpx2.Response, options=options)
-            return [str(model.get("id")) for model in json.loads(response.content).get("data", [])]
-        except WIRE_ERRORS as error:
-            raise domain_error(error) from error
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
@@ -109,9 +97,6 @@ class OpenAIModel:
             if owner is loop:
                 del self._clients[name]
                 await client.close()
-
-    async def _completion(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
-        return await self._in_one_piece(adapted, deadlines, Body.completion)
 
     async def _in_one_piece(
         self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], most: int = 0
@@ -134,10 +119,7 @@ class OpenAIModel:
         deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
         deadlines.begun = False
         try:
-            async with (
-                self._opened(adapted, deadlines) as response,
-                aclosing(_pieces(response, deadlines)) as pieces,
-            ):
+            async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:
                 async for data in pieces:
                     deadlines.begun = True
                     body.feed(data)
@@ -248,11 +230,8 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
 def _options(client: openai.AsyncOpenAI, dialect: Dialect, headers: Mapping[str, str]) -> openai.RequestOptions:
     """Return what a dialect adds to a request, and the request's own headers. It goes with each one, since the dialect
     of a client may change."""
-    return {
-        "headers": {**dialect.headers_with(client.api_key), **headers},
-        "params": dict(dialect.query),
-        "timeout": _timeout(dialect),
-    }
+    sent = {**dialect.headers_with(client.api_key), **headers}
+    return {"headers": sent, "params": dict(dialect.query), "timeout": _timeout(dialect)}
 
 
 def _timeout(dialect: Dialect) -> openai.Timeout:

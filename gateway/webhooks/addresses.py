@@ -1,13 +1,13 @@
 """Where a webhook may go: http and https, and only to public addresses unless the operator allows others. A name is
 looked up when a delivery connects, and the connection goes to the very address that was looked at."""
 
-import asyncio
 import socket
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp import ThreadedResolver
+from aiohttp.abc import ResolveResult
 from django.conf import settings
 
 from memories.errors import InvalidRequest
@@ -63,7 +63,6 @@ def may_be_reached(address: str) -> bool:
 
 
 def _meant(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
-    """Yield an address and those that it stands for."""
     yield address
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
@@ -72,33 +71,18 @@ def _meant(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Add
         yield from (found for found in inner if found is not None)
 
 
-class CheckedResolver(AbstractResolver):
+class CheckedResolver(ThreadedResolver):
     """Looks names up for aiohttp, and gives it only addresses that webhooks may go to: it connects to these."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Raises AddressRefused where there is none."""
-        loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+            found = await super().resolve(host, port, family)
         except UnicodeError:
             raise AddressRefused("This is no name.") from None
-        allowed = [
-            ResolveResult(
-                hostname=host,
-                host=str(address[0]),
-                port=port,
-                family=kind,
-                proto=proto,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for kind, _, proto, _, address in found
-            if may_be_reached(str(address[0]))
-        ]
+        allowed = [each for each in found if may_be_reached(each["host"])]
         if not allowed:
             raise AddressRefused("This name stands for no address that a webhook may go to.")
         return allowed
-
-    async def close(self) -> None:
-        """There is nothing to close."""

@@ -51,10 +51,8 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: d
                 await answer.content.read(ANSWER_BYTES)
     except TimeoutError:
         return Outcome(f"There was no answer within {SECONDS:.0f} s.")
-    except AddressRefused:
-        return Outcome("Its name stands for no address that a webhook may go to.")
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        if isinstance(error.__cause__, AddressRefused):
+        if isinstance(error, AddressRefused) or isinstance(error.__cause__, AddressRefused):
             return Outcome("Its name stands for no address that a webhook may go to.")
         return Outcome(f"It could not be reached ({type(error).__name__}).")
     except Exception as error:  # noqa: BLE001 - one webhook must not hold up those that are sent with it

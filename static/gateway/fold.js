@@ -1,4 +1,4 @@
-// Long messages of people are folded until they are opened. gateway/chat/folding.py has the same rule.
+// Long messages of people are folded until they are opened. gateway/chat/labels.py has the same rule.
 
 const LINES = 30;
 const CHARACTERS = 3000;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from config.supervisor import Readiness, Supervisor, ending, readiness
+from config.supervisor import Readiness, Supervisor, ending, readiness, start
 from tests.waiting import eventually
 
 SLEEPS = "import time; time.sleep(600)"
@@ -28,7 +28,10 @@ def supervisor(told: list[str]) -> Iterator[Supervisor]:
 
 
 def _start(supervisor: Supervisor, name: str, code: str) -> int:
-    return supervisor.start(name, [sys.executable, "-c", code], env=dict(os.environ))
+    child = start([sys.executable, "-c", code], env=dict(os.environ))
+    child.returncode = 0  # the supervisor waits for it
+    supervisor.adopt(name, child.pid)
+    return child.pid
 
 
 def _lives(pid: int) -> bool:

@@ -138,7 +138,8 @@ async def test_silence_within_an_answer_is_a_time_out(
 async def test_a_request_ends_when_its_own_time_is_over(
     wire: OpenAIModel, upstream: UpstreamServer, step: dict[str, Any], stream: bool
 ) -> None:
-    await wire.models()  # connects
+    upstream.script({"text": "Hi."})
+    await wire.complete(request())  # connects
     upstream.script({"text": "Hello.", **step})
     error = await failure(wire, request(seconds=1), stream=stream)
     assert isinstance(error, UpstreamTimeout)

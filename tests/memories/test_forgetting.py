@@ -12,7 +12,7 @@ from django.db import OperationalError, connection, models
 from django.test import Client
 from django.utils import timezone
 
-from config.sweeps import SWEEPS
+from config.worker import SWEEPS
 from gateway.chat import account
 from memories import forgetting
 from memories.batches import BatchSize, finish

@@ -10,7 +10,7 @@ import time_machine
 from django.core import mail
 from django.utils import timezone
 
-from config.sweeps import SWEEPS
+from config.worker import SWEEPS
 from gateway.models import Alert, ApiKey, Run, Session, UsageDay
 from memories.models import Lease, Owner, ScanDay
 from memories.services import book_get_or_create

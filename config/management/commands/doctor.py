@@ -14,11 +14,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         failed = False
-        styles = {
-            Level.OK: self.style.SUCCESS,
-            Level.WARNING: self.style.WARNING,
-            Level.FAILED: self.style.ERROR,
-        }
+        styles = {Level.OK: self.style.SUCCESS, Level.WARNING: self.style.WARNING, Level.FAILED: self.style.ERROR}
         for finding in findings():
             failed = failed or finding.level is Level.FAILED
             self.stdout.write(f"{styles[finding.level](f'{finding.level.value:8}')} {finding.check}: {finding.text}")

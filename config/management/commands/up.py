@@ -15,10 +15,10 @@ from django.core.management.base import BaseCommand
 
 from config import collector
 from config.bootstrap import Prepared, prepare
+from config.checks import MEANWHILE
 from config.environment import ConfigurationError
 from config.health import model_kind
 from config.processes import STOPS, fork, may_fork
-from config.prompt_checks import MEANWHILE
 from config.serve import address, listening_socket, preload, reachable, serve
 from config.supervisor import start
 from config.warm import warm_up
@@ -30,7 +30,6 @@ NO_ADMINISTRATOR = (
     "There is no active administrator. Make one with `python manage.py createsuperuser`, or start with"
     " DAYBOOK_ADMIN_USER set to a name that no account has."
 )
-_MOST_WORKERS = _MOST_WEB = 64
 
 
 class Command(BaseCommand):
@@ -43,21 +42,14 @@ class Command(BaseCommand):
             "--port", type=int, default=settings.DAYBOOK_PORT, help="port (DAYBOOK_PORT); 0: a free one"
         )
         parser.add_argument(
-            "--workers",
-            type=int,
-            default=settings.Q_CLUSTER["workers"],
-            help="worker processes (DAYBOOK_WORKERS)",
+            "--workers", type=int, default=settings.Q_CLUSTER["workers"], help="worker processes (DAYBOOK_WORKERS)"
         )
-
         parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the one address")
 
     def handle(self, *args: Any, host: str, port: int, workers: int, web: int, **options: Any) -> None:
-        if not 1 <= workers <= _MOST_WORKERS:
-            raise ConfigurationError(f"--workers is {workers}; allowed is 1 to {_MOST_WORKERS}.")
-        if not 1 <= web <= _MOST_WEB:
-            raise ConfigurationError(f"--web is {web}; allowed is 1 to {_MOST_WEB}.")
-        if not 0 <= port <= 65535:
-            raise ConfigurationError(f"--port is {port}; allowed is 0 to 65535.")
+        for name, value, least, most in (("workers", workers, 1, 64), ("web", web, 1, 64), ("port", port, 0, 65535)):
+            if not least <= value <= most:
+                raise ConfigurationError(f"--{name} is {value}; allowed is {least} to {most}.")
         with listening_socket(host, port) as listener:
             try:
                 self._say_prepared(prepare())

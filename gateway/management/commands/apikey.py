@@ -3,7 +3,6 @@
 from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
@@ -60,10 +59,7 @@ class Command(BaseCommand):
             read_only=options["read_only"],
             trusted=options["trusted"],
             agents=[name.strip() for name in options["agents"].split(",") if name.strip()],
-            requests_per_minute=options["requests_per_minute"],
-            tokens_per_day=options["tokens_per_day"],
-            money_per_day=options["money_per_day"],
-            streams_at_once=options["streams_at_once"],
+            **{name: options[name] for name in _LIMITS},
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] else None,
         )
         self.stdout.write(plain)
@@ -108,9 +104,8 @@ def _owner(name: str) -> Owner:
 
 
 def _key(given: str) -> ApiKey:
-    by_id: UUID | None = parse_uuid(given)
-    found = plain_keys().filter(pk=by_id) if by_id else plain_keys().filter(prefix=given.rstrip("…"))
-    keys = list(found[:2])
+    by_id = parse_uuid(given)
+    keys = list(plain_keys().filter(**{"pk": by_id} if by_id else {"prefix": given.rstrip("…")})[:2])
     if not keys:
         raise CommandError(f"There is no key {given}; `apikey list` shows them.")
     if len(keys) > 1:

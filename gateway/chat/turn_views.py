@@ -1,0 +1,191 @@
+"""Turns as the chat page shows them: their words, the memories that were given, and what memory did. Every query is the
+owner's; many turns cost the same few queries as one."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.db.models.functions import Left
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from gateway.agents.configuration import prices_of
+from gateway.chat import labels
+from gateway.chat.held_notes import HeldNote
+from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.markdown import render_markdown
+from gateway.chat.memory_notes import GivenMemory, MemoryNote, given_to_runs, notes_of_runs
+from gateway.chat.run_figures import run_figures
+from gateway.chat.tool_uses import ToolUse, tool_use
+from gateway.models import Message, Run, Session
+from gateway.runs.attached import attached_parts, first_text, name_of
+from gateway.runs.branches import versions_of
+
+MOST_USES = 30  # of a turn
+LONGEST = 2_000  # characters of a tool's arguments, and of its result
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Something that was sent with a message; `url` is where a picture is shown from, "" for all else."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """Which version of a turn is shown, of how many, and the ones before and after it."""
+
+    number: int
+    count: int
+    earlier: UUID | None
+    later: UUID | None
+
+    @classmethod
+    def of(cls, shown: UUID, versions: Sequence[UUID]) -> "Versions":
+        """`versions` are all of them, oldest first."""
+        at = versions.index(shown)
+        earlier = versions[at - 1] if at else None
+        later = versions[at + 1] if at + 1 < len(versions) else None
+        return cls(number=at + 1, count=len(versions), earlier=earlier, later=later)
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnView:
+    """One turn on the page. `run_id` is None for words that a client brought along, and for commands."""
+
+    key: str
+    seq: int = 0
+    run_id: UUID | None = None
+    number: int = 0
+    state: str = Run.State.COMPLETED
+    command: bool = False
+    last: bool = False
+    said: str = ""
+    said_html: SafeString = field(default_factory=SafeString)
+    said_at: datetime | None = None
+    attached: Sequence["Attachment"] = ()
+    answer: str = ""
+    answer_html: SafeString = field(default_factory=SafeString)
+    answer_at: datetime | None = None
+    new_day: date | None = None
+    error: labels.ErrorWords | None = None
+    stopped: str = ""
+    answered: str = ""
+    interrupted: bool = False
+    given: Sequence[GivenMemory] = ()
+    notes: Sequence[MemoryNote] = ()
+    held: Sequence[HeldNote] = ()
+    versions: Versions | None = None
+    reasoning: str = ""
+    thought: str = ""
+    uses: Sequence[ToolUse] = ()
+    uses_more: int = 0
+    ended: str = ""
+    figures: Sequence[tuple[str, str]] = ()
+
+    @property
+    def folded(self) -> str:
+        """Return the size of what was said if it is shown folded."""
+        return labels.folded_size(self.said)
+
+
+def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> list[TurnView]:
+    """Return the turns that messages of a session belong to, in their order. `zone` says where a day begins."""
+    messages = list(messages)
+    turns = _grouped(messages)
+    uses = _uses(session, messages)
+    ids = [turn.run_id for turn in turns if turn.run_id]
+    runs = {run.pk: run for run in Run.objects.filter(owner_id=session.owner_id, session=session, pk__in=ids)}
+    given = given_to_runs(session.owner_id, list(runs.values()))
+    notes, held = notes_of_runs(session.owner_id, session.pk, list(runs.values()))
+    versions = versions_of(session, runs.values())
+    day: date | None = None
+    for turn in turns:
+        run = runs.get(turn.run_id) if turn.run_id else None
+        if run is not None:
+            turn.given, turn.notes = given.get(run.pk, ()), notes.get(run.pk, ())
+            turn.held = held.get(run.pk, ())
+            turn.versions = Versions.of(run.pk, versions[run.pk]) if run.pk in versions else None
+            turn.uses = uses.get(run.pk, ())[:MOST_USES]
+            turn.uses_more = len(uses.get(run.pk, ())) - len(turn.uses)
+            _add_run(turn, run)
+            turn.figures = run_figures(run, prices_of(session.agent))
+        at = turn.said_at or turn.answer_at
+        if at is not None and at.astimezone(zone).date() != day:
+            day = turn.new_day = at.astimezone(zone).date()
+    colours = Budget(PAGE_BUDGET)
+    for turn in reversed(turns):  # the newest, which is read first, has its colours first
+        turn.answer_html = render_markdown(turn.answer, colours, scope=turn.key)
+        if "```" in turn.said:  # a person's words stay as typed; only a fence says that Markdown was meant
+            turn.said_html = render_markdown(turn.said, colours, scope=f"{turn.key}-said")
+    return turns
+
+
+def _grouped(messages: Iterable[Message]) -> list[TurnView]:
+    turns: list[TurnView] = []
+    answers: dict[str, list[str]] = defaultdict(list)
+    for message in messages:
+        if message.role == Message.Role.USER or not turns or turns[-1].run_id != message.run_id:
+            turns.append(TurnView(key=str(message.run_id or message.pk), seq=message.seq, run_id=message.run_id))
+        turn = turns[-1]
+        turn.command = message.kind == Message.Kind.COMMAND
+        if message.role == Message.Role.USER:
+            turn.said, turn.said_at = message.text, message.created_at
+            if message.parts:
+                turn.said, turn.attached = first_text(message.parts), _attachments(message)
+        elif message.text:
+            answers[turn.key].append(message.text)
+            turn.answer_at = message.created_at
+    for turn in turns:
+        turn.answer = "\n\n".join(answers[turn.key])
+    return turns
+
+
+def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[ToolUse]]:
+    """By run: the calls of tools with their arguments and results, the beginning of long ones. One query, none where
+    nothing was called."""
+    made = [message for message in messages if message.run_id and message.tool_calls]
+    if not made:
+        return {}
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session, role=Message.Role.TOOL)
+    rows = rows.filter(run_id__in={message.run_id for message in made}).annotate(beginning=Left("text", LONGEST + 1))
+    results: dict[UUID | None, dict[str, str]] = defaultdict(dict)
+    for run_id, call_id, text in rows.values_list("run_id", "tool_call_id", "beginning"):
+        results[run_id][call_id] = text
+    found: dict[UUID, list[ToolUse]] = defaultdict(list)
+    for message in made:
+        if message.run_id is not None:
+            of_run = results[message.run_id]
+            found[message.run_id] += [tool_use(call, of_run, longest=LONGEST) for call in message.tool_calls or ()]
+    return found
+
+
+def _attachments(message: Message) -> list[Attachment]:
+    parts = attached_parts(message.parts or ())
+    first = len(message.parts or ()) - len(parts)
+    found = []
+    for index, part in enumerate(parts, start=first):
+        shown = {"session_id": message.session_id, "seq": message.seq, "index": index}
+        url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" else ""
+        found.append(Attachment(name_of(part), url))
+    return found
+
+
+def _add_run(turn: TurnView, run: Run) -> None:
+    turn.number, turn.state = run.turn, run.state
+    turn.answer = turn.answer or run.text
+    turn.answer_at = turn.answer_at or run.finished_at or run.started_at
+    turn.answered = labels.answered_words(run.trace.get("attempts", ()))
+    turn.reasoning, turn.thought = run.reasoning, labels.thought_words(run.trace.get("thought_ms"))
+    if run.state == Run.State.COMPLETED:
+        turn.ended = labels.ended_words(turn.answer, str(run.trace.get("finish_reason", "")))
+    if run.state == Run.State.FAILED:
+        turn.error = labels.error_words(run.error, wrote=bool(turn.notes))
+    elif run.state == Run.State.STOPPED:
+        by = str(run.trace.get("stopped_by", ""))
+        turn.stopped, turn.interrupted = labels.stopped_words(by), by in labels.INTERRUPTED
