@@ -9,13 +9,13 @@ from django.http import HttpRequest
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from gateway.admin.columns import moment_column
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.trial import TrialAdmin
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
 from gateway.services import agent_save
+from memories.admin.columns import moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 

@@ -7,12 +7,12 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from gateway.admin.columns import moment_column
 from gateway.admin.keys import KeyStateFilter
 from gateway.models import ConnectedApp
 from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import moment_column
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.audit import actor_of
 

@@ -13,10 +13,10 @@ from gateway.accounts.invitations import MOST_DAYS, invitation_create, invitatio
 from gateway.accounts.mails import mail_configured, mail_origin
 from gateway.accounts.roles import MEANINGS, USER
 from gateway.accounts.settings import ROLES
-from gateway.admin.columns import moment_column
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.models import Invitation
 from memories.admin.badges import badge
+from memories.admin.columns import moment_column
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm
 from memories.audit import actor_of

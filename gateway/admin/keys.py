@@ -12,11 +12,11 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
-from gateway.admin.columns import moment_column
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.keys import MOST_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
+from memories.admin.columns import moment_column
 from memories.admin.filters import ChoiceFilter
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm

@@ -6,11 +6,11 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from gateway.admin.columns import moment_column
 from gateway.models import LearnedChange
 from gateway.services import learned_changes_forget
 from gateway.upstream.learned import change_of
 from memories.admin.base import DaybookAdmin
+from memories.admin.columns import moment_column
 
 
 @admin.register(LearnedChange)

@@ -11,7 +11,6 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, ValidationError
 
-from gateway.admin.columns import moment_column
 from gateway.admin.prices_form import PricesField, prices_text
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.upstreams_form import UpstreamsField, upstreams_text
@@ -20,6 +19,7 @@ from gateway.models import Configuration, Worker
 from gateway.services import configuration_save
 from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 

@@ -6,19 +6,17 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from gateway.admin.columns import moment_column, yes_no_column
-from gateway.admin.session_titles import SessionTitles, title_of
+from gateway.admin.session_titles import SessionTitles, session_link, title_of
 from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.sight import Sight
 from gateway.admin.turn import error_sentence, turn_explained
 from gateway.models import Run
 from memories.admin.badges import seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import column, moment_column, yes_no_column
 from memories.admin.filters import MadeDayFilter, choice_filter
 from memories.ids import parse_uuid
 
@@ -52,18 +50,12 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     is_superseded = yes_no_column("superseded", "Superseded")
     lease_until = moment_column("lease_expires_at", "Lease until")
     stop_asked = yes_no_column("stop_requested", "Stop asked for")
+    session_link = column("Session", session_link)
     started = moment_column("started_at", "Started", ordering="pk")
 
     @admin.display(description="Turn")
     def turn_of(self, run: Run) -> str:
         return f"Turn {run.turn} of {title_of(run)}"
-
-    @admin.display(description="Session")
-    def session_link(self, run: Run) -> SafeString | str:
-        if getattr(run, "titles_hidden", False):
-            return title_of(run)
-        link = reverse("admin:gateway_session_change", args=[run.session_id])
-        return format_html('<a class="db-link" href="{}">{}</a>', link, title_of(run))
 
     @admin.display(description="State")
     def state_badge(self, run: Run) -> SafeString:

@@ -9,12 +9,12 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioFilter
 
-from gateway.admin.columns import moment_column, yes_no_column
 from gateway.admin.snapshot_state import snapshot_lines
 from gateway.admin.transcript import transcript
 from gateway.models import Session
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import moment_column, page_link, yes_no_column
 from memories.admin.filters import DayFilter, IdFilter, choice_filter
 
 SessionStateFilter = choice_filter("state", Session.State)
@@ -74,7 +74,7 @@ class SessionAdmin(ReadOnlyAdmin):
     @admin.display(description="See also")
     def related(self, session: Session) -> SafeString:
         runs = f"{reverse('admin:gateway_run_changelist')}?session={session.pk}"
-        return format_html('<a class="db-link" href="{}">its runs</a>', runs)
+        return page_link(runs, "its runs")
 
     @admin.display(description="Snapshot")
     def snapshot(self, session: Session) -> SafeString:

@@ -8,11 +8,11 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from gateway.admin.columns import moment_column
 from gateway.models import Webhook
 from gateway.webhooks.services import webhook_disable, webhook_state
 from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import moment_column
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.audit import actor_of
 

@@ -6,7 +6,8 @@ from django.http import HttpRequest, StreamingHttpResponse
 from unfold.decorators import action
 
 from memories.admin.badges import moment
-from memories.admin.base import ReadOnlyAdmin, column
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import column
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
 from memories.api.audit import audit_lines
 from memories.audit import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence

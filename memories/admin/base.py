@@ -1,9 +1,8 @@
 """What every page of the admin shares: no table is counted to its end, and no delete or save goes round a service."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin import ShowFacets
 from django.db.models import Model, Q, QuerySet, UUIDField
 from django.http import HttpRequest, HttpResponse
@@ -26,15 +25,6 @@ def row_by_id(rows: QuerySet[Row], object_id: str) -> Row | None:
 def staff_actor(request: HttpRequest) -> str:
     """Return the actor of what a member of staff does here: `staff:ID`."""
     return f"staff:{request.user.pk}"
-
-
-def column(description: str, value: Callable[[Any], Any], *, ordering: str | None = None) -> Callable[[Any, Any], Any]:
-    """Return a column, or a field to read, of a page: what `value` gives for a row."""
-
-    def shown(page: Any, row: Any) -> Any:
-        return value(row)
-
-    return admin.display(description=description, ordering=ordering)(shown)
 
 
 class DaybookAdmin(ModelAdmin):

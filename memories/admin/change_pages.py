@@ -12,8 +12,9 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from memories.admin.access import action_record
 from memories.admin.actors import actors_add
 from memories.admin.badges import moment, origin_badge
-from memories.admin.base import ReadOnlyAdmin, column, staff_actor
+from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.change_words import sentences_add, shown_change_sets
+from memories.admin.columns import column, page_link
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import (
     ActorFilter,
@@ -47,7 +48,7 @@ def _other_changes(revision: Revision) -> str:
 
 def _memory_link(revision: Revision) -> SafeString:
     link = reverse("admin:memories_memory_change", args=[revision.memory_id])
-    return format_html('<a class="db-link" href="{}">{}</a>', link, revision.memory.number)
+    return page_link(link, revision.memory.number)
 
 
 def _rests_on(revision: Revision) -> str:
@@ -178,7 +179,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     @admin.display(description="Changes")
     def changes(self, change_set: ChangeSet) -> SafeString:
         link = f"{reverse('admin:memories_revision_changelist')}?change_set={change_set.pk}"
-        return format_html('<a class="db-link" href="{}">the revisions of this change set</a>', link)
+        return page_link(link, "the revisions of this change set")
 
     @admin.display(description="Documents")
     def documents(self, change_set: ChangeSet) -> SafeString | str:
@@ -190,4 +191,4 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
 def _set_link(change_set: ChangeSet) -> SafeString:
     link = reverse("admin:memories_changeset_change", args=[change_set.pk])
-    return format_html('<a class="db-link" href="{}">{}</a>', link, change_set.sentence)  # type: ignore[attr-defined]
+    return page_link(link, change_set.sentence)  # type: ignore[attr-defined]

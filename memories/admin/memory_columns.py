@@ -5,7 +5,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
-from memories.admin.base import column
+from memories.admin.columns import column, page_link
 from memories.models import Memory
 
 _WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span><span class="db-under">{} {}</span>'
@@ -37,7 +37,7 @@ def _where_from(memory: Memory) -> SafeString | str:
     if memory.session_id is None:
         return "–"
     link = reverse("admin:gateway_session_change", args=[memory.session_id])
-    return format_html('<a class="db-link" href="{}">the session it was said in</a>', link)
+    return page_link(link, "the session it was said in")
 
 
 class MemoryColumns:

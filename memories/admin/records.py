@@ -4,12 +4,12 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.badges import moment
-from memories.admin.base import ReadOnlyAdmin, column
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import column, page_link
 from memories.admin.filters import DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
@@ -18,7 +18,7 @@ NotificationKindFilter = words_filter("kind", "kind", {str(kind): str(kind) for 
 
 def _memories_link(book: Book) -> SafeString:
     link = f"{reverse('admin:memories_memory_changelist')}?book__id__exact={book.pk}"
-    return format_html('<a class="db-link" href="{}">the memories of this book</a>', link)
+    return page_link(link, "the memories of this book")
 
 
 @admin.register(Owner)

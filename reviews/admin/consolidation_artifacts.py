@@ -18,6 +18,7 @@ from memories.admin.access import action_record
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.badges import badge, moment, origin_badge
 from memories.admin.base import row_by_id, staff_actor
+from memories.admin.columns import fieldset, moment_column
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
 from memories.admin.memory_writes import staff_source
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
@@ -25,7 +26,6 @@ from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
-from reviews.admin.columns import fieldset, moment_column
 from reviews.page.document import lines_of, newest_revisions, revision_verb, words_of
 
 

@@ -8,11 +8,11 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from gateway.admin.session_titles import title_of
+from gateway.admin.session_titles import session_link, title_of
 from gateway.agents.configuration import consolidation_settings
 from memories.admin.badges import badge, moment, state_badge
+from memories.admin.columns import moment_column, page_link
 from memories.admin.filters import choice_filter
-from reviews.admin.columns import link, moment_column, session_link
 from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_spent
 from reviews.models import ConsolidationRun, Extraction
@@ -119,13 +119,13 @@ class RunColumns:
     @admin.display(description="Documents")
     def documents(self, run: ConsolidationRun) -> SafeString:
         address = f"{reverse('admin:memories_artifact_changelist')}?book__id__exact={run.book_id}"
-        return link(address, "the documents of this book")
+        return page_link(address, "the documents of this book")
 
     @admin.display(description="Change set")
     def change_set_link(self, run: ConsolidationRun) -> SafeString | str:
         if run.change_set is None:
             return "–"
-        return link(reverse("admin:memories_changeset_change", args=[run.change_set]), run.change_set)
+        return page_link(reverse("admin:memories_changeset_change", args=[run.change_set]), run.change_set)
 
 
 class NoteColumns:

@@ -10,10 +10,10 @@ from django.utils.safestring import SafeString
 
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
+from memories.admin.columns import page_link
 from memories.admin.filters import ChoiceFilter
 from memories.ids import parse_uuid
 from memories.models import Lease
-from reviews.admin.columns import link
 from reviews.models import ConsolidationRun
 
 _PHASES: dict[str, str] = {str(value): str(label) for value, label in ConsolidationRun.Phase.choices}
@@ -62,4 +62,4 @@ class LeaseAdmin(ReadOnlyAdmin):
         if book is None:
             return "–"
         address = f"{reverse('admin:reviews_consolidationrun_changelist')}?book__id__exact={book}"
-        return link(address, "the runs of its book")
+        return page_link(address, "the runs of its book")

@@ -12,11 +12,12 @@ from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from gateway.admin.session_titles import SessionTitles
+from gateway.admin.session_titles import SessionTitles, session_link
 from gateway.admin.sessions import SessionIdFilter
 from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
+from memories.admin.columns import fieldset
 from memories.admin.filters import DayFilter, IdFilter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
@@ -25,7 +26,6 @@ from memories.batches import in_turns
 from memories.changes import change_set_get, undo_slices
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
-from reviews.admin.columns import fieldset, session_link
 from reviews.admin.consolidation_columns import (
     NoteColumns,
     NoteStateFilter,

@@ -6,10 +6,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from gateway.admin.session_titles import title_of
+from gateway.admin.session_titles import session_link, title_of
 from gateway.limits.money import usage_words
 from memories.admin.badges import moment, seconds, state_badge, total_tokens
-from reviews.admin.columns import link, moment_column, session_link
+from memories.admin.columns import moment_column, page_link
 from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
@@ -43,7 +43,7 @@ class ReviewColumns:
         turns = turns_read(run.owner_id, [run]).get(run.pk)
         if turns is None:
             return "–"
-        return link(reverse("admin:gateway_run_change", args=[turns.run_id]), turns.words)
+        return page_link(reverse("admin:gateway_run_change", args=[turns.run_id]), turns.words)
 
     @admin.display(description="Writes")
     def writes_count(self, run: ReviewRun) -> int:
@@ -70,7 +70,7 @@ class ReviewColumns:
         if run.change_set is None:
             return "–"
         address = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
-        return link(address, "the revisions of this review")
+        return page_link(address, "the revisions of this review")
 
     @admin.display(description="Error")
     def outcome(self, run: ReviewRun) -> SafeString | str:

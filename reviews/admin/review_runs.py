@@ -22,6 +22,7 @@ from gateway.models import Session
 from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
+from memories.admin.columns import fieldset
 from memories.admin.filters import ExactTextFilter, MadeDayFilter, choice_filter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
@@ -31,7 +32,6 @@ from memories.changes import undo_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
-from reviews.admin.columns import fieldset
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
