@@ -53,6 +53,7 @@ class PlainRequest:
     parameters: dict[str, Any]
     request_id: str
     path: str = CHAT
+    functions_only: bool = False  # see ModelRequest
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,6 +121,7 @@ def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
         request_id=request.request_id,
         path=request.path,
         owner=str(caller.owner_id),
+        functions_only=request.functions_only,
     )
     spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
     about = None

@@ -16,6 +16,7 @@ class TurnOptions:
     stream: bool = True
     parameters: dict[str, Any] = field(default_factory=dict)
     client_tools: tuple[dict[str, Any], ...] = ()
+    functions_only: bool = False  # see ModelRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,6 +207,7 @@ class Turn:
             parameters=with_defaults(self.options.parameters, agent.parameters),
             request_id=self.context.request_id,
             owner=str(self.context.owner_id),
+            functions_only=self.options.functions_only,
             course=self._attempts.next_course(),
         )
 

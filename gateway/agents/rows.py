@@ -55,21 +55,21 @@ def _statement() -> str:
     )
 
 
-def require_agent(caller: Caller, name: str) -> None:
+def require_agent(caller: Caller, name: str, *, param: str = "model") -> None:
     """Raises ModelNotFound for an agent the key may not use, as if it did not exist."""
     if caller.limits and name not in caller.agents:
-        raise ModelNotFound(f"There is no agent called {name}.", param="model")
+        raise ModelNotFound(f"There is no agent called {name}.", param=param)
 
 
-def agent_find(caller: Caller, name: str) -> Agent:
-    """Return the agent a client named as `model`; looks at the key again in the same query.
+def agent_find(caller: Caller, name: str, *, param: str = "model") -> Agent:
+    """Return the agent a client named in that parameter; looks at the key again in the same query.
 
     Raises ModelNotFound, Unauthorized."""
-    require_agent(caller, name)
+    require_agent(caller, name, param=param)
     agent, key_valid = agent_and_key(name, caller.key_id)
     if agent is None:
         require_key(caller)
-        raise ModelNotFound(f"There is no agent called {name}.", param="model")
+        raise ModelNotFound(f"There is no agent called {name}.", param=param)
     if caller.key_id and not key_valid:
         raise Unauthorized(KEY_REVOKED)
     return agent

@@ -34,6 +34,7 @@ class CompletionBody:
     tools: tuple[dict[str, Any], ...]
     metadata: dict[str, Any]
     parameters: dict[str, Any] = field(default_factory=dict)
+    functions_only: bool = False  # see ModelRequest
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
         """Return True for a turn of a conversation, and not a task of the client itself, which is not stored."""

@@ -90,7 +90,7 @@ class ResponsesBody:
             if (error.param or "").startswith("messages"):
                 error.param = "input"
             raise
-        return replace(body, metadata={**self.client_metadata, **body.metadata})
+        return replace(body, metadata={**self.client_metadata, **body.metadata}, functions_only=True)
 
 
 def read_responses_body(raw: bytes) -> ResponsesBody:

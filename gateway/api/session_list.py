@@ -127,7 +127,7 @@ def _session(caller: Caller, session_id: str) -> Session:
 
 
 def _create(caller: Caller, body: SessionIn) -> dict[str, Any]:
-    agent = agent_find(caller, body.agent)
+    agent = agent_find(caller, body.agent, param="agent")
     owner = Owner.objects.get(pk=caller.owner_id)
     return session_json(services.session_create(owner, agent, title=body.title, temporary=body.temporary))
 

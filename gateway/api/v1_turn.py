@@ -87,7 +87,12 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
     A request that is being answered gets that answer.
 
     Raises what open_v1 raises, and RateLimited."""
-    options = TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools)
+    options = TurnOptions(
+        stream=body.stream,
+        parameters=body.parameters,
+        client_tools=body.tools,
+        functions_only=body.functions_only,
+    )
     if command_in(body.messages):
         answered = await in_slices_to_the_end(answer_v1(caller, asked))
         return JoinedTurn(answered.context, options, answered.ended)
@@ -173,4 +178,5 @@ def plain_request_of(body: CompletionBody) -> PlainRequest:
         tools=body.tools,
         parameters=body.parameters,
         request_id=request_id.get(),
+        functions_only=body.functions_only,
     )

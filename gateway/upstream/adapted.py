@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.errors import RequestRefused
 from gateway.upstream.changes import Body, Change, Kind
-from gateway.upstream.dialects import dialect_of
+from gateway.upstream.custom_tools import CustomCalls, custom_names
 from gateway.upstream.known import Known
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
@@ -22,7 +22,7 @@ class AdaptedRequest:
 
     def __init__(self, request: ModelRequest, known: Known, *, stream: bool) -> None:
         self.request, self.stream = request, stream
-        self.dialect = dialect_of(request.upstream)
+        self.dialect = request.dialect()
         self._known = known
         # What is learned is a rule of chats; the same name may mean something else elsewhere.
         self._learned = known.changes(request.upstream, request.model) if request.path == CHAT else []
@@ -37,6 +37,10 @@ class AdaptedRequest:
     def limits(self) -> TimeLimits:
         """How long the request may take in all, however often it is asked."""
         return self.request.limits_in(self.dialect)
+
+    def custom_calls(self) -> CustomCalls:
+        """Return what makes calls of the request's custom tools of those of the functions that stand for them."""
+        return CustomCalls(custom_names(self.request.tools) if self.dialect.custom_tools is False else frozenset())
 
     def body(self) -> Body:
         """Return what is sent next."""

@@ -41,6 +41,9 @@ class Dialect:
     text_results: bool = False  # results of tools as text, never as parts
     null_said: bool = True  # takes `null` as the text of an assistant message that calls
     metadata_alone: bool = True  # is taken without `store`
+    # Whether it takes custom tools; if not, functions stand for them (gateway.upstream.custom_tools). None: it is asked
+    # in the client's language.
+    custom_tools: bool | None = None
 
     @property
     def recall_inside(self) -> bool:
@@ -69,8 +72,8 @@ _NO_MORE_TOKENS_FIELD = {"max_completion_tokens": "max_tokens"}
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect(name="openai", metadata_alone=False),
-        Dialect(name="azure", headers={"api-key": "{key}"}, metadata_alone=False),
+        Dialect(name="openai", metadata_alone=False, custom_tools=True),
+        Dialect(name="azure", headers={"api-key": "{key}"}, metadata_alone=False, custom_tools=True),
         Dialect(
             name="gemini",
             drop=("seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.upstream.call_ids import SHAPES, made_id
+from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import Kept, kept_of
 from gateway.upstream.paths import without
@@ -22,6 +23,8 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
     sent = {name: value for name, value in body.items() if value is not None}
     if "messages" in sent:
         sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
+    if dialect.custom_tools is False:
+        sent = with_functions(sent)
     if not dialect.stream_options:
         sent.pop("stream_options", None)
     if not dialect.metadata_alone and sent.get("store") is not True:

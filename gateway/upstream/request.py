@@ -98,6 +98,7 @@ class ModelRequest:
     These are the client's own (temperature, …), passed through as they came. `seconds` is the longest time the request
     may take; 0 stands for the longest time of a run. `first_byte` limits the seconds until the answer begins further
     than the upstream's own limit; 0 does not. `owner` is who waits, for upstreams that take so many requests at once.
+    `functions_only`: custom tools go as functions to a server of which nobody knows whether it takes them.
     `course` is filled while the request is answered. `span` is the trace's."""
 
     upstream: str
@@ -112,6 +113,7 @@ class ModelRequest:
     first_byte: float = 0.0
     fallbacks: tuple[ModelTarget, ...] = ()
     owner: str = ""
+    functions_only: bool = False
     course: Course = field(default_factory=Course, compare=False)
 
     @property
@@ -119,6 +121,11 @@ class ModelRequest:
         """The upstream and the model that answered, or that are asked first."""
         by = self.course.by or self
         return by.upstream, by.model
+
+    def dialect(self) -> Dialect:
+        """Return the dialect of the upstream, for this request."""
+        dialect = dialect_of(self.upstream)
+        return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
 
     def limits_in(self, dialect: Dialect) -> TimeLimits:
         """Return how long this request may take at a server of that dialect."""
@@ -140,7 +147,7 @@ class ModelRequest:
             body["stream_options"] = {**(self.parameters.get("stream_options") or {}), "include_usage": True}
         else:
             body.pop("stream_options", None)
-        dialect = dialect or dialect_of(self.upstream)
+        dialect = dialect or self.dialect()
         if self.path == EMBEDDINGS:  # what is set is for models that write
             dialect = replace(dialect, set={})
         return request_body(body, dialect, upstream=self.upstream)

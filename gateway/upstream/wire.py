@@ -55,7 +55,7 @@ class OpenAIModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         adapted = AdaptedRequest(request, self._known, stream=True)
-        deadlines = Deadlines(adapted.limits)
+        deadlines, custom = Deadlines(adapted.limits), adapted.custom_calls()
         said = False
         while True:
             try:
@@ -67,7 +67,9 @@ class OpenAIModel:
                         said = True
                         if deadlines.begun:
                             adapted.helped()
-                        yield chunk
+                        yield custom.taken(chunk)
+                if held := custom.rest():
+                    yield held
                 return
             except RequestRefused as refusal:  # in place of an answer, with a status of success
                 fault: DomainError = refusal
@@ -80,11 +82,14 @@ class OpenAIModel:
                 raise fault from cause
             break
         adapted.stream = False
-        yield chunk_of_completion(await self._in_one_piece(adapted, deadlines, Body.completion))
+        yield custom.taken(chunk_of_completion(await self._in_one_piece(adapted, deadlines, Body.completion)))
+        if held := custom.rest():
+            yield held
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        return await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.completion)
+        answer = await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.completion)
+        return adapted.custom_calls().completion(answer)
 
     async def passed(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._known, stream=False)

@@ -203,7 +203,8 @@ def _list(
     rows = caller.limits.filter(rows, book="book__name")
     rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
     if review:
-        rows = rows.filter(review_id=parse_uuid(review))
+        review_id = parse_uuid(review)
+        rows = rows.filter(review_id=review_id) if review_id else rows.none()
     if q:
         rows = rows.filter(Q(content__icontains=q) | Q(category__icontains=q))
     return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)

@@ -124,6 +124,8 @@ class BookWriter:
         """Return the live memory of this book with that number, or NotFound."""
         memory = undeleted(self.book).filter(number=number).first()
         if memory is None:
+            if number < 0:
+                raise NotFound("There is no such memory: the id of a memory is a number, such as 42.")
             raise NotFound(f"There is no memory {number} in this book. It may have been deleted.")
         return memory
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from gateway import sse
 from gateway.models import Agent, Message, Run
@@ -22,6 +23,12 @@ LOOKUP = {"type": "function", "name": "lookup", "description": "Looks up.", "par
 SHELL = {"type": "custom", "name": "shell", "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a/"}}
 TOOLS = [LOOKUP, SHELL]
 __all__ = ["plays"]  # a fixture
+
+
+@pytest.fixture
+def openai_server(settings: Settings) -> None:
+    """The upstream is OpenAI's, which takes custom tools."""
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": "", "dialect": "openai"}}
 
 
 def parsed(text: str) -> list[dict[str, Any]]:
@@ -213,6 +220,7 @@ async def test_odd_deltas_do_no_harm(alice_api: Api, agent: Agent, deltas: Any) 
     assert (kept["status"], kept["user"], len(final["user"])) == ("completed", None, 30_000)
 
 
+@pytest.mark.usefixtures("openai_server")
 async def test_calls_go_out_in_pieces(alice_api: Api, agent: Agent, plays: Plays) -> None:
     goes_on = asyncio.Event()
     asked = plays(
@@ -303,6 +311,7 @@ async def test_a_client_that_leaves_stops_its_run(alice_api: Api, agent: Agent, 
     assert (await in_thread(Run.objects.get)).text.startswith("Hel")
 
 
+@pytest.mark.usefixtures("openai_server")
 async def test_a_request_is_translated(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
     image = "data:image/png;base64,AAAA"

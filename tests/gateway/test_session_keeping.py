@@ -191,3 +191,8 @@ async def test_a_session_is_exported_as_json(alice_api: Api, session: Session) -
         ("tool", "result"),
     ]
     assert (await alice_api.get(f"/api/sessions/{session.pk}/export?format=pdf"))[0] == 400
+
+
+async def test_an_unknown_agent_is_named_by_its_field(alice_api: Api) -> None:
+    status, answer = await alice_api.post("/api/sessions", {"agent": "nobody"})
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (404, "model_not_found", "agent")

@@ -212,3 +212,9 @@ def test_one_statement_finds_what_passes_however_many_pairs(alice: Owner) -> Non
         wanted = MemoryFilters(metadata={"source": "crm", "lang": "en"}, created_after=NOON - timedelta(days=1))
         assert [row.number for row in wanted.of(Memory.objects.filter(owner=alice))] == [1]
     assert len(queries) == 1
+
+
+@pytest.mark.parametrize("review", ["nope", "5", "00000000-0000-7000-8000-000000000000"])
+async def test_no_memory_is_of_a_review_that_there_is_not(alice: Owner, alice_api: Api, review: str) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    assert await listed(alice_api, review=review) == []

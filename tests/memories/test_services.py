@@ -180,3 +180,9 @@ def test_writing_nothing_changes_nothing(book: Book) -> None:
     with book_writing(book, BY_ALICE):
         pass
     assert (Book.objects.get().generation, Notification.objects.count()) == (book.generation, 0)
+
+
+def test_an_id_that_is_no_number_is_told_so(alice: Owner) -> None:
+    book = book_get_or_create(alice.pk, "main")
+    with pytest.raises(NotFound, match="a number, such as 42"), book_writing(book, BY_ALICE) as writer:
+        writer.delete(-1)

@@ -28,6 +28,7 @@ LOCAL = "http://127.0.0.1:8080/v1"
 def test_the_environment_and_the_gateway_know_the_same() -> None:
     assert set(NAMES) == set(DIALECTS) == set(RULES)
     ours = {"name", "lost_said", "lost_called", "lost_call", "text_results", "null_said", "metadata_alone"}
+    ours |= {"custom_tools"}
     assert set(UpstreamOptions.model_fields) == {part.name for part in fields(Dialect)} - ours
     assert set(UpstreamOptions.model_fields["call_ids"].annotation.__args__) == set(SHAPES)  # type: ignore[union-attr]
     assert all(dialect.call_ids in SHAPES for dialect in DIALECTS.values())

@@ -1,0 +1,157 @@
+"""Custom tools: servers that know functions only are offered functions, and clients get calls of custom tools."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.models import Agent
+from gateway.upstream.custom_tools import CustomCalls, with_functions
+from gateway.upstream.dialects import DIALECTS
+from gateway.upstream.outgoing import request_body
+from tests.conftest import Api
+from tests.scripted_model import ScriptedModel
+from tests.upstreams.server import RuledServer, Step
+
+PATCH = "*** Begin Patch\n+“ä”\n"
+GRAMMAR = {"syntax": "lark", "definition": "start: /.+/"}
+TOOL = {
+    "type": "custom",
+    "custom": {"name": "patch", "description": "Edits.", "format": {"type": "grammar", "grammar": GRAMMAR}},
+}
+FLAT = {
+    "type": "custom",
+    "name": "patch",
+    "description": "Edits.",
+    "format": {"type": "grammar", **GRAMMAR},
+}
+LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+HI = [{"role": "user", "content": "Hi"}]
+STEP = Step(text="Now.", calls=(("look", {"at": "tea"}), ("patch", {"input": PATCH})))
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    lines = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "ollama", "mistral"])
+async def test_a_server_of_functions_serves_responses_with_custom_tools(
+    kind: str, alice_api: Api, agent: Agent, serve: Callable[[str], RuledServer]
+) -> None:
+    server = serve(kind)
+    server.script(STEP, Step(text="Done."))
+    body = {
+        "model": "assistant",
+        "input": "Edit it.",
+        "tools": [FLAT],
+        "tool_choice": {"type": "custom", "name": "patch"},
+    }
+    _, text = await alice_api.stream("/v1/responses", {**body, "stream": True})
+    told = events(text)
+    done = next(one["item"] for one in told if one["type"] == "response.output_item.done" and "input" in one["item"])
+    assert (done["type"], done["name"], done["input"]) == ("custom_tool_call", "patch", PATCH)
+    pieces = [one["delta"] for one in told if one["type"] == "response.custom_tool_call_input.delta"]
+    assert "".join(pieces) == PATCH
+    offered = next(tool for tool in server.bodies[0]["tools"] if tool["function"]["name"] == "patch")
+    assert offered["type"] == "function"
+    assert offered["function"]["parameters"]["required"] == ["input"]
+    assert "start: /.+/" in offered["function"]["description"]
+    assert server.bodies[0]["tool_choice"]["type"] == "function"
+    response = told[-1]["response"]
+    results = {"type": "custom_tool_call_output", "call_id": done["call_id"], "output": "Edited."}
+    _, answer = await alice_api.post(
+        "/v1/responses", {**body, "input": [results], "previous_response_id": response["id"], "tool_choice": "auto"}
+    )
+    assert answer["output"][-1]["content"][0]["text"] == "Done."
+    said = [call for message in server.bodies[1]["messages"] for call in message.get("tool_calls") or ()]
+    assert {"name": "patch", "arguments": json.dumps({"input": PATCH}, ensure_ascii=False)} in [
+        call["function"] for call in said
+    ]
+    assert server.refused == []
+
+
+async def test_they_come_back_in_an_answer_of_one_piece(
+    alice_api: Api, agent: Agent, serve: Callable[[str], RuledServer]
+) -> None:
+    serve("vllm").script(STEP)
+    _, answer = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Edit it.", "tools": [FLAT]})
+    assert [item["type"] for item in answer["output"]][-1] == "custom_tool_call"
+    assert answer["output"][-1]["input"] == PATCH
+
+
+def test_a_whole_completion_holds_calls_of_custom_tools() -> None:
+    made = {"id": "up_0", "type": "function", "function": {"name": "patch", "arguments": json.dumps({"input": PATCH})}}
+    other = {**made, "id": "up_1", "function": {"name": "look", "arguments": "{}"}}
+    answer = {
+        "choices": [{"message": {"role": "assistant", "tool_calls": [made, other]}, "finish_reason": "tool_calls"}]
+    }
+    calls = CustomCalls(frozenset({"patch"})).completion(answer)["choices"][0]["message"]["tool_calls"]
+    assert calls == [other, {"id": "up_0", "type": "custom", "custom": {"name": "patch", "input": PATCH}}]
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
+async def test_of_an_unknown_server_the_clients_language_decides(
+    path: str, alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Yes.")
+    tools, said = ([FLAT], {"input": "Hi"}) if "responses" in path else ([TOOL], {"messages": HI})
+    await alice_api.post(path, {"model": "assistant", "tools": tools, **said})
+    offered = model.calls[0].body(stream=False)["tools"][0]
+    assert offered["type"] == ("function" if "responses" in path else "custom")
+
+
+def test_a_server_that_knows_custom_tools_is_offered_them() -> None:
+    for name in ("openai", "azure"):
+        body = {"model": "m", "messages": [], "tools": [TOOL]}
+        assert request_body(body, DIALECTS[name], upstream="default")["tools"] == [TOOL]
+
+
+def piece(index: int, arguments: str, name: str = "", call_id: str = "") -> dict[str, Any]:
+    named = {"id": call_id, "type": "function"} if call_id else {}
+    return {"index": index, **named, "function": {"arguments": arguments, **({"name": name} if name else {})}}
+
+
+def chunk(*pieces: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": list(pieces)}, "finish_reason": finish}]}
+
+
+@given(st.text(), st.integers(1, 5))
+def test_an_input_in_pieces_comes_back_whole(text: str, size: int) -> None:
+    arguments = json.dumps({"input": text})
+    cut = [arguments[at : at + size] for at in range(0, len(arguments), size)]
+    calls = CustomCalls(frozenset({"patch"}))
+    taken = [calls.taken(chunk(piece(0, "", "patch", "up_0"), piece(1, "{}", "look", "up_1")))]
+    taken += [calls.taken(chunk(piece(0, part))) for part in cut]
+    last = calls.taken({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    assert [one["choices"][0]["delta"] for one in taken] == [
+        {"tool_calls": [piece(1, "{}", "look", "up_1")]},
+        *({} for _ in cut),
+    ]
+    (whole,) = last["choices"][0]["delta"]["tool_calls"]
+    assert whole == {"index": 0, "id": "up_0", "type": "custom", "custom": {"name": "patch", "input": text}}
+    assert calls.rest() is None
+
+
+def test_an_answer_that_ends_without_saying_so_loses_no_call() -> None:
+    calls = CustomCalls(frozenset({"patch"}))
+    calls.taken(chunk(piece(0, '{"input": "a"}', "patch", "up_0")))
+    held = calls.rest()
+    assert held is not None
+    assert held["choices"][0]["delta"]["tool_calls"][0]["custom"] == {"name": "patch", "input": "a"}
+
+
+@pytest.mark.parametrize("arguments", ["plain words", '{"other": 1}', "[" * 100_000, '{"input": 7}'])
+def test_arguments_of_another_form_are_the_input(arguments: str) -> None:
+    calls = CustomCalls(frozenset({"patch"}))
+    taken = calls.taken(chunk(piece(0, arguments, "patch", "up_0"), finish="tool_calls"))
+    assert taken["choices"][0]["delta"]["tool_calls"][0]["custom"]["input"] == arguments
+
+
+@pytest.mark.parametrize("odd", [None, "x", 7, {"type": "custom"}, {"type": "custom", "custom": 7}])
+def test_odd_tools_and_calls_go_as_they_came(odd: Any) -> None:
+    body = {"tools": [odd], "tool_choice": odd, "messages": [{"role": "assistant", "tool_calls": [odd]}, odd]}
+    assert with_functions(body) == body
