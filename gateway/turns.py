@@ -1,6 +1,5 @@
-"""The turn engine: one user message and all that follows until the final answer. Called by gateway.api (both APIs) with
-an open TurnContext; asks gateway.injection what to send, streams model steps from gateway.upstream, runs our tools, and
-passes the output to gateway.runs.closing before the last event is sent."""
+"""The turn engine: one user message and all that follows until the final answer. It asks gateway.injection what to
+send, streams steps of the model, runs our tools, and has gateway.runs.closing store it before the last event."""
 
 import asyncio
 import logging
