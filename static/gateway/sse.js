@@ -20,7 +20,7 @@ export async function* eventsOf(response) {
   }
 }
 
-function parseEvent(block) {
+export function parseEvent(block) {
   const event = { type: "message", id: null, data: null };
   const data = [];
   for (const line of block.split("\n")) {
