@@ -9,10 +9,10 @@ PY := $(VENV)/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help up install install-dev test test-scale test-clients check format bench scan-model lock clean
+.PHONY: help up install install-dev install-local-embeddings test test-scale test-clients check format bench scan-model lock clean
 
 help: ## List the verbs of this file
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-24s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: install ## Install what is missing and start Daybook
 	@exec $(PY) manage.py up
@@ -31,6 +31,9 @@ $(VENV)/.runtime: requirements/runtime.txt | $(VENV)/bin/python
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(PY) -m pip install $(PIP_FLAGS) -r requirements/dev.txt
 	@touch $@
+
+install-local-embeddings: install ## The same and what runs an embedding model in Daybook itself
+	$(PY) -m pip install $(PIP_FLAGS) -r requirements/local-embeddings.txt
 
 test: install-dev ## The whole test suite on SQLite
 	$(PY) -m pytest
@@ -72,6 +75,7 @@ lock: install-dev ## Renew the locked dependencies
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/runtime.txt requirements/runtime.in
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/dev.txt requirements/dev.in
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/otel.txt requirements/otel.in
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/local-embeddings.txt requirements/local-embeddings.in
 
 clean: ## Remove the environment and caches (never DAYBOOK_HOME)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -4,6 +4,8 @@ Conversation form: every turn is one entry with session, speaker and date, the q
 Curated form: short facts and whole messages; with --keywords the facts carry words written to be found.
 With --vectors (arrays `<id>/t` for the entries and `<id>/q` for the questions of a book, in order) `ranked` has them as
 those of an upstream embedding model, and `vectors_only` ranks by their cosine alone.
+With --among N each question stands at some place among N paragraphs of Daybook's own documentation, which are about
+other things.
 Rates are shares of 1 in the JSON line and per cent in the table.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sqlite3
 import sys
 import time
@@ -77,6 +80,24 @@ def with_vectors(books: Sequence[Book], file: Path) -> list[Book]:
             questions_with = tuple(replace(question, vector=vector) for question, vector in asked)
             found.append(replace(book, questions=questions_with, vectors=entries))
     return found
+
+
+def among_paragraphs(books: Sequence[Book], count: int) -> list[Book]:
+    """Return the books with each question among so many paragraphs, the same ones in each run."""
+    pages = sorted((Path(__file__).resolve().parents[1] / "docs").glob("*.md"))
+    paragraphs = [" ".join(part.split()) for page in pages for part in page.read_text().split("\n\n")]
+    plain = [text for text in paragraphs if 150 < len(text) < 500 and not set("|`<#") & set(text)]
+    drawn = random.Random(3)
+
+    def with_others(text: str) -> str:
+        parts = drawn.sample(plain, count)
+        parts.insert(drawn.randint(0, count), text)
+        return "\n\n".join(parts)
+
+    return [
+        replace(book, questions=tuple(replace(asked, text=with_others(asked.text)) for asked in book.questions))
+        for book in books
+    ]
 
 
 def _conversation(record: dict[str, Any]) -> Book:
@@ -304,11 +325,14 @@ def main() -> None:
     parser.add_argument("--keywords", type=Path, help="JSON object: '<set id>/<memory id>' to a list of keywords")
     parser.add_argument("--vectors", type=Path, help="NPZ file: arrays '<id>/t' and '<id>/q' of each book, in order")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, help="only these")
+    parser.add_argument("--among", type=int, default=0, metavar="N", help="each question among N paragraphs")
     parser.add_argument("--synthetic", type=int, metavar="N", help="also time the search in a book of N entries")
     options = parser.parse_args()
     form, books = read_books(options.data, options.keywords)
     if options.vectors:
         books = with_vectors(books, options.vectors)
+    if options.among:
+        books = among_paragraphs(books, options.among)
     names = options.strategies or [name for name in STRATEGIES if options.vectors or name != "vectors_only"]
     results = {name: measure(STRATEGIES[name], books, form) for name in names}
     print_table(results)

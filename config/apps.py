@@ -16,6 +16,7 @@ class ConfigConfig(AppConfig):
         # Models can be imported only now. Importing the checks registers them.
         from config import checks as deployment_checks  # noqa: F401
         from config.queue_payloads import install
+        from gateway.upstream.in_process import unusable
 
         install()
         use_folder(settings.DAYBOOK_PROMPTS)
@@ -25,4 +26,9 @@ class ConfigConfig(AppConfig):
             raise ConfigurationError(
                 f"DAYBOOK_MEMORY_PROVIDERS is {error}; allowed are dotted paths of provider classes."
             ) from error
+        folder = settings.EMBEDDING_PATH
+        if folder and settings.EMBEDDING_UPSTREAM:
+            raise ConfigurationError("DAYBOOK_EMBEDDING_PATH and DAYBOOK_EMBEDDING_UPSTREAM are both set; set one.")
+        if folder and (why := unusable(folder)):
+            raise ConfigurationError(f"DAYBOOK_EMBEDDING_PATH is {folder}; {why}.")
         collector.resume()

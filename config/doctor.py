@@ -12,19 +12,24 @@ import redis
 from django.conf import settings
 from django.core import checks
 from django.db import DatabaseError, connection
+from django.db.models import Count, Sum
+from django.db.models.functions import Length
 from django.utils import timezone
 from django_q.brokers import get_broker
 
 from config import heartbeat
 from config.checks import MEANWHILE
 from config.health import pending_migrations
+from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings
+from gateway.limits.money import cost_of, dollars
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.known import known
 from gateway.upstream.learned import learned_now
+from memories.tokens import CHARS_PER_TOKEN
 from memories.vectors import embeddable, missing_vectors
 from prompts.files import prompt_problems
 from reviews.models import ReviewRun
@@ -157,12 +162,19 @@ def _upstreams() -> Iterator[Finding]:
 
 
 def _vectors() -> Iterator[Finding]:
-    """How many memories have a vector of the configured embedding model; nothing where there is none."""
-    if settings.EMBEDDING_MODEL:
-        missing, every = missing_vectors().count(), embeddable().count()
-        yield Finding(
-            "vectors", Level.OK, f"{every - missing} of {every} memories have one of {settings.EMBEDDING_MODEL}"
-        )
+    """How many memories have a vector of the configured embedding model, and what the others will take; nothing where
+    there is no such model."""
+    if not settings.EMBEDDING_MODEL:
+        return
+    every = embeddable().count()
+    left = missing_vectors().aggregate(rows=Count("pk"), characters=Sum(Length("content"), default=0))
+    text = f"{every - left['rows']} of {every} memories have one of {settings.EMBEDDING_MODEL}"
+    if left["rows"]:
+        tokens = max(1, left["characters"] // CHARS_PER_TOKEN)
+        price = price_of(settings.EMBEDDING_MODEL)
+        cost = f", {dollars(cost_of(price, tokens, 0))}" if price else ""
+        text += f"; left: {left['rows']}, about {tokens:,} tokens{cost}"
+    yield Finding("vectors", Level.OK, text)
 
 
 def _learned() -> Iterator[Finding]:

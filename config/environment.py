@@ -29,7 +29,10 @@ class ConfigurationError(Exception):
 class Environment(AccountEnvironment):
     """Variables are named DAYBOOK_<FIELD>, except those that carry an alias."""
 
-    model_config = SettingsConfigDict(env_prefix="DAYBOOK_", extra="ignore", populate_by_name=True)
+    # A variable that is set to nothing is as one that is not set: files of variables name what is left empty.
+    model_config = SettingsConfigDict(
+        env_prefix="DAYBOOK_", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
 
     home: Path = Field(Path("var"), description="Folder for everything Daybook keeps.")
     host: str = Field("127.0.0.1", min_length=1, description="Address the web server binds.")
@@ -95,6 +98,9 @@ class Environment(AccountEnvironment):
     )
     embedding_upstream: str = Field(
         "", description="Upstream of the embedding model; empty: the default one, for its own agents only."
+    )
+    embedding_path: Path | None = Field(
+        None, description="Folder of an embedding model for ONNX that runs in Daybook itself; empty: none."
     )
     embedding_seconds: float = Field(1, gt=0, description="Deadline of a turn's query vector.")
     memory_providers: str = Field("", description="More memory providers, dotted paths separated by commas.")

@@ -26,7 +26,7 @@ from gateway.limits.rate_headers import rate_headers, windows
 from gateway.requests import client_address, is_api, request_id, request_id_for, trace_context, trace_context_of
 from memories.audit import Origin, origin
 from memories.database import overloaded
-from memories.errors import DomainError
+from memories.errors import DomainError, Forbidden
 
 GetResponse = Callable[[HttpRequest], Any]
 
@@ -46,6 +46,10 @@ _FAILED_PAGE = (
     "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
 )
 _FAILED = "The server’s log says more. Go back and try again."
+_NOT_OURS = (
+    "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
+    "again. A Daybook whose address is https takes no forms over http."
+)
 # Swagger's page styles itself; its scripts are files of ours.
 _DOCS = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -61,13 +65,15 @@ def _policy(path: str) -> str:
 
 
 def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
-    """What Django or ninja answer as a page or as plain text, as the APIs' JSON."""
+    """What Django or ninja answer as a page or as plain text, as the APIs' JSON; pages of other origins may read it as
+    they may any answer."""
     kind = response.headers.get("Content-Type", "")
     if response.status_code < 400 or kind.startswith("application/json"):
         return response
     answer = error_response(error_of_status(response.status_code, path), path)
-    if allow := response.headers.get("Allow"):
-        answer.headers["Allow"] = allow
+    for name, value in response.headers.items():
+        if not name.lower().startswith("content-"):
+            answer.headers.setdefault(name, value)
     return answer
 
 
@@ -95,6 +101,11 @@ def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_api(request.path_info) or request.path_info.startswith(settings.STATIC_URL):
         return HttpResponseNotFound()
     return render(request, "gateway/not_found.html", status=404)
+
+
+def page_not_ours(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's CSRF_FAILURE_VIEW: what happened to a form, for the person who sent it."""
+    return refused_page(Forbidden(_NOT_OURS))
 
 
 def refused_page(error: DomainError) -> HttpResponse:

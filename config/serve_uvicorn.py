@@ -9,6 +9,9 @@ from config.http_deadline import DeadlineProtocol
 from gateway.runs.held import shut_down
 
 _GRACEFUL_SECONDS = 2
+# Longer than clients and proxies keep theirs (httpx 5 s, aiohttp 15, nginx 60): who closes an idle connection just when
+# the other side sends a request on it loses that request.
+_KEEP_ALIVE_SECONDS = 75
 
 
 class _Server(Server):
@@ -35,5 +38,6 @@ def serve(listener: socket.socket) -> None:
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACEFUL_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     _Server(config).run(sockets=[listener])

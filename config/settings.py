@@ -179,6 +179,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
 SESSION_COOKIE_NAME = "daybook_session"
 CSRF_COOKIE_NAME = "daybook_csrf"
+CSRF_FAILURE_VIEW = "config.middleware.page_not_ours"
 SESSION_COOKIE_SAMESITE = "Lax"
 # Cookies are marked secure when every origin that people use is https.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(TRUSTED_ORIGINS) and all(
@@ -286,6 +287,7 @@ APPROVAL_DAYS = ENV.approval_days
 COMPACTION_SECONDS = ENV.compaction_seconds
 MEMORY_PROVIDERS = split_list(ENV.memory_providers)
 PROVIDER_SECONDS = ENV.provider_seconds
-EMBEDDING_MODEL = ENV.embedding_model
+EMBEDDING_PATH = ENV.embedding_path and ENV.embedding_path.resolve()
+EMBEDDING_MODEL = ENV.embedding_model or (EMBEDDING_PATH.name if EMBEDDING_PATH else "")
 EMBEDDING_UPSTREAM = ENV.embedding_upstream
 EMBEDDING_SECONDS = ENV.embedding_seconds

@@ -20,6 +20,10 @@ from reviews.page import views as reviews
 handler404 = "config.middleware.page_missing"
 handler500 = "config.middleware.page_failed"
 urlpatterns = [
+    # First, since patterns are tried in order and these are asked most.
+    path("v1/", v1.urls),
+    path("api/", api.urls),
+    path("mcp", mcp.urls),
     path("", chat.chat, name="chat"),
     path("manifest.webmanifest", manifest, name="manifest"),
     path("new/", chat.chat_new, name="chat-new"),
@@ -61,9 +65,6 @@ urlpatterns = [
     path("admin/login/", sign_in.admin_sign_in),
     path("admin/password_change/", RedirectView.as_view(url="/account/")),
     path("admin/", admin.site.urls),
-    path("api/", api.urls),
-    path("v1/", v1.urls),
-    path("mcp", mcp.urls),
     path(".well-known/oauth-protected-resource", metadata.protected_resource),
     path(".well-known/oauth-protected-resource/mcp", metadata.protected_resource),
     path(".well-known/oauth-authorization-server", metadata.authorization_server),

@@ -1,11 +1,28 @@
 """What a web process loads before it is needed."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
 from django.urls import get_resolver
 
 import scanning
+from config.assets import prepare_assets
 from gateway.upstream.known import known
 from search.entries import Entry
 from search.index import BookIndex
+
+
+@contextmanager
+def first_work_beside() -> Iterator[None]:
+    """Do beside the block what takes seconds at the first start of a version, needs no database and holds the
+    interpreter for a small part of its time: the static files and the scanner's rules. The threads are over at the end,
+    so that the process may fork."""
+    with ThreadPoolExecutor(2) as pool:
+        works = [pool.submit(prepare_assets), pool.submit(scanning.warm)]
+        yield
+    for work in works:
+        work.result()
 
 
 def warm_up() -> None:

@@ -11,6 +11,7 @@ class GatewayConfig(AppConfig):
         # Models can be imported only now.
         from gateway.accounts.sign_in import signed_in, signed_out
         from gateway.chat.session_list import names
+        from gateway.embeddings import searched_vector
         from gateway.keys import key_facts, key_names
         from gateway.oauth.connections import erase_tokens
         from gateway.portability import erase_traces, export_conversations
@@ -23,9 +24,11 @@ class GatewayConfig(AppConfig):
         from memories.imports.conversations import register_conversations
         from memories.portability import register_exporter
         from memories.provenance import register_keys, register_names
+        from memories.query_vectors import register_embedder
         from memories.threads import register_reader
 
         register_reader(read_turns)
+        register_embedder(searched_vector)
         register_conversations(STORE)
         on_health(key_facts)
         register_names(names)

@@ -25,7 +25,7 @@ from gateway.oauth.connections import token_find, token_hash
 from gateway.oauth.tokens import WRITE
 from memories.caller import Caller
 from memories.database import in_read_thread, in_thread
-from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
+from memories.errors import Forbidden, InvalidRequest, Unauthorized, UnsupportedMediaType
 from memories.imports.formats import IMPORT_TYPES
 from memories.services import FirstSight, owner_for_end_user, owner_for_user
 
@@ -69,10 +69,16 @@ def given_key(header: Header) -> str:
 
 
 def end_user(header: Header) -> tuple[str, str]:
-    """`(namespace, external id)` of the end user that headers name, or two empty strings."""
+    """`(namespace, external id)` of the end user that headers name, or two empty strings. A header without a value is a
+    program that has lost its user's id: to speak for the key's owner instead would show them another's memories. Raises
+    InvalidRequest."""
     for name, namespace in END_USER_HEADERS.items():
-        if value := (header(name) or "").strip():
-            return namespace, value
+        given = header(name)
+        if given is None:
+            continue
+        if not given.strip():
+            raise InvalidRequest(f"{name} is empty: name the end user in it, or leave the header out.")
+        return namespace, given.strip()
     return "", ""
 
 
@@ -198,12 +204,13 @@ def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
         return
     kind = (request.content_type or "").lower()
     if kind != "application/json" and not kind.endswith("+json") and kind not in also:
-        raise UnsupportedMediaType("Send JSON with Content-Type: application/json.")
+        files = f", or a file as {', '.join(sorted({*also} - {'application/json'}))}" if also else ""
+        raise UnsupportedMediaType(f"Send JSON with Content-Type: application/json{files}.")
 
 
 def _also(request: HttpRequest) -> Collection[str]:
     """Return what a body of the native API may be beside JSON: an import is a file."""
-    return (_LINES, *IMPORT_TYPES) if request.path_info.rstrip("/") == _IMPORT else (_LINES,)
+    return (_LINES, *IMPORT_TYPES) if request.path_info.rstrip("/") == _IMPORT else ()
 
 
 def require_writer(caller: Caller) -> None:
@@ -219,7 +226,7 @@ class _BearerAuth(AuthBase):
 
 
 class KeyAuth(_BearerAuth):
-    """For /v1 and /mcp: keys only."""
+    """For /v1: keys only."""
 
     async def __call__(self, request: HttpRequest) -> Caller:
         asks = request.method == "POST"

@@ -51,9 +51,10 @@ class Known:
 
     def fits(self, head: str, tail: str, signs: frozenset[str]) -> bool:
         """Return True if a message with this folded beginning and end, in a request with these signs, is one."""
+        # Cheapest first: every turn is held against each of them.
         return (
-            any(wanted <= signs for wanted in self.signs)
-            and (not self.starts or head.startswith(self.starts))
+            (not self.starts or head.startswith(self.starts))
+            and any(wanted <= signs for wanted in self.signs)
             and all(words in head for words in self.holds)
             and (not self.ends or tail.endswith(self.ends))
         )

@@ -80,6 +80,8 @@ class CommandTurn:
             "kind": Message.Kind.COMMAND.value,
             "state": self.ended.state.value,
             "content": self.ended.output.text,
+            "reasoning": "",
+            "tool_calls": [],
             "recalled": [],
             "memory_changes": self.ended.changes,
             "usage": {},

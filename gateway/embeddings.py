@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.agents.model_choice import BackgroundModels, embedding_upstream, may_embed
+from gateway.agents.model_choice import BackgroundModels, embedding_upstream, home_upstream, may_embed
 from gateway.jobs import Throttle, enqueue, enqueue_books, run_async
 from gateway.upstream import embed
 from memories.errors import DomainError
@@ -73,6 +73,11 @@ async def query_vector(
         return None, {"embedding": "timeout"}
     except DomainError as error:
         return None, {"embedding": error.code}
+
+
+async def searched_vector(text: str, model: str) -> list[float] | None:
+    """Return the vector of a query of a book whose memories have vectors of that model; None where it did not come."""
+    return (await query_vector(text, upstreams=(home_upstream(),), model=model))[0]
 
 
 async def _in_time(texts: Sequence[str], model: str, seconds: float) -> list[list[float]]:

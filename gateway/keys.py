@@ -16,10 +16,11 @@ from gateway.sockets import look_again
 from gateway.webhooks.services import webhook_warnings
 from memories.audit import SYSTEM, Action, Actor, audit_record
 from memories.caller import KeyCeilings, KeyLimits
+from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
-from memories.services import FirstSight
+from memories.services import FirstSight, check_book_name
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # that a person makes without an administrator, revoked ones not counted
@@ -36,6 +37,7 @@ class KeyRights(TypedDict, total=False):
     read_only: bool
     trusted: bool
     agents: Sequence[str]
+    books: Sequence[str]
     requests_per_minute: int
     tokens_per_day: int
     money_per_day: float
@@ -49,8 +51,8 @@ def api_key_create(
 ) -> tuple[ApiKey, str]:
     """A new key, made `by` an actor, and its plain text, which is not stored. `plain` takes a given one (first start).
 
-    Raises InvalidRequest for an unknown agent, an end that is over, an owner without a user, or a given value that is
-    not a key."""
+    Raises InvalidRequest for an unknown agent, no name of a book, an end that is over, an owner without a user, or a
+    given value that is not a key."""
     if owner.user_id is None:
         raise InvalidRequest("A key belongs to a user; a trusted key names its end users.", param="owner")
     plain = plain or _new_plain()
@@ -104,11 +106,15 @@ def _give_rights(key: ApiKey, rights: KeyRights) -> None:
     agents = rights.get("agents", ())
     if unknown := sorted(set(agents) - set(Agent.objects.filter(name__in=agents).values_list("name", flat=True))):
         raise InvalidRequest(f"There is no agent {', '.join(unknown)}.", param="agents")
-    end = rights.get("expires_at")
-    if end is not None and end <= timezone.now():
-        raise InvalidRequest("A key cannot end in the past.", param="expires_at")
+    for book in rights.get("books", ()):
+        check_book_name(book)
+    if end := clean_moment(rights.get("expires_at"), "A key ends between", "expires_at"):
+        if end <= timezone.now():
+            raise InvalidRequest("A key cannot end in the past.", param="expires_at")
+        rights = {**rights, "expires_at": end}
     for name, value in rights.items():
-        setattr(key, name, list(agents) if name == "agents" else value)
+        setattr(key, name, value)
+    key.agents, key.books = (list(dict.fromkeys(names)) for names in (key.agents, key.books))
     key.name = key.name[:80]
 
 
@@ -149,14 +155,19 @@ def key_valid(key_id: UUID) -> bool:
 
 
 def key_limits(key: ApiKey) -> KeyLimits:
-    """Return what a key may use: its agents and the books they name at present, or the book of a connected app. One
-    query for a key that is limited to agents, else none."""
-    if key.book:
-        return KeyLimits(books=(key.book,))
-    if not key.agents:
+    """Return what a key may use: its books, and of its agents those whose book at present is one of them; without
+    books those of its agents. A connected app has a book and no agent. One query for a limited key, else none."""
+    if key.client_id:
+        return KeyLimits(books=tuple(key.books))
+    if not (key.agents or key.books):
         return KeyLimits()
-    books = dict(Agent.objects.filter(name__in=key.agents).values_list("name", "book"))
-    return KeyLimits(tuple(key.agents), tuple(dict.fromkeys(books[name] for name in key.agents if name in books)))
+    agents = Agent.objects.filter(**({"name__in": key.agents} if key.agents else {"book__in": key.books}))
+    book_of = dict(agents.order_by("name").values_list("name", "book"))
+    if not key.books:
+        books = dict.fromkeys(book_of[name] for name in key.agents if name in book_of)
+        return KeyLimits(tuple(key.agents), tuple(books))
+    allowed = (name for name in key.agents or book_of if book_of.get(name) in key.books)
+    return KeyLimits(tuple(allowed), tuple(key.books))
 
 
 def key_ceilings(key: ApiKey) -> KeyCeilings:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway import telemetry
+from gateway.agents.model_choice import agent_upstreams, may_embed
 from gateway.evidence import conversation_of
 from gateway.runs.client_tools import asks_for_calls, tool_names
 from gateway.runs.closing import RunOutput
@@ -55,6 +56,9 @@ class OwnTools:
         if memory_tools.any_writes(named):
             known = (context, list(output.messages), injection, self.clients, self._missed)
             scope = replace(scope, conversation=await in_read_thread(conversation_of, *known))
+        if may_embed(agent_upstreams(context.agent.settings)):
+            vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)
+            scope = replace(scope, vectors=vectors) if vectors else scope
         noted = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
         with telemetry.span("daybook.tool", noted, parent=part_of):
             step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)

@@ -26,6 +26,7 @@ from gateway.runs.summaries import is_about_a_conversation, summary_note
 from gateway.steps import ModelStep, complete_step, said_in, step_use, stream_step
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
+from gateway.upstream.in_process import IN_PROCESS
 from gateway.upstream.usage import usage_of
 from memories.caller import Caller
 from memories.database import in_patient_thread, in_read_thread
@@ -147,7 +148,7 @@ def _embedding_target(upstream: str) -> ModelTarget:
             "No embedding model is configured for agents. Set DAYBOOK_EMBEDDING_MODEL, or name one as upstream/model.",
             param="model",
         )
-    return ModelTarget(upstream, settings.EMBEDDING_MODEL)
+    return ModelTarget(IN_PROCESS if settings.EMBEDDING_PATH else upstream, settings.EMBEDDING_MODEL)
 
 
 async def plain_completion(call: PlainCall) -> dict[str, Any]:

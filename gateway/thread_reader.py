@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from gateway.models import Message, Run
+from gateway.runs.wrappers import own_words
 from memories.models import ThreadRecord
 from memories.threads import ThreadTurn
 
@@ -32,7 +33,7 @@ def read_turns(owner_id: UUID, session_id: UUID, after: UUID | None) -> Sequence
 
 
 def _texts(owner_id: UUID, session_id: UUID, runs: Sequence[UUID]) -> tuple[dict[UUID, str], dict[UUID, str]]:
-    """By run: its user message, and the last assistant message that has a text."""
+    """By run: the person's words, and the last assistant message that has a text."""
     users: dict[UUID, str] = {}
     answers: dict[UUID, str] = {}
     roles = (Message.Role.USER, Message.Role.ASSISTANT)
@@ -41,7 +42,7 @@ def _texts(owner_id: UUID, session_id: UUID, runs: Sequence[UUID]) -> tuple[dict
         if run_id is None:
             continue
         if role == Message.Role.USER:
-            users.setdefault(run_id, text)
+            users.setdefault(run_id, own_words(text) or text)
         elif text.strip():
             answers[run_id] = text
     return users, answers

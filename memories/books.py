@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from memories.book_views import BookState
 from memories.models import Book
-from memories.services import book_expire, book_get_or_create
+from memories.services import book_expiry_note, book_get_or_create
 from memories.statements import Select, given
 
 _BY_NAME = Select(lambda: Book.objects.filter(**given(Book, "owner", "name")))
@@ -16,7 +16,7 @@ def book_state(owner_id: UUID, name: str) -> BookState:
     """Return the book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
     book = _book(owner_id, name)
     if book.next_expiry_at and book.next_expiry_at <= timezone.now():
-        book = book_expire(book)
+        book = book_expiry_note(book)
     return BookState.of(book)
 
 

@@ -18,8 +18,8 @@ Row = TypeVar("Row", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """What a limited key may use: these agents, their sessions, and the books they name; or, for a connected app, one
-    book and no agent.
+    """What a limited key may use: these agents, their sessions, and these books; a connected app has one book and no
+    agent.
 
     Without agents and books there are no limits. A limited key whose agents are all gone may use nothing."""
 
@@ -66,7 +66,7 @@ class KeyLimits:
     def refuse(self, what: str) -> None:
         """Raises Forbidden for a limited key. `what` is the subject of the sentence."""
         if self:
-            raise Forbidden(f"{what} needs a key that is not limited to agents.")
+            raise Forbidden(f"{what} needs a key that is not limited to agents or books.")
 
 
 UNLIMITED = KeyLimits()

@@ -79,7 +79,7 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     rows = Memory.objects.filter(owner_id=books[0].owner_id, book__in=books, deleted_at__isnull=True)
     used: dict[tuple[UUID, str], int] = {
         (row["book"], row["target"]): row["used"]
-        for row in rows.values("book", "target").annotate(used=Sum(Length("content"))).order_by()
+        for row in rows.filter(unexpired(now)).values("book", "target").annotate(used=Sum(Length("content"))).order_by()
     }
     live = _counts(rows.filter(unexpired(now)))
     blocked = _counts(rows.filter(blocked_condition()))

@@ -22,13 +22,14 @@ from memories.providers import MemoryProvider, Scope, providers
 from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadView
 from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
+from search import LONG_MESSAGE
 
 logger = logging.getLogger("daybook.recall")
 
 TOTAL_BYTES = 4096
 SHORT_TERM_BYTES = 1536
 SNIPPET_BYTES = 512
-SMALL_BOOK = 2000  # entries: a search in memory takes about a millisecond there and cannot hang
+SMALL_BOOK = 2000  # entries: a search for a short message takes about a millisecond there and cannot hang
 _ELLIPSIS = "…"
 
 
@@ -120,7 +121,7 @@ async def recall(
         lanes["short_term"] = _lane("short_term", partial(_short_term, thread, query, limits), limits, trace)
     if long_term and searches_book(snapshot, limits.max_memories):
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
-        small = len(snapshot.view.entries) <= SMALL_BOOK
+        small = len(snapshot.view.entries) <= SMALL_BOOK and len(query) <= LONG_MESSAGE
         lanes["long_term"] = _lane("long_term", search, limits, trace, small=small)
     if scope is not None:
         lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}

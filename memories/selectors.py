@@ -23,6 +23,11 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
     return rows.filter(unexpired(timezone.now())).order_by("number")
 
 
+def budgeted(book: Book) -> QuerySet[Memory]:
+    """Return the memories that count against the budget of a book, in no order yet: what expired left it."""
+    return undeleted(book).filter(unexpired(timezone.now()))
+
+
 def unexpired(now: datetime) -> Q:
     """Return the condition of memories that have not expired."""
     return Q(expires_at__isnull=True) | Q(expires_at__gt=now)

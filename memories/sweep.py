@@ -14,8 +14,18 @@ from django.db.models import Model
 from django.utils import timezone
 
 import scanning
-from memories.models import Artifact, Book, ClearCode, Invalidation, Memory, Notification, ScanRenewal
-from memories.services import book_expire, scan_days_purge, tombstones_purge, verdicts_store
+from memories.models import (
+    Artifact,
+    Book,
+    ChangeSet,
+    ClearCode,
+    Invalidation,
+    Memory,
+    Notification,
+    ScanRenewal,
+    WriteOrigin,
+)
+from memories.services import Source, book_writing, scan_days_purge, tombstones_purge, verdicts_store
 from memories.verdicts import Judged, verdict_of, verdict_of_document
 
 _BATCH = 200
@@ -30,8 +40,7 @@ _JUDGES: dict[type[Model], Callable[[Any], Judged]] = {
 def memories_sweep() -> None:
     """Run one sweep. It is idempotent and safe in several workers."""
     now = timezone.now()
-    for book in Book.objects.filter(next_expiry_at__lte=now)[:_BATCH]:
-        book_expire(book)
+    expired_bury()
     old = Notification.objects.filter(created_at__lt=now - timedelta(days=settings.NOTIFICATION_DAYS))
     Notification.objects.filter(pk__in=old.values_list("pk", flat=True)[:_BATCH]).delete()
     tombstones_purge(now - timedelta(days=settings.UNDO_DAYS), _BATCH)
@@ -39,6 +48,18 @@ def memories_sweep() -> None:
     Invalidation.objects.filter(created_at__lt=now - timedelta(days=1)).delete()
     scan_days_purge(now)
     verdicts_renew()
+
+
+def expired_bury() -> int:
+    """Make tombstones of memories whose time is over, which have left answers, lists and budgets at once; return how
+    many. They can be restored as long as what a person deletes."""
+    over = Memory.objects.filter(deleted_at__isnull=True, expires_at__lte=timezone.now())
+    source = Source(actor="system", origin=WriteOrigin.SYSTEM, kind=ChangeSet.Kind.SYSTEM)
+    buried = 0
+    for book in Book.objects.filter(pk__in=over.order_by("expires_at").values_list("book", flat=True)[:_ROWS]):
+        with book_writing(book, source) as writer:
+            buried += writer.expire(_ROWS)
+    return buried
 
 
 def verdicts_renew() -> int:

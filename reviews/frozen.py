@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
+from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
 from memories.evidence import Speaker, Spoken
 from memories.tokens import characters_within
@@ -69,8 +70,8 @@ def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
 
 def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversation:
     """Return the turns since the last review that ended well, with some context before, cut at the token limit (oldest
-    first). User and assistant words are verbatim; tool results are only mentioned: a web page is no evidence about a
-    person."""
+    first). User and assistant words are verbatim, without what a client put around them; tool results are only
+    mentioned: a web page is no evidence about a person."""
     if review.session_id is None:
         return FrozenConversation()
     # Messages that were cleared or forgotten are left out of the context too.
@@ -126,7 +127,8 @@ def as_evidence(row: Message) -> dict[str, Any] | None:
     """Return a message as the reviewer sees it, or None for one that says nothing."""
     if row.role == Message.Role.TOOL:
         return {"role": "assistant", "content": tool_result_words(row.text)}
-    return {"role": row.role, "content": row.text} if row.text.strip() else None
+    words = own_words(row.text) if row.role == Message.Role.USER else row.text
+    return {"role": row.role, "content": words} if words.strip() else None
 
 
 def tool_result_words(result: str) -> str:

@@ -19,7 +19,7 @@ from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.evidence import Hold
-from memories.models import Memory
+from memories.selectors import live_memories
 from memories.services import book_limits, refusals_stored
 from memories.tokens import text_tokens
 from prompts.review import ExistingMemory, ReviewPrompt
@@ -97,12 +97,11 @@ def _attempt(claim: ReviewClaim, run_async: RunAsync) -> None:
 
 def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
     """Read everything a review needs: the book as it is now, and the frozen conversation."""
-    rows = Memory.objects.filter(owner_id=review.owner_id, book_id=review.book_id, deleted_at__isnull=True)
     target = review_target(review.settings)
     conversation = read_frozen(review, reviewed_through=reviewed_through)
     return Reflection(
         book=StagedBook.of(
-            list(rows.order_by("number")),
+            list(live_memories(review.owner_id, review.book_id)),
             book_limits(review.book.name),
             max_writes=review.settings["memory_review_max_writes"],
             spoken=conversation.spoken,

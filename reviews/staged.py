@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.utils import timezone
-
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
 from memories.evidence import Conversation, Decision, Hold, Speaker, Spoken, decide, evidence_for
@@ -69,11 +67,10 @@ class StagedBook:
         spoken: Sequence[Spoken] = (),
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
-        """Return a staged book over the rows of a book that are not deleted; `spoken`: what its writes can rest on."""
-        now = timezone.now()
+        """Return a staged book over the live rows of a book; `spoken`: what its writes can rest on."""
         shown, hidden = [], Counter[str]()
         for row in rows:
-            if row.blocked or (row.expires_at and row.expires_at <= now):
+            if row.blocked:
                 hidden[row.target] += len(row.content)
             else:
                 shown.append(row)

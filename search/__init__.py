@@ -15,6 +15,7 @@ above it; docs/search.md says why it works as it does.
     book             the arrays of one book, laid out from the analyses of its entries
     upstream         vectors of an embedding model, and how close a message is by them
     term_similarity  which words of a book are close to a word of a message
+    parts            the parts of a long message, each searched by itself
     query            what a message asks for
     evidence         how well each entry answers, one kind of evidence at a time
     ranking          one score from all evidence, when to return nothing, and the best entries
@@ -31,8 +32,19 @@ from search.entries import Entry
 from search.hits import Hit, Reason
 from search.index import BookIndex
 from search.keywords import extract_keywords
+from search.parts import PART as LONG_MESSAGE
 
-__all__ = ["AnalysisCache", "BookIndex", "BookKey", "Entry", "Hit", "Reason", "extract_keywords", "forget"]
+__all__ = [
+    "LONG_MESSAGE",
+    "AnalysisCache",
+    "BookIndex",
+    "BookKey",
+    "Entry",
+    "Hit",
+    "Reason",
+    "extract_keywords",
+    "forget",
+]
 
 
 def forget(matches: Callable[[BookKey | None], bool]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,8 @@ from search.entries import Entry
 from search.evidence import gather_evidence
 from search.hits import Hit, ranked_reasons, strict_reasons
 from search.keywords import FoldedContents, extract_keywords
-from search.query import Query, analyse_query
+from search.parts import parts_of
+from search.query import analyse_query, searched_part
 from search.ranking import best_places, least_score, spread_over_sessions, total_score
 from search.superseded import newest_first
 from search.term_similarity import TermSimilarity
@@ -92,9 +94,12 @@ class BookIndex:
         if strategy == "match_all" or not wanted:
             explain = partial(strict_reasons, bool(wanted))
             return [Hit(self.entries[at].number, 1.0, at, explain) for at in strict[:limit]]
-        extra_words = wanted if keywords is not None else ()
-        asked = analyse_query(query, extra_words, self._arrays, self._similarity)
-        return self._ranked(asked, strict, allowed, limit, threshold, query_vector)
+        rank = partial(self._ranked, allowed=allowed, limit=limit, threshold=threshold, query_vector=query_vector)
+        found = rank(query, wanted if keywords is not None else (), strict)
+        parts = [part for part in parts_of(searched_part(query)) if extract_keywords(part)]
+        return (
+            self._best(found, *(rank(part, (), []) for part in parts), strict=strict, limit=limit) if parts else found
+        )
 
     def _allowed(
         self, category: str | None, exclude: Collection[int], only: Collection[int] | None
@@ -107,16 +112,29 @@ class BookIndex:
         allowed[[self._places[number] for number in exclude if number in self._places]] = False
         return allowed
 
+    def _best(self, *searches: Sequence[Hit], strict: list[int], limit: int) -> list[Hit]:
+        """Return what several searches found, each entry by its best score, best first."""
+        best: dict[int, Hit] = {}
+        for hit in chain.from_iterable(searches):
+            at = self._places[hit.number]
+            if at not in best or best[at].score < hit.score:
+                best[at] = hit
+        order = sorted(best, key=lambda at: -best[at].score)
+        return [best[at] for at in _with_strict(order[:limit], strict, limit)]
+
     def _ranked(
         self,
-        query: Query,
+        text: str,
+        extra_words: Sequence[str],
         strict: list[int],
+        *,
         allowed: NDArray[np.bool_],
         limit: int,
         threshold: bool,
         query_vector: Vector | None,
     ) -> list[Hit]:
         book = self._arrays
+        query = analyse_query(text, extra_words, book, self._similarity)
         upstream = None
         if query_vector is not None and self._upstream is not None:
             upstream = self._upstream.closeness(query_vector, language_of(query.text))

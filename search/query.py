@@ -23,7 +23,7 @@ LEARNT_BY: Final = 200
 MOST_WORDS: Final = 64
 """Distinct terms of a message that are searched; the rarest in the book are kept."""
 LONGEST: Final = 8000
-"""Characters of a message that are searched."""
+"""Characters of a message that are searched: half of them from its end, where the question about a text stands."""
 _POLITE: Final = re.compile(POLITE_FRAMES)
 _SPOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -71,7 +71,7 @@ class Query:
 
 def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, similarity: TermSimilarity) -> Query:
     """Analyse a message against a book; `extra_words` are searched beside its own words."""
-    text = text[:LONGEST]
+    text = searched_part(text)
     said = tokens_of(text)
     tokens = _distinct([*said, *(token for word in extra_words for token in tokens_of_keyword(word))])
     speakers, names = named_speakers(said, book.facts.speakers)
@@ -93,6 +93,11 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, simil
         times=named_times(text),
         is_personal=is_personal(text),
     )
+
+
+def searched_part(text: str) -> str:
+    """Return a message as far as it is searched: a long one's two ends."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
 
 
 def _distinct(tokens: Sequence[Token]) -> list[Token]:

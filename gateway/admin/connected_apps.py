@@ -32,9 +32,13 @@ class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
     search_fields = ("name",)
     fields = (("name", "owner"), ("book", "may"), "redirects", "state", ("created", "last_used"))
-    readonly_fields = ("may", "redirects", "state", "created", "last_used")
+    readonly_fields = ("book", "may", "redirects", "state", "created", "last_used")
     last_used = moment_column("last_used_at", "Last used")
     created = moment_column("created_at", "Connected")
+
+    @admin.display(description="Book")
+    def book(self, app: ConnectedApp) -> str:
+        return str(app.books[0])
 
     @admin.display(description="May")
     def may(self, app: ConnectedApp) -> str:

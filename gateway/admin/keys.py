@@ -53,13 +53,23 @@ class ApiKeyForm(RefusableForm):
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="The agents it may use; none ticked: all.",
     )
+    books = forms.CharField(
+        required=False,
+        max_length=1000,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="The books it may use, separated by commas; empty: those of its agents, or all.",
+    )
 
     class Meta:
         model = ApiKey
         fields = (
-            "owner", "name", "read_only", "trusted", "agents", "requests_per_minute", "tokens_per_day",
+            "owner", "name", "read_only", "trusted", "agents", "books", "requests_per_minute", "tokens_per_day",
             "money_per_day", "streams_at_once", "expires_at",
         )  # fmt: skip
+
+    def clean_books(self) -> list[str]:
+        """Return the names."""
+        return [name.strip() for name in self.cleaned_data["books"].split(",") if name.strip()]
 
     def clean(self) -> dict[str, Any]:
         """Take what is left empty as no limit."""
@@ -83,8 +93,8 @@ class ApiKeyAdmin(ShownOnceAdmin):
     add_fieldsets = (
         (None, {
             "fields": (
-                "owner", "name", ("read_only", "trusted"), "agents", ("requests_per_minute", "expires_at"),
-                ("tokens_per_day", "money_per_day", "streams_at_once"),
+                "owner", "name", ("read_only", "trusted"), "agents", "books", "expires_at",
+                ("requests_per_minute", "streams_at_once"), ("tokens_per_day", "money_per_day"),
             )
         }),
     )  # fmt: skip
@@ -110,6 +120,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
         parts = ["read only" if key.read_only else "read and write"]
         parts += ["name end users"] * key.trusted
         parts += [f"agents: {', '.join(key.agents)}" if key.agents else "all agents"]
+        parts += [f"books: {', '.join(key.books)}"] * bool(key.books)
         return "; ".join(parts + rate_words(key))
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:

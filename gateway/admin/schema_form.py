@@ -81,9 +81,10 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
     common: dict[str, Any] = {
         "label": name.replace("_", " ").capitalize(),
         "help_text": escape(_help(part)),  # the admin shows help texts as HTML
-        "initial": part.get("default"),
         "required": False,
     }
+    if "default" in part:
+        common["initial"] = part["default"]
     if "enum" in part:
         choices = [(value, value) for value in part["enum"]]
         return forms.ChoiceField(**{**common, "required": True}, choices=choices, widget=UnfoldAdminSelectWidget)
@@ -100,7 +101,7 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
             **common, choices=_kinds(part, definitions), widget=UnfoldAdminCheckboxSelectMultipleWidget
         )
     if kind == "object":
-        return forms.JSONField(**common, widget=UnfoldAdminExpandableTextareaWidget)
+        return forms.JSONField(**{"initial": {}} | common, widget=UnfoldAdminExpandableTextareaWidget)
     longest = part.get("maxLength")
     widget = UnfoldAdminExpandableTextareaWidget if longest and longest > _LINE else UnfoldAdminTextInputWidget
     return forms.CharField(**common, max_length=longest, widget=widget)

@@ -20,6 +20,7 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, ModelRoles, as_list
 from gateway.models import Agent
 from gateway.upstream import ModelTarget, missing_upstream
+from gateway.upstream.in_process import IN_PROCESS
 from memories.errors import Conflict
 
 DEFAULT = "default"
@@ -73,13 +74,17 @@ def review_target(kept: Mapping[str, Any]) -> ModelTarget:
 
 def embedding_upstream() -> str:
     """Return the upstream of the embedding model."""
-    return str(settings.EMBEDDING_UPSTREAM or home_upstream())
+    return IN_PROCESS if settings.EMBEDDING_PATH else str(settings.EMBEDDING_UPSTREAM or home_upstream())
 
 
 def may_embed(upstreams: Collection[str]) -> bool:
-    """Return True if texts of an agent on these upstreams may be sent to the embedding model: on every upstream where
-    an administrator named that of the embedding model, else only on its own."""
-    return bool(settings.EMBEDDING_UPSTREAM) or home_upstream() in upstreams
+    """Return True if texts of an agent on these upstreams may be given to the embedding model: on every upstream where
+    it runs in this process or an administrator named its upstream, else only on its own."""
+    return _embeds_all() or home_upstream() in upstreams
+
+
+def _embeds_all() -> bool:
+    return bool(settings.EMBEDDING_PATH or settings.EMBEDDING_UPSTREAM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +147,7 @@ class BackgroundModels:
 
     def embeddable(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
         """Return the rows of books whose texts may be sent to the embedding model; `field` leads to the book's name."""
-        if settings.EMBEDDING_UPSTREAM:
+        if _embeds_all():
             return rows
         if len(settings.DAYBOOK_UPSTREAMS) > 1:
             rows = rows.filter(**{f"{field}__in": list(self.agents)})

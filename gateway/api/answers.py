@@ -1,5 +1,6 @@
 """What the operations of the native API answer, for the OpenAPI document: see memories/api/answers.py."""
 
+from datetime import date
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Field
@@ -108,6 +109,7 @@ class Turn(TypedDict):
     object: Literal["turn"]
     session_id: Id
     turn: int
+    kind: NotRequired[Annotated[Literal["command"], Field(description="It was a command and asked no model.")]]
     state: str
     content: str
     reasoning: NotRequired[Annotated[str, Field(description="What the model told of its thinking, up to a limit.")]]
@@ -165,7 +167,10 @@ class Usage(TypedDict):
 
     id: str
     object: Literal["usage"]
-    by: Annotated[str | None, Field(description="The day, key, agent or model; null for what a login asked.")]
+    day: NotRequired[Annotated[date, Field(description="With `by=day`.")]]
+    key: NotRequired[Annotated[Id | None, Field(description="With `by=key`; null for what a login asked.")]]
+    agent: NotRequired[Annotated[str, Field(description="With `by=agent`; empty: a model was asked without one.")]]
+    model: NotRequired[Annotated[str, Field(description="With `by=model`.")]]
     name: NotRequired[Annotated[str | None, Field(description="With `by=key`: the key's name.")]]
     turns: int
     requests: int
@@ -176,7 +181,11 @@ class Usage(TypedDict):
     cost: Annotated[float | None, Field(description="In the currency of the prices; null where nothing has one.")]
 
 
-class UsageList(Page):
+# `from` is no name that a class could have.
+_Days = TypedDict("_Days", {"from": date, "to": date})
+
+
+class UsageList(Page, _Days):
     """Totals of UTC days, grouped."""
 
     data: list[Usage]

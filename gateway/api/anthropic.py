@@ -41,7 +41,7 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     if not body.is_turn(request.headers):
         return await _plain(caller, body)
     turn = await begin_turn(caller, _v1_request(request, body), body)
-    return await _answered(turn_events(turn), body, turn.context)
+    return await _answered(turn_events(turn, body.names), body, turn.context)
 
 
 @router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)
@@ -69,7 +69,7 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
 async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation."""
     call = await open_plain(caller, plain_request_of(body))
-    return await _answered(plain_events(call, body.agent, stream=body.stream), body)
+    return await _answered(plain_events(call, body.agent, body.names, stream=body.stream), body)
 
 
 async def _answered(

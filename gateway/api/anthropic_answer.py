@@ -28,10 +28,9 @@ _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
 
 
-async def turn_events(turn: AnyTurn) -> AsyncGenerator[Event]:
-    """Run a turn to its end; yields the events of its message. Raises DomainErrors."""
-    context = turn.context
-    message = MessageEvents(context.agent.name)
+async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator[Event]:
+    """Run a turn to its end; yields the events of its message. `names`: see MessageEvents. Raises DomainErrors."""
+    message = MessageEvents(turn.context.agent.name, names)
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Delta):
@@ -46,9 +45,9 @@ async def turn_events(turn: AnyTurn) -> AsyncGenerator[Event]:
                     yield said
 
 
-async def plain_events(call: PlainCall, agent: str, *, stream: bool) -> AsyncGenerator[Event]:
+async def plain_events(call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool) -> AsyncGenerator[Event]:
     """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
-    message = MessageEvents(agent)
+    message = MessageEvents(agent, names)
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
     request = call.request

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gateway.api.tool_names import short_name
 from memories.errors import InvalidRequest
 
 Block = dict[str, Any]
@@ -18,9 +19,9 @@ def blocks_of(content: Any, where: str) -> list[Block]:
     """Return a content as blocks: a text is one. Raises InvalidRequest."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if isinstance(content, list) and all(isinstance(block, dict) for block in content):
+    if isinstance(content, list) and all(isinstance(block, dict) and "type" in block for block in content):
         return content
-    raise InvalidRequest(f"{where} is text or a list of content blocks.", param=where)
+    raise InvalidRequest(f"{where} is text or a list of content blocks, each with its type.", param=where)
 
 
 def parts_of(blocks: Sequence[Block], where: str) -> list[dict[str, Any]]:
@@ -75,7 +76,8 @@ def _call(block: Block, where: str) -> dict[str, Any]:
     if not isinstance(block.get("name"), str) or not isinstance(block.get("id"), str):
         raise InvalidRequest(f"{where} holds a tool_use without id or name.", param=where)
     arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-    return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
+    function = {"name": short_name(block["name"]), "arguments": arguments}
+    return {"id": block["id"], "type": "function", "function": function}
 
 
 def _text(block: Block, where: str) -> dict[str, Any]:

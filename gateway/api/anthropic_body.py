@@ -17,7 +17,8 @@ from gateway.api.anthropic_blocks import (
     plain,
     result_message,
 )
-from gateway.api.openai_body import CompletionBody, completion_body, read_object
+from gateway.api.openai_body import CompletionBody, checked, completion_body, read_object
+from gateway.api.tool_names import short_name
 from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
 
@@ -39,18 +40,19 @@ def read_messages(raw: bytes) -> CompletionBody:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
-    tools = body["tools"] if isinstance(body.get("tools"), list) else []
+    tools = checked(body, "tools", list) or []
     asked = completion_body(
         {
             "model": body["model"],
             "messages": [*_system(body.get("system")), *_messages(messages)],
             "stream": body.get("stream"),
-            "tools": [_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools) if _is_custom(tool)],
+            "tools": [_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools) if _is_offered(tool)],
             **_parameters(body),
         }
     )
+    names = {short_name(tool["name"]): tool["name"] for tool in tools if _is_offered(tool)}
     metadata = body.get("metadata")
-    return replace(asked, metadata=metadata) if isinstance(metadata, dict) else asked
+    return replace(asked, metadata=metadata if isinstance(metadata, dict) else {}, names=names)
 
 
 def _system(given: Any) -> list[Message]:
@@ -112,15 +114,17 @@ def _add_to_result(found: list[Message], text: str) -> None:
         found[-1] = {**found[-1], "content": joined_content(found[-1]["content"], text)}
 
 
-def _is_custom(tool: Any) -> bool:
-    """Return True for a tool that the client defines; those that only Anthropic's models know are not offered."""
-    return isinstance(tool, dict) and tool.get("type") in (None, "custom")
+def _is_offered(tool: Any) -> bool:
+    """Return False for a tool that only Anthropic's models know. All others are the client's own."""
+    return not isinstance(tool, dict) or tool.get("type") in (None, "custom")
 
 
-def _tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _tool(tool: Any, where: str) -> dict[str, Any]:
+    if not isinstance(tool, dict):
+        raise InvalidRequest(f"{where} is an object.", param=where)
     if not isinstance(tool.get("name"), str):
         raise InvalidRequest(f"{where}.name is text.", param=f"{where}.name")
-    function = {"name": tool["name"], "parameters": tool.get("input_schema") or {"type": "object"}}
+    function = {"name": short_name(tool["name"]), "parameters": tool.get("input_schema") or {"type": "object"}}
     for name in ("description", "strict"):
         if tool.get(name) is not None:
             function[name] = tool[name]
@@ -129,19 +133,23 @@ def _tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def _parameters(body: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: body[name] for name in _SAME if body.get(name) is not None}
-    stops = body.get("stop_sequences")
-    if isinstance(stops, list) and stops:
+    most = found.get("max_tokens", 1)
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise InvalidRequest("`max_tokens` is a whole number of at least 1.", param="max_tokens")
+    if stops := checked(body, "stop_sequences", list):
         found["stop"] = stops
-    return {**found, **_tool_choice(body.get("tool_choice")), **_output(body)}
+    return {**found, **_tool_choice(checked(body, "tool_choice", dict)), **_output(body)}
 
 
-def _tool_choice(given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _tool_choice(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is None:
         return {}
     found: dict[str, Any] = {}
     kind = str(given.get("type"))
     if kind == "tool":
-        found["tool_choice"] = {"type": "function", "function": {"name": given.get("name")}}
+        if not isinstance(given.get("name"), str):
+            raise InvalidRequest("`tool_choice` names no tool.", param="tool_choice")
+        found["tool_choice"] = {"type": "function", "function": {"name": short_name(given["name"])}}
     elif kind in _TOOL_CHOICES:
         found["tool_choice"] = _TOOL_CHOICES[kind]
     else:

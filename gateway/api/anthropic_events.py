@@ -33,10 +33,12 @@ class _Piece:
 
 
 class MessageEvents:
-    """Yields the events of a message as its pieces come. `model` is the name that the client asked for."""
+    """Yields the events of a message as its pieces come. `model` is the name that the client asked for, `names` what it
+    calls tools that the model knows otherwise."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, names: Mapping[str, str]) -> None:
         self._model = model
+        self._names = names
         self._begun = False
         self._index = -1
         self._open: tuple[str, int] | None = None
@@ -129,7 +131,7 @@ class MessageEvents:
         yield from self._close()
         self._index += 1
         self._open, self._arguments, self._looked_at, self._blank = piece.block, [], -1, ""
-        yield {"type": "content_block_start", "index": self._index, "content_block": _empty(piece)}
+        yield {"type": "content_block_start", "index": self._index, "content_block": self._empty(piece)}
         yield from self._delta(piece)
 
     def _delta(self, piece: _Piece) -> Iterator[Event]:
@@ -151,12 +153,11 @@ class MessageEvents:
         self._open = None
         yield {"type": "content_block_stop", "index": self._index}
 
-
-def _empty(piece: _Piece) -> dict[str, Any]:
-    if piece.kind == "tool_use":
-        call = piece.call or {}
-        name = (call.get("function") or call.get("custom") or {}).get("name", "")
-        return {"type": "tool_use", "id": call.get("id", ""), "name": name, "input": {}}
-    if piece.kind == "thinking":
-        return {"type": "thinking", "thinking": "", "signature": ""}
-    return {"type": "text", "text": ""}
+    def _empty(self, piece: _Piece) -> dict[str, Any]:
+        if piece.kind == "tool_use":
+            call = piece.call or {}
+            name = (call.get("function") or call.get("custom") or {}).get("name", "")
+            return {"type": "tool_use", "id": call.get("id", ""), "name": self._names.get(name, name), "input": {}}
+        if piece.kind == "thinking":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        return {"type": "text", "text": ""}

@@ -53,7 +53,9 @@ _MEANING = {
 _ALWAYS = (400, 401, 403, 413, 429, 500, 503)  # each request may carry a key, and a body, though none is expected
 _OF_WRITES = (404, 408, 409, 415, 422)
 _OF_MODELS = (502, 504)
-_RETRY = frozenset({429, 503})
+_RETRY = {"Retry-After": {"description": "Seconds to wait, where they are known.", "schema": {"type": "string"}}}
+_SIGN_IN = {"WWW-Authenticate": {"description": "How to prove who asks.", "schema": {"type": "string"}}}
+_HEADERS = {401: _SIGN_IN, 429: _RETRY, 503: _RETRY}
 _WRITES = frozenset({"post", "put", "patch", "delete"})
 _LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
 _NAMES = frozenset({"book", "session_id"})
@@ -172,8 +174,6 @@ def _name(status: int) -> str:
 def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
     schema = schema or {"$ref": f"#/components/schemas/{_SCHEMA}"}
     response: dict[str, Any] = {"description": _MEANING[status], "content": {"application/json": {"schema": schema}}}
-    if status in _RETRY:
-        response["headers"] = {
-            "Retry-After": {"description": "Seconds to wait, where they are known.", "schema": {"type": "string"}}
-        }
+    if headers := _HEADERS.get(status):
+        response["headers"] = dict(headers)
     return response

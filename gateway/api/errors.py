@@ -16,6 +16,8 @@ from memories.database import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, TooLarge, Unauthorized
 
 logger = logging.getLogger("daybook.api")
+# Parts of a place that are no fields: ninja's names of bodies, and the type that pydantic tried first of several.
+_NO_FIELDS = frozenset({"body", "payload", "data", "str", "constrained-str"})
 _INTERNAL = "Something went wrong in the gateway. The x-request-id of this answer names it in the log."
 
 
@@ -39,6 +41,8 @@ def error_response(error: DomainError, path: str) -> HttpResponse:
     response = HttpResponse(json.dumps(body), content_type="application/json", status=status)
     if retry_after := error.details.get("retry_after"):
         response["Retry-After"] = _whole_seconds(str(retry_after))
+    if status == Unauthorized.http_status:
+        response["WWW-Authenticate"] = "Bearer"
     return response
 
 
@@ -84,8 +88,8 @@ def as_domain_error(error: Exception) -> DomainError:
     if isinstance(error, ValidationError):
         first: dict[str, Any] = error.errors[0] if error.errors else {}
         where = list(first.get("loc", ()))
-        where = where[1:] if where[:1] == ["query"] else where
-        path = ".".join(str(part) for part in where if part not in {"body", "payload", "data"})
+        where = where[1:] if where[:1] in (["query"], ["header"]) else where
+        path = ".".join(str(part) for part in where if part not in _NO_FIELDS)
         return InvalidRequest(f"{path or 'body'}: {first.get('msg', 'not valid')}.", param=path or None)
     if isinstance(error, AuthenticationError):
         return Unauthorized("Sign in, or send an API key as Authorization: Bearer dbk_….")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from ninja import Router, Schema, Status
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
 from gateway.authentication import forget_keys
 from gateway.keys import (
@@ -33,11 +33,18 @@ from memories.pagination import DEFAULT_LIMIT, list_json
 
 router = Router()
 _SHOWN = (
-    "name", "prefix", "read_only", "trusted", "agents", "requests_per_minute", "tokens_per_day", "money_per_day",
-    "streams_at_once", "expires_at", "created_at", "last_used_at", "revoked_at",
+    "name", "prefix", "read_only", "trusted", "agents", "books", "requests_per_minute", "tokens_per_day",
+    "money_per_day", "streams_at_once", "expires_at", "created_at", "last_used_at", "revoked_at",
 )  # fmt: skip
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 _Agents = Annotated[list[ShortText], Field(max_length=LIST_LENGTH, description="Agents it may use; none: all.")]
+_Books = Annotated[
+    list[ShortText],
+    Field(
+        max_length=LIST_LENGTH,
+        description="Books it may use, and agents whose book is one of them; none: those of its agents, or all.",
+    ),
+]
 _PerMinute = Annotated[int, Field(ge=0, le=1_000_000, description="0 = no limit.")]
 _TokensPerDay = Annotated[int, Field(ge=0, le=10**15, description="Input and output, a UTC day; 0 = no limit.")]
 _MoneyPerDay = Annotated[
@@ -48,9 +55,13 @@ _End = Annotated[AwareDatetime | None, Field(description="From then on it is ref
 
 
 class KeyIn(Schema):
+    # A limit whose name is misspelt must not make a key without it.
+    model_config = ConfigDict(extra="forbid")
+
     name: _Name
     read_only: bool = False
     agents: _Agents = []
+    books: _Books = []
     requests_per_minute: _PerMinute = 0
     tokens_per_day: _TokensPerDay = 0
     money_per_day: _MoneyPerDay = 0
@@ -102,9 +113,10 @@ async def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
 
 
 @router.post("/keys/{key_id}/rotate")
-async def key_rotate(request: ApiRequest, key_id: str, body: RotateIn) -> dict[str, Any]:
+async def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
     """Give it a new plain text, which is in this answer only. The old one is taken for `overlap_seconds` more."""
-    return await in_thread(_rotate, request.auth, key_id, timedelta(seconds=body.overlap_seconds))
+    overlap = timedelta(seconds=body.overlap_seconds if body else 0)
+    return await in_thread(_rotate, request.auth, key_id, overlap)
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
@@ -116,7 +128,7 @@ def _keys(caller: Caller) -> Any:
     """Raises Forbidden for a key that is limited."""
     if caller.key_id:
         own = ApiKey.objects.filter(pk=caller.key_id, owner_id=caller.owner_id).first()
-        if own is None or own.read_only or own.agents or own.book or own.expires_at or rate_words(own):
+        if own is None or own.read_only or own.agents or own.books or own.expires_at or rate_words(own):
             raise Forbidden("Keys are managed with a login, or with a key that is limited in nothing.")
     return plain_keys().filter(owner_id=caller.owner_id)
 

@@ -1,7 +1,7 @@
 """The body of a chat completion request: read, checked and taken apart.
 Unknown parameters are nobody's business here: they are passed through."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 # What we take out of a request before its parameters go upstream; and what of its metadata is said to us.
 _OURS = frozenset({"model", "messages", "stream", "tools", "metadata"})
 _SAID_TO_US = frozenset({"session_id", "temporary"})
+_KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class CompletionBody:
     metadata: dict[str, Any]
     parameters: dict[str, Any] = field(default_factory=dict)
     functions_only: bool = False  # see ModelRequest
+    names: Mapping[str, str] = field(default_factory=dict)  # what a client calls tools that the model knows otherwise
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
         """Return True for a turn of a conversation, and not a task of the client itself, which is not stored."""
@@ -65,6 +67,14 @@ def read_object(raw: bytes) -> dict[str, Any]:
     return body
 
 
+def checked(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
+    """Return a field of a body, None if it is left out. Raises InvalidRequest for a value of another type."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, kind):
+        raise InvalidRequest(f"`{name}` is {_KINDS[kind]}.", param=name)
+    return value
+
+
 def read_body(raw: bytes) -> CompletionBody:
     """Raises InvalidRequest, TooLarge."""
     return completion_body(read_object(raw))
@@ -89,9 +99,9 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     return CompletionBody(
         agent=body["model"],
         messages=tuple(messages),
-        stream=bool(body.get("stream")),
+        stream=bool(checked(body, "stream", bool)),
         include_usage=include_usage,
-        tools=read_tools(body.get("tools")),
+        tools=read_tools(checked(body, "tools", list) or []),
         metadata=metadata,
         parameters={key: value for key, value in body.items() if key not in _OURS}
         | ({"metadata": passed} if passed else {}),
@@ -137,18 +147,20 @@ def check_not_empty(content: Any, where: str) -> None:
         raise InvalidRequest("The message is empty. Write something first.", param=where)
 
 
-def read_tools(tools: Any) -> tuple[dict[str, Any], ...]:
-    """Return the tools that a request defines, without what is no tool. Raises InvalidRequest."""
-    if not isinstance(tools, list):
-        return ()
+def read_tools(tools: Sequence[Any]) -> tuple[dict[str, Any], ...]:
+    """Return the tools that a request defines. Raises InvalidRequest."""
     if len(tools) > TOOLS:
         raise InvalidRequest(f"A request has at most {TOOLS} tools.", param="tools")
-    return tuple(tool for index, tool in enumerate(tools) if _is_tool(tool, f"tools[{index}]"))
+    for index, tool in enumerate(tools):
+        _check_tool(tool, f"tools[{index}]")
+    return tuple(tools)
 
 
-def _is_tool(tool: Any, where: str) -> bool:
-    if not isinstance(tool, dict) or not isinstance(tool.get("function", {}), dict):
-        return False
-    if not isinstance(tool.get("function", {}).get("name", ""), str):
+def _check_tool(tool: Any, where: str) -> None:
+    if not isinstance(tool, dict):
+        raise InvalidRequest(f"{where} is an object.", param=where)
+    function = tool.get("function") or {}
+    if not isinstance(function, dict):
+        raise InvalidRequest(f"{where}.function is an object.", param=f"{where}.function")
+    if not isinstance(function.get("name", ""), str):
         raise InvalidRequest(f"{where}.function.name is text.", param=f"{where}.function.name")
-    return True

@@ -11,7 +11,7 @@ from ninja import Router
 
 from gateway import sse
 from gateway.api.openai_answer import error_line
-from gateway.api.openai_body import read_aside, read_include_usage, read_object
+from gateway.api.openai_body import checked, read_aside, read_include_usage, read_object
 from gateway.api.openai_schemas import COMPLETIONS as COMPLETIONS_SCHEMA
 from gateway.api.openai_schemas import EMBEDDINGS as EMBEDDINGS_SCHEMA
 from gateway.api.v1_turn import respond
@@ -31,7 +31,8 @@ async def completions(request: ApiRequest) -> HttpResponseBase:
     """What follows a text, or stands between `prompt` and `suffix`: for completions while typing."""
     require_writer(request.auth)
     body = await read_aside(partial(_read, "prompt"), request.body)
-    stream, include_usage = bool(body.pop("stream", False)), read_include_usage(body)
+    stream, include_usage = bool(checked(body, "stream", bool)), read_include_usage(body)
+    body.pop("stream", None)
     asked = PlainRequest(agent=body.pop("model"), parameters=body, request_id=request_id.get(), path=COMPLETIONS)
     return await plain_answer(request.auth, asked, stream=stream, include_usage=include_usage)
 

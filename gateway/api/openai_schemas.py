@@ -28,6 +28,7 @@ _TEXT: Json = {"type": "string"}
 _NUMBER: Json = {"type": "integer"}
 _ANY_OBJECT: Json = {"type": "object"}
 _TEXT_OR_NOTHING: Json = {"type": ["string", "null"]}
+_OBJECT_OR_NOTHING: Json = {"type": ["object", "null"]}
 _USAGE: Json = {"type": ["object", "null"], "description": "Tokens, as the model server counts them."}
 _STREAM: Json = {"type": "boolean", "description": "Answer with server-sent events."}
 _STREAM_OPTIONS = _object((), include_usage={"type": "boolean"})
@@ -158,6 +159,9 @@ RESPONSES = described(
         tools=_list(_ANY_OBJECT, maxItems=TOOLS),
         store={"type": ["boolean", "null"], "description": "Whether it can be read again; without it, it can."},
         stream={"type": ["boolean", "null"]},
+        reasoning=_OBJECT_OR_NOTHING,
+        text=_OBJECT_OR_NOTHING,
+        truncation={"enum": ["auto", "disabled", None]},
     ),
     answer=_RESPONSE,
     event=_whole(type=_TEXT, sequence_number=_NUMBER),
@@ -186,7 +190,9 @@ _MESSAGES_REQUEST = _object(
     ),
     system={"anyOf": [_TEXT, _list(_whole(type=_TEXT))]},
     max_tokens={"type": "integer", "minimum": 1},
+    stop_sequences=_list(_TEXT),
     tools=_list(_ANY_OBJECT, maxItems=TOOLS),
+    tool_choice=_object(("type",), type={"enum": ["auto", "any", "tool", "none"]}, name=_TEXT),
     stream=_STREAM,
 )
 ANTHROPIC_MESSAGES = described(

@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
@@ -74,7 +74,7 @@ async def response_forget(request: ApiRequest, response_id: str) -> HttpResponse
 
 @router.get("/responses/{response_id}/input_items", openapi_extra=INPUT_ITEMS)
 async def response_input(
-    request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: str = "desc"
+    request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
 ) -> HttpResponse:
     """What a response was given: the conversation before it, its own input last; newest first, unless asked for in
     the other order."""
@@ -92,7 +92,7 @@ async def response_input(
 
 @router.post("/responses/{response_id}/cancel", openapi_extra=RESPONSE)
 async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse:
-    """Stop a response that is being written; what was said so far is kept. One that is over stays as it is."""
+    """Stop a response that is being written; what was said so far is kept."""
     caller: Caller = request.auth
     require_writer(caller)
     stored = await in_read_thread(_stored, caller, response_id)
@@ -100,6 +100,10 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
         run, _ = await in_read_thread(run_of, caller, response_id)
         await stopping.stop_turn(caller.owner_id, run.session_id, run.pk, limits=caller.limits)
         stored = await in_read_thread(_stored, caller, response_id)
+    elif stored["status"] != "cancelled":
+        # OpenAI's words: clients know them.
+        over = "an incomplete" if stored["status"] == "incomplete" else f"a {stored['status']}"
+        raise InvalidRequest(f"Cannot cancel {over} response.", param="response_id")
     return json_response(stored)
 
 

@@ -1,11 +1,11 @@
 """The body of POST /v1/responses, translated into that of a chat completion."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.api.openai_body import CompletionBody, completion_body, read_object
+from gateway.api.openai_body import CompletionBody, checked, completion_body, read_object
 from gateway.api.responses_items import flat_name, read_items
 from gateway.client_tasks import CODEX_METADATA
 from memories.errors import DomainError, InvalidRequest
@@ -45,6 +45,7 @@ ECHOED: dict[str, Any] = {
     "user": None,
 }
 """What an answer repeats of its request, as it is where the request does not say it."""
+_KINDS = {"stream": bool, "store": bool, "reasoning": dict, "text": dict, "tools": list}
 _LONGEST_KEPT = 20_000  # characters of JSON
 _OF_FUNCTIONS = ("name", "description", "parameters", "strict")
 _LOGPROBS = "message.output_text.logprobs"
@@ -99,6 +100,10 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
     for name, instead in _REFUSED.items():
         if body.get(name) not in (None, False, [], {}):
             raise InvalidRequest(f"`{name}` is not offered here. {instead}", param=name)
+    for name, kind in _KINDS.items():
+        checked(body, name, kind)
+    if body.get("truncation") not in (None, "auto", "disabled"):
+        raise InvalidRequest("`truncation` is one of auto, disabled.", param="truncation")
     for name in ("instructions", "previous_response_id"):
         if not isinstance(body.get(name) or "", str):
             raise InvalidRequest(f"`{name}` is text.", param=name)
@@ -121,9 +126,9 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
 
 def _translated(body: dict[str, Any], tools: list[dict[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {"max_completion_tokens": body.get("max_output_tokens")}
-    if isinstance(reasoning := body.get("reasoning"), dict):
+    if reasoning := body.get("reasoning"):
         found["reasoning_effort"] = reasoning.get("effort")
-    if isinstance(text := body.get("text"), dict):
+    if text := body.get("text"):
         found |= {"response_format": _response_format(text.get("format")), "verbosity": text.get("verbosity")}
     if body.get("top_logprobs") or _includes(body, _LOGPROBS):
         found["logprobs"] = True
@@ -152,19 +157,19 @@ def _response_format(given: Any) -> dict[str, Any] | None:
     return given
 
 
-def _tools(given: Any) -> tuple[list[dict[str, Any]], Names]:
+def _tools(given: Sequence[Any] | None) -> tuple[list[dict[str, Any]], Names]:
     """Return a client's tools as chat completions have them. Those that only another server could run are left out."""
-    if given is not None and not isinstance(given, list):
-        raise InvalidRequest("`tools` is a list.", param="tools")
     found: list[dict[str, Any]] = []
     names: dict[str, tuple[str, str]] = {}
-    for tool in given or ():
+    for index, tool in enumerate(given or ()):
         if not isinstance(tool, dict):
-            continue
+            raise InvalidRequest(f"tools[{index}] is an object.", param=f"tools[{index}]")
         of_namespace = tool.get("tools") if tool.get("type") == "namespace" else None
         for one in of_namespace if isinstance(of_namespace, list) else (tool,):
             if isinstance(one, dict) and (translate := _BY_TYPE.get(str(one.get("type")))):
-                name, namespace = str(one.get("name", "")), str(tool.get("name", "")) if of_namespace else ""
+                name, namespace = one.get("name"), str(tool.get("name", "")) if of_namespace else ""
+                if not isinstance(name, str):
+                    raise InvalidRequest(f"tools[{index}].name is text.", param=f"tools[{index}].name")
                 known_as = flat_name(namespace, name)
                 if namespace:
                     names[known_as] = (name, namespace)

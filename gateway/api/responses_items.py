@@ -1,18 +1,17 @@
 """Items of /v1/responses as messages: what a client sends after what was stored, in the form in which the engine takes
 a conversation. Text and calls of the assistant that stand together are one message; results follow their calls."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gateway.api.tool_names import short_name
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.waiting import NO_RESULT
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES
 
-_LONGEST_NAME = 64
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _OF_OUTPUT = frozenset({"type", "annotations", "logprobs"})
 _SPOKEN = frozenset({"user", "system", "developer"})
@@ -54,9 +53,7 @@ def flat_name(namespace: Any, name: str) -> str:
     if not isinstance(namespace, str) or not namespace:
         return name
     joined = namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
-    if len(joined) <= _LONGEST_NAME:
-        return joined
-    return f"{joined[: _LONGEST_NAME - 9]}_{hashlib.sha256(joined.encode()).hexdigest()[:8]}"
+    return short_name(joined)
 
 
 class _Conversation:

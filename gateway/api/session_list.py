@@ -14,6 +14,7 @@ from gateway.sessions.export import ExportFormat, export_name, export_session
 from gateway.sessions.keeping import session_change, session_discard, session_restore
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tagged
+from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.ids import parse_uuid
@@ -29,13 +30,13 @@ _CONTENT = {"text/markdown": {"schema": {"type": "string"}}, "application/json":
 _FILE: dict[str, Any] = {"responses": {200: {"content": _CONTENT}}}
 
 
-class SessionIn(Schema):
+class SessionIn(Body):
     agent: ShortText
     title: Title = ""
     temporary: bool = False
 
 
-class SessionPatch(Schema):
+class SessionPatch(Body):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 from gateway.api.openai_body import check_length, check_not_empty, read_tools
 from gateway.runs.rows import MAX_CALL_ID
 from gateway.turn_events import TurnOptions
+from memories.api.bodies import Body
 from memories.errors import InvalidRequest
 from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
 
@@ -26,7 +27,7 @@ MessageParts = Annotated[
 _CallId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CALL_ID)]
 
 
-class TurnOptionsIn(Schema):
+class TurnOptionsIn(Body):
     """How a turn is answered."""
 
     stream: bool = False
@@ -68,7 +69,7 @@ class TurnIn(TurnOptionsIn):
 
 
 class ToolResult(Schema):
-    """The result of one call of the client's tools."""
+    """The result of one call of the client's tools; fields of a message that are not named here are ignored."""
 
     tool_call_id: _CallId
     content: Annotated[str, Field(max_length=TOOL_RESULT)] | MessageParts

@@ -4,12 +4,13 @@ else."""
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from ninja import Router, Schema, Status
+from ninja import Router, Status
 from pydantic import Field, StringConstraints
 
 from gateway.models import Webhook
 from gateway.webhooks.addresses import URL_LENGTH
 from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_delete, webhook_json
+from memories.api.bodies import Body
 from memories.audit import actor_of_caller
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -19,7 +20,7 @@ from memories.pagination import page_json
 router = Router()
 
 
-class WebhookIn(Schema):
+class WebhookIn(Body):
     url: Annotated[str, StringConstraints(min_length=1, max_length=URL_LENGTH), Field(description="http or https.")]
     kinds: Annotated[
         list[

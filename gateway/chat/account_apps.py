@@ -43,7 +43,7 @@ def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
         "apps": [
             AppRow(
                 key=key,
-                may=f"May {'read' if key.read_only else 'read and write'} the book {key.book}",
+                may=f"May {'read' if key.read_only else 'read and write'} the book {key.books[0]}",
                 place=", ".join(dict.fromkeys(map(place_of, key.client.redirect_uris.split()))) if key.client else "",
                 used=f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
                 made=f"connected {viewer.day(key.created_at)}",

@@ -16,7 +16,7 @@ _SENTENCE_END = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(
-    r"(?:(?:hi|hello|hey|oh|well|also|and|but|so|actually|by the way|please)\b[,!]? +)+", re.IGNORECASE
+    r"^(?:(?:hi|hello|hey|oh|well|also|and|but|so|actually|by the way|please)\b[,!]? +)+", re.IGNORECASE
 )
 # What follows "I'm" and holds for a while only.
 _PASSING = (

@@ -3,13 +3,14 @@ sessions, so DELETE does, too. Keys and the access tokens of connected apps only
 must be this host or a trusted one."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from gateway.api.errors import error_response, install_handlers
-from gateway.authentication import KeyAuth, caller_by_token, given_key, require_json
+from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
 from gateway.mcp import messages, prompts, protocol, resources, tools
 from gateway.mcp.cursors import require_one_page
 from gateway.mcp.messages import Message, RpcError
@@ -19,7 +20,7 @@ from gateway.origins import origin_allowed
 from memories import tools as memory_tools
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
-from memories.errors import Forbidden, Unauthorized
+from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
@@ -39,9 +40,10 @@ class OriginAndKey(KeyAuth):
         if origin and not origin_allowed(origin, request.get_host()):
             raise Forbidden("This web page may not use /mcp; DAYBOOK_TRUSTED_ORIGINS names those that may.")
         plain = given_key(request.headers.get)
-        if not is_access_token(plain):
-            return await super().__call__(request)
-        caller = await caller_by_token(plain, resource_of(request))
+        if is_access_token(plain):
+            caller = await caller_by_token(plain, resource_of(request))
+        else:  # what is offered is told without another look at the key
+            caller = await caller_by_key(request, cached=False)
         require_json(request)
         return caller
 
@@ -137,7 +139,18 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
     if request.auth.app and request.auth.read_only and memory_tools.TOOLS[name].writes:
         raise InsufficientScope("This app may only read. Connect it again to let it write.")
     call = ToolCall(id=name, name=name, arguments=json.dumps(arguments))
-    return await memory_tools.in_lane_of([call], tools.call_tool, request.auth, _book(request), call)
+    return await memory_tools.in_lane_of(
+        [call], tools.call_tool, request.auth, _book(request), call, await _vectors(request, call)
+    )
+
+
+async def _vectors(request: ApiRequest, call: ToolCall) -> Mapping[str, Sequence[float]]:
+    """Return the vectors of what a call searches for; none where it may not be carried out."""
+    try:
+        book = request.auth.limits.book_name(_book(request) or None)
+    except DomainError:
+        return {}  # the call is refused below, in MCP's own form
+    return await memory_tools.searched_vectors([call], request.auth.owner_id, book)
 
 
 def _book(request: ApiRequest) -> str:

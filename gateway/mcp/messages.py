@@ -71,7 +71,9 @@ def _read(data: Any) -> Message:
         raise RpcError(INVALID_REQUEST, f"id has at most {SHORT_LENGTH} characters.")
     if not isinstance(data.get("method"), str):
         raise RpcError(INVALID_REQUEST, "method is missing.", id=id)
-    params = data.get("params", {})
+    params = data.get("params")
+    if params is None:  # some clients write null for none
+        params = {}
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "params is an object.", id=id)
     return Message(method=data["method"], params=params, id=id)

@@ -2,6 +2,7 @@
 Synchronous; uses the database. Handlers, scanning and budgets are those of memories.tools."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.agents.rows import agent_settings
@@ -46,12 +47,13 @@ def offered(caller: Caller) -> list[dict[str, Any]]:
     return [_DESCRIBED[tool.name] for tool in _TOOLS if not (caller.read_only and tool.writes)]
 
 
-def call_tool(caller: Caller, book: str, call: ToolCall) -> dict[str, Any]:
-    """Run one tool; `book` is the one that was asked for ("": the key's own). A refusal is a result that the model can
-    act on. Raises Unauthorized for a key that was revoked meanwhile."""
+def call_tool(caller: Caller, book: str, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """Run one tool; `book` is the one that was asked for ("": the key's own), `vectors` are those of what the call
+    searches for. A refusal is a result that the model can act on. Raises Unauthorized for a key that was revoked
+    meanwhile."""
     key = present_key(caller)
     try:
-        text = _run(caller, key, book, call)
+        text = _run(caller, key, book, call, vectors)
     except DomainError as error:
         text = json.dumps(memory_tools.failure(error.code, str(error), **error.details), ensure_ascii=False)
     result = json.loads(text)
@@ -66,7 +68,7 @@ def _hold(key: ApiKey, book: str) -> Hold:
     return next((hold for hold in _STRICTEST_FIRST if hold in chosen), Hold.UNTRUSTED)
 
 
-def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> str:
+def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> str:
     require_memory(caller)
     writes = memory_tools.TOOLS[call.name].writes
     if key.read_only and writes:
@@ -80,5 +82,6 @@ def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> str:
         run_id=None,
         actor=caller.actor,
         hold=_hold(key, name) if writes else Hold.UNTRUSTED,
+        vectors=vectors,
     )
     return memory_tools.run_calls([call], scope).results[call.id]

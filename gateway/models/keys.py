@@ -24,6 +24,9 @@ class ApiKey(models.Model):
     read_only = models.BooleanField(default=False, help_text="May read, but not write or chat.")
     trusted = models.BooleanField(default=False, help_text="May name end users with X-Daybook-User.")
     agents = models.JSONField(default=list, blank=True, help_text="Names of the agents it may use; empty: all.")
+    books = models.JSONField(
+        default=list, blank=True, help_text="Names of the books it may use; empty: those of its agents, or all."
+    )
     requests_per_minute = models.PositiveIntegerField(default=0, help_text="0 = no limit.")
     tokens_per_day = models.PositiveBigIntegerField(default=0, blank=True, help_text="Of a UTC day; 0 = no limit.")
     money_per_day = models.FloatField(
@@ -44,9 +47,6 @@ class ApiKey(models.Model):
         on_delete=models.CASCADE,
         related_name="connections",
         help_text="The app that is connected; empty for a key that a person or program holds.",
-    )
-    book = models.CharField(
-        max_length=64, blank=True, help_text="The one book that a connected app may use; empty: as the agents say."
     )
     expires_at = models.DateTimeField(null=True, blank=True, help_text="From then on it is refused; empty: never.")
     previous_sha256 = models.CharField(max_length=64, blank=True, editable=False, db_index=True)

@@ -57,7 +57,7 @@ def app_connect(owner: Owner, application: Application, *, book: str, read_only:
             raise Conflict(f"You have {MOST_CONNECTIONS} connected apps. Disconnect one first.", limit=MOST_CONNECTIONS)
         key = ApiKey(owner=owner, client=application, prefix="oauth", sha256=key_hash(secrets.token_urlsafe(32)))
     key.name = (application.name or "An app without a name")[:80]
-    key.book, key.read_only = book, read_only
+    key.books, key.read_only = [book], read_only
     key.save()
     note = "It may read." if read_only else "It may read and write."
     audit_record(Action.ALLOW, actor=by, kind=CONNECTION, object_id=key.pk, owner=owner, note=note)

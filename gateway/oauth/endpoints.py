@@ -50,7 +50,8 @@ async def revoke(request: HttpRequest) -> HttpResponse:
 
 def oauth_error(error: str, description: str, *, status: int = 400) -> HttpResponse:
     """Return a refusal as RFC 6749 and 7591 want it."""
-    return JsonResponse({"error": error, "error_description": description}, status=status)
+    headers = {"WWW-Authenticate": f'Bearer error="{error}"'} if status == 401 else {}
+    return JsonResponse({"error": error, "error_description": description}, status=status, headers=headers)
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:

@@ -57,7 +57,7 @@ class TurnContext:
     summary: str = ""  # of what came before `messages`, in a compacted native session
     compaction_epoch: int = 0
     client_system: SystemContent = ""  # the client's own leading system messages
-    user_text: str
+    user_text: str  # without what the client put around it: memory is searched by it
     user_canonical: str  # as it identifies the turn
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
     history_hash_before: str = ""

@@ -194,7 +194,7 @@ def turn_context(
         messages=messages,
         client_system=client_system,
         compaction_epoch=session.compaction_epoch,
-        user_text=user.text,
+        user_text=own_words(user.text) or user.text,
         user_canonical=user_canonical,
         newest_record=_newest_record(session) if remembers else None,
         history_hash_before=run.history_hash_before,

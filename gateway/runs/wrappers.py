@@ -5,6 +5,8 @@ gives it its title. Pure functions that read a text once, in linear time."""
 import re
 from collections.abc import Collection
 
+from memories.evidence.own_words import SAID_IN, question_start
+
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Nobody said what stands in these.
 _NOBODYS = _REMINDERS | frozenset(
@@ -18,12 +20,9 @@ _NOBODYS = _REMINDERS | frozenset(
 _DOCUMENTS = frozenset(
     {"context", "file_content", "attached_files", "attachments", "additional_data", "editor_context", "documents"}
 )
-# Only the tags of these are left out: what stands in them was said.
-_AROUND = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z_-]{1,30})(\s[^<>]{0,300})?>")
 _OTHER_DETAILS = re.compile(r"\btype\s*=\s*[\"']?(?:reasoning|tool_calls)")
 _FILE_HEAD = "# AGENTS.md instructions"
-_QUESTION_HEAD, _QUESTION_BEGINS = "### Task:", "</context>"
 
 
 def own_words(text: str) -> str:
@@ -31,8 +30,7 @@ def own_words(text: str) -> str:
     then. What a client wrote alone is an empty text."""
     if text.startswith(_FILE_HEAD):
         return ""
-    if text.lstrip().startswith(_QUESTION_HEAD) and _QUESTION_BEGINS in text:  # Open WebUI: the question stands last
-        text = text.rpartition(_QUESTION_BEGINS)[2] or text
+    text = text[question_start(text) :] or text
     if "<" not in text:
         return text.strip()
     said = _without(text, _NOBODYS)
@@ -55,7 +53,7 @@ def _without(text: str, names: Collection[str]) -> str:
         if inside:
             if tag[1] and name == inside:
                 after, inside = tag.end(), ""
-        elif name in _AROUND:
+        elif name in SAID_IN:
             kept.append(text[after : tag.start()])
             after = tag.end()
         elif name in names and not tag[1] and last_close.get(name, -1) > place and _is_wrapper(name, tag[3]):

@@ -32,6 +32,7 @@ from gateway.upstream.client import UpstreamClient
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
+from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
 from gateway.upstream.known import Known, known
 from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
@@ -47,7 +48,8 @@ class _Opened(openai.AsyncStream[Chunk]):
 
 
 class OpenAIModel:
-    """A model behind an OpenAI-compatible server, or the demo model behind the same wire protocol in process."""
+    """A model behind an OpenAI-compatible server, or one in this process behind the same wire: the demo model, an
+    embedding model."""
 
     def __init__(self, known: Known = known) -> None:
         self._clients: dict[str, tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI]] = {}
@@ -210,12 +212,9 @@ def is_demo() -> bool:
 
 def _make_client(upstream: str) -> openai.AsyncOpenAI:
     if is_demo() and upstream == "default":
-        return openai.AsyncOpenAI(
-            base_url="http://demo.invalid/v1",
-            api_key="demo",
-            http_client=openai.DefaultAsyncHttpxClient(transport=DemoTransport()),
-            max_retries=0,
-        )
+        return _client_in_process(DemoTransport())
+    if settings.EMBEDDING_PATH and upstream == IN_PROCESS:
+        return _client_in_process(EmbeddingTransport(settings.EMBEDDING_PATH))
     address = settings.DAYBOOK_UPSTREAMS.get(upstream)
     if address is None:
         raise InvalidRequest(missing_upstream(upstream))
@@ -229,6 +228,16 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
         timeout=timeout,
         max_retries=0,
         http_client=http_client(timeout),
+    )
+
+
+def _client_in_process(transport: httpx2.AsyncBaseTransport) -> openai.AsyncOpenAI:
+    """Return the client of a model in this process, which `transport` reaches; its address is never looked up."""
+    return openai.AsyncOpenAI(
+        base_url="http://in-process.invalid/v1",
+        api_key=NO_KEY,
+        http_client=openai.DefaultAsyncHttpxClient(transport=transport),
+        max_retries=0,
     )
 
 

@@ -11,7 +11,8 @@ MemoryId = Annotated[str, Field(description="The memory's number, as text.", exa
 Moment = Annotated[datetime, Field(description="A time in UTC.", examples=["2026-11-22T09:30:00Z"])]
 _MEMORY: dict[str, Any] = {
     "id": "42", "object": "memory", "book": "main", "target": "user", "category": "food", "content": "Is vegetarian.",
-    "keywords": ["diet", "cooking"], "metadata": {"source": "crm"}, "write_origin": "agent", "pinned": False,
+    "keywords": ["diet", "cooking"], "metadata": {"source": "crm"}, "write_origin": "tool", "pinned": False,
+    "evidence": {"kind": "own_words", "quote": "I am vegetarian", "session_id": None, "turn_id": None},
     "blocked": False, "usage_count": 3, "last_used_at": "2026-11-22T09:30:00Z", "expires_at": None, "version": 1,
     "session_id": "01a20650-d0a0-7484-b03a-04197972ff6f", "review_id": None, "created_at": "2026-11-20T18:00:00Z",
     "updated_at": "2026-11-20T18:00:00Z",

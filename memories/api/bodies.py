@@ -1,11 +1,15 @@
 """What the bodies and queries of this app's operations share."""
 
-from typing import Any
+from typing import Annotated, Any
 
+from django.conf import settings
 from ninja import Schema
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from memories.limits import METADATA_KEY, METADATA_KEYS, METADATA_VALUE
+
+# A content that is too long is answered 413 by clean_content, so its bound is only documented here.
+Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.MAX_ENTRY})]
 
 
 class Body(Schema):

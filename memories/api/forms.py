@@ -38,8 +38,8 @@ def revision_json(revision: Revision) -> dict[str, Any]:
         "id": str(revision.pk),
         "object": "revision",
         "action": revision.action,
-        "before": revision.before,
-        "after": revision.after,
+        "before": _shown(revision.before),
+        "after": _shown(revision.after),
         "evidence": revision.evidence.public(),
         "actor": revision.actor,
         "write_origin": revision.write_origin,
@@ -48,6 +48,11 @@ def revision_json(revision: Revision) -> dict[str, Any]:
         "session_id": str(source.session_id) if source.session_id else None,
         "created_at": revision.created_at,
     }
+
+
+def _shown(state: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a state without what only the scan reads in it: which words an administrator has allowed."""
+    return state and {name: value for name, value in state.items() if name != "allowed_hash"}
 
 
 def artifact_json(artifact: Artifact) -> dict[str, Any]:

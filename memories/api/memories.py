@@ -2,15 +2,15 @@
 The search is in memories.api.search."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from django.conf import settings
 from django.db.models import Q
 from django.http import HttpResponse
+from django.utils import timezone
 from ninja import Router, Status
 from pydantic import Field
 
-from memories.api.bodies import METADATA_QUERY, Body
+from memories.api.bodies import METADATA_QUERY, Body, Content
 from memories.api.forms import memory_json, revision_json
 from memories.batches import in_slices
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
@@ -26,15 +26,11 @@ from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
-from memories.selectors import memory_get
+from memories.selectors import memory_get, unexpired
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import SHORT, scan_ahead, verdict_of
 
 router = Router()
-
-
-# A content that is too long is answered 413 by clean_content, so its bound is only documented here.
-Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.MAX_ENTRY})]
 
 
 class MemoryIn(Body):
@@ -199,8 +195,8 @@ def _list(
     limit: int,
     after: str | None,
 ) -> dict[str, Any]:
-    rows = Memory.objects.select_related("book").filter(owner_id=caller.owner_id, deleted_at__isnull=True)
-    rows = caller.limits.filter(rows, book="book__name")
+    rows = Memory.objects.select_related("book").filter(unexpired(timezone.now()), owner_id=caller.owner_id)
+    rows = caller.limits.filter(rows.filter(deleted_at__isnull=True), book="book__name")
     rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
     if review:
         review_id = parse_uuid(review)

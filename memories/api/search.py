@@ -1,5 +1,6 @@
 """/api/memories/search: what is remembered, by words and meaning, in one book or in all that the key may use."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from memories.limits import QueryText, ShortText
 from memories.metadata import Metadata
 from memories.models import Book, Memory
 from memories.pagination import page_json
+from memories.query_vectors import query_vectors
 from memories.selectors import book_named
 from memories.snapshot import snapshots
 from search.keywords import extract_keywords
@@ -42,10 +44,19 @@ async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
     if body.search not in {"ranked", "match_all"}:
         raise InvalidRequest("search is ranked or match_all.", param="search")
     wanted = MemoryFilters(metadata=body.metadata, created_after=body.created_after, created_before=body.created_before)
-    return await in_read_thread(_search, request.auth, body, wanted)
+    vector = await _vector(request.auth, body)
+    return await in_read_thread(_search, request.auth, body, wanted, vector)
 
 
-def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters) -> dict[str, Any]:
+async def _vector(caller: Caller, body: SearchIn) -> Sequence[float] | None:
+    """Return the query's vector where the one book that is searched has vectors: those of several are not compared."""
+    if body.book == ALL_BOOKS or body.search != "ranked":
+        return None
+    vectors = await query_vectors(caller.owner_id, caller.limits.book_name(body.book), [body.query])
+    return vectors.get(body.query)
+
+
+def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Sequence[float] | None) -> dict[str, Any]:
     books = _books(caller, body.book)
     mine = Memory.objects.filter(owner_id=caller.owner_id, book__in=books, deleted_at__isnull=True)
     only = set(wanted.of(mine).values_list("number", flat=True)) if wanted else None
@@ -59,6 +70,7 @@ def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters) -> dict[str, 
         strategy=body.search,
         category=body.category,
         only=only,
+        query_vector=vector,
     )
     # A view may be older than the last write: what is not as asked any more is left out.
     rows = wanted.of(mine.select_related("book").filter(number__in=[hit.number for hit in hits]))

@@ -18,6 +18,7 @@ from memories.imports.running import ImportRequest, import_slices
 from memories.limits import ShortText
 from memories.models import Owner
 from memories.portability import CONTENT_TYPE, download, export_lines
+from memories.services import check_book_name
 
 router = Router()
 # JSON Lines in the OpenAPI document.
@@ -34,6 +35,7 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
         request.auth.limits.refuse("An export of everything")
     else:
         request.auth.limits.require_books([book])
+        check_book_name(book)
     await in_thread(_export_record, request.auth)
     return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
@@ -66,8 +68,11 @@ async def import_(
 
 @router.delete("/account/memories")
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
-    """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
+    """Forget everything that is remembered, or one book of it, for good; answers with a receipt that holds numbers
+    only."""
     request.auth.limits.refuse("Forgetting")
+    if book is not None:
+        check_book_name(book)
     by = await in_read_thread(actor_of_caller, request.auth.owner_id, request.auth.actor)
     return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
 

@@ -90,7 +90,9 @@ class ImportReport:
     def block(self, entry: Entry, error: BlockedByScan) -> None:
         """Count an entry that the scan keeps out."""
         self.blocked += 1
-        self._problem({"line": entry.line, "place": entry.place, "code": error.code, **error.details})
+        self._problem(
+            {"line": entry.line, "place": entry.place, "code": error.code, "message": str(error), **error.details}
+        )
 
     def hold(self, entry: Entry, fields: MemoryFields, doubt: Decision, changes: Memory | None) -> None:
         """Count an entry that waits for a person."""

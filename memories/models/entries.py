@@ -75,6 +75,7 @@ class Memory(Evidenced):
             models.Index(fields=["owner", "session_id"], name="memory_of_session"),
             models.Index(fields=["owner", "evidence_session_id"], condition=_QUOTED, name="memory_evidence"),
             models.Index(fields=["book", "expires_at"], condition=Q(expires_at__isnull=False), name="memory_expiry"),
+            models.Index(fields=["expires_at"], condition=_LIVE & Q(expires_at__isnull=False), name="memory_due"),
             models.Index(fields=["deleted_at"], condition=_DELETED, name="memory_tombstone"),
             # The admin's filters, newest first: also over a million rows of all owners.
             models.Index(fields=["-id"], condition=Q(pinned=True), name="memory_pinned"),

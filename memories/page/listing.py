@@ -1,9 +1,10 @@
 """The list of the memories page: filters, ranked search, and one stretch of rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db.models import QuerySet
 
@@ -11,6 +12,7 @@ from memories.book_views import BookState
 from memories.models import Book, Memory
 from memories.page.filters import DEFAULT_BOOK, MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
+from memories.query_vectors import query_vectors
 from memories.selectors import blocked_condition, categories_of, undeleted
 from memories.snapshot import snapshots
 from memories.viewers import Viewer
@@ -171,8 +173,16 @@ def _ranked(chosen: "QuerySet[Memory]", book: Book, filters: Filters) -> _Found:
     """The ranked search, as answers and the API use it. A view may be older than the last write: what is not as asked
     any more is left out."""
     only = set(chosen.values_list("number", flat=True)) if filters.narrowed_besides_words else None
-    index = snapshots.view(BookState.of(book)).index
-    hits = index.search(filters.query, limit=MOST_ROWS + 1, keywords=extract_keywords(filters.query), only=only)
+    vectors: Mapping[str, Sequence[float]] = {}
+    if settings.EMBEDDING_MODEL:  # asked on the event loop of the server: only this page waits
+        vectors = async_to_sync(query_vectors)(book.owner_id, book.name, [filters.query])
+    hits = snapshots.view(BookState.of(book)).index.search(
+        filters.query,
+        limit=MOST_ROWS + 1,
+        keywords=extract_keywords(filters.query),
+        only=only,
+        query_vector=vectors.get(filters.query),
+    )
     keys = dict(chosen.filter(number__in=[hit.number for hit in hits]).values_list("number", "pk"))
     standing = [hit for hit in hits if hit.number in keys]
     shown, total = standing[: filters.shown], min(len(standing), MOST_ROWS)

@@ -213,6 +213,8 @@ def _gone(memory: Memory, viewer: Viewer) -> str:
     origin: Any = getattr(memory, "latest_by", None)
     by = f" by {_changer(origin)}" if origin else ""
     until = viewer.day(memory.deleted_at + timedelta(days=settings.UNDO_DAYS))
+    if origin == WriteOrigin.SYSTEM:  # nothing else of its writes deletes
+        return f"Expired {viewer.near_day(memory.deleted_at)}, kept until {until}"
     return f"Deleted{by} {viewer.near_day(memory.deleted_at)}, kept until {until}"
 
 

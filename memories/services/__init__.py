@@ -7,6 +7,7 @@ from memories.services.books import (
     book_limits,
     book_limits_set,
     books_lock,
+    check_book_name,
     check_new_books,
     generations_raise,
     limits_of_books,
@@ -27,7 +28,7 @@ from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
     book_changed,
-    book_expire,
+    book_expiry_note,
     book_touch,
     book_writing,
     characters_used,
@@ -36,9 +37,9 @@ from memories.services.writing import (
 
 __all__ = [
     "BookWriter", "Budgets", "BulkWriter", "FirstSight", "MemoryFields", "Source", "WriteResult",
-    "book_changed", "book_expire", "book_get_or_create", "book_limits", "book_limits_set", "book_touch",
-    "book_writing", "books_lock", "characters_used", "check_new_books", "fields_cleaned", "fields_given",
-    "generations_raise", "is_only_administrator", "keywords_claim", "keywords_release", "known_keys",
+    "book_changed", "book_expiry_note", "book_get_or_create", "book_limits", "book_limits_set", "book_touch",
+    "book_writing", "books_lock", "characters_used", "check_book_name", "check_new_books", "fields_cleaned",
+    "fields_given", "generations_raise", "is_only_administrator", "keywords_claim", "keywords_release", "known_keys",
     "limits_of_books", "live_keys", "live_rows", "memory_changes", "memory_state", "over_budget", "owner_delete",
     "owner_for_end_user", "owner_for_user", "owner_time_zone_set", "refusals_stored", "scan_days_purge",
     "session_unlink", "stored_state", "tombstones_purge", "usage_add", "verdicts_store",

@@ -22,7 +22,7 @@ def book_get_or_create(owner_id: UUID, name: str) -> Book:
 
     Raises InvalidRequest for a name that is not one, Conflict when the owner has as many books as the settings allow;
     books that an agent names are always made."""
-    _check_name(name)
+    check_book_name(name)
     return Book.objects.filter(owner_id=owner_id, name=name).first() or _book_create(owner_id, name)
 
 
@@ -40,7 +40,7 @@ def _book_create(owner_id: UUID, name: str) -> Book:
 def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
     """Raise InvalidRequest or Conflict where the owner could not have books of all these names, known or new."""
     for name in names:
-        _check_name(name)
+        check_book_name(name)
     mine = Book.objects.filter(owner_id=owner_id)
     known = {*mine.filter(name__in=names).values_list("name", flat=True)}
     new = {*names} - known
@@ -53,7 +53,8 @@ def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
             )
 
 
-def _check_name(name: str) -> None:
+def check_book_name(name: str) -> None:
+    """Raise InvalidRequest for what cannot be the name of a book."""
     if name == ALL_BOOKS:
         raise InvalidRequest("`*` stands for all books. Name the one that is meant.", param="book")
     if not name.strip() or len(name) > 64 or not name.isprintable():

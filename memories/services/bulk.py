@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision, Target
 from memories.outbox import next_numbers
-from memories.selectors import undeleted
+from memories.selectors import budgeted, undeleted
 from memories.services.books import book_limits
 from memories.services.rows import (
     evidence_of,
@@ -49,7 +49,7 @@ class Budgets:
         limits = book_limits(name)
         used: dict[str, int] = {}
         if book is not None and any(limits.values()):
-            sums = undeleted(book).values("target").annotate(sum=Sum(Length("content"))).order_by()
+            sums = budgeted(book).values("target").annotate(sum=Sum(Length("content"))).order_by()
             used = {row["target"]: int(row["sum"]) for row in sums}
         return cls(limits, used)
 

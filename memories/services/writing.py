@@ -3,7 +3,7 @@
 It holds the book's row lock, and commits the changes of one group, their revisions, the new generation and the
 notification together, or raises and commits none of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,7 +20,7 @@ from memories.entry_rules import check_hold, check_scan, content_key, store_verd
 from memories.errors import Conflict, NotFound
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, Target
 from memories.outbox import next_number, notify
-from memories.selectors import undeleted
+from memories.selectors import budgeted, undeleted
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
@@ -86,7 +86,7 @@ class BookWriter:
             scan_hash = verdict.scan_hash
             check_hold(verdict, evidence, self.source.hold)
         memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence)
-        if {"content", "target"} & changes.keys():
+        if {"content", "target"} & changes.keys() or ("expires_at" in changes and _expired(before)):
             self._check_budget(memory.target, needed=len(memory.content), without=memory)
         return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
 
@@ -97,9 +97,22 @@ class BookWriter:
         memory.deleted_at = timezone.now()
         return WriteResult(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
 
+    def expire(self, most: int) -> int:
+        """Turn memories whose time is over into tombstones, as `delete` does, `most` of them. Returns how many."""
+        now = timezone.now()
+        over = list(undeleted(self.book).filter(expires_at__lte=now).order_by("expires_at")[:most])
+        for memory in over:
+            before = memory_state(memory)
+            memory.deleted_at = now
+            self._revise(memory, Revision.Action.EXPIRE, before=before, save=True)
+        return len(over)
+
     def restore(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> WriteResult:
-        """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing."""
+        """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing. What was over by
+        then stays from now on: it would be taken away again."""
         before, state = memory_state(memory), stored_state(state)
+        if not state["deleted_at"] and _expired(state):
+            state["expires_at"] = None
         if state == before:
             return WriteResult(memory, None, changed=False)
         for name, value in state.items():
@@ -173,9 +186,13 @@ def _evidence_then(memory: Memory) -> Evidence:
     return revision.evidence if revision else Evidence()
 
 
+def _expired(state: Mapping[str, Any]) -> bool:
+    return bool(state["expires_at"]) and datetime.fromisoformat(state["expires_at"]) <= timezone.now()
+
+
 def characters_used(book: Book, target: str, *, without: Memory | None = None) -> int:
     """Characters that the live memories of a book with this target take."""
-    rows = undeleted(book).filter(target=target)
+    rows = budgeted(book).filter(target=target)
     if without is not None:
         rows = rows.exclude(pk=without.pk)
     return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
@@ -227,9 +244,9 @@ def book_touch(book: Book, *, written: bool = True) -> None:
 
 
 @transaction.atomic
-def book_expire(book: Book) -> Book:
-    """Raise the generation of a book in which a memory has expired since it was last looked at; the entry stays,
-    for the audit, until it is purged."""
+def book_expiry_note(book: Book) -> Book:
+    """Raise the generation of a book in which a memory has expired since it was last looked at. The sweep makes a
+    tombstone of the entry (memories.sweep)."""
     locked = Book.objects.select_for_update().get(pk=book.pk)
     if locked.next_expiry_at and locked.next_expiry_at <= timezone.now():
         book_touch(locked, written=False)

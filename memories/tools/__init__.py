@@ -1,7 +1,7 @@
 """The memory tools: one table (`table`), the tools by what they do (`writing`, `reading`, `documents`), and what runs
 their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."""
 
-from memories.tools.calls import any_writes, in_lane_of, parse_arguments, run_calls, unknown_tool
+from memories.tools.calls import any_writes, in_lane_of, parse_arguments, run_calls, searched_vectors, unknown_tool
 from memories.tools.documents import READ, free_read_name
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
 from memories.tools.tool import Stage, Tool, ToolCall, ToolScope, failure, output_schema
@@ -10,5 +10,5 @@ from memories.tools.writing import change_json, changes_of_run, memory_number
 __all__ = [
     "READ", "TOOLS", "Stage", "Tool", "ToolCall", "ToolScope", "any_writes", "change_json",
     "changes_of_run", "definitions", "failure", "free_read_name", "in_lane_of", "memory_number", "output_schema",
-    "parse_arguments", "run_calls", "tools_at", "tools_of_turn", "unknown_tool",
+    "parse_arguments", "run_calls", "searched_vectors", "tools_at", "tools_of_turn", "unknown_tool",
 ]  # fmt: skip

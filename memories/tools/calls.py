@@ -5,8 +5,9 @@ A step that only reads takes no lock and waits for no writer. Before a step that
 arguments are read and its words are scanned (`in_lane_of`)."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
 from pydantic import ValidationError
 
@@ -16,7 +17,9 @@ from memories.evidence import HeldStep, held_keeper
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
+from memories.query_vectors import query_vectors
 from memories.services import Source, book_writing
+from memories.tools.reading import SEARCH_MEMORIES, SearchMemories
 from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun, ToolScope, failure
 from memories.verdicts import SHORT
@@ -34,6 +37,13 @@ async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args:
     if any(len(call.arguments) > SHORT for call in calls):
         await in_read_thread(_scan_ahead, calls)
     return await in_thread(function, *args, **kwargs)
+
+
+async def searched_vectors(calls: Sequence[ToolCall], owner_id: UUID, book: str) -> Mapping[str, Sequence[float]]:
+    """Return the vectors of what these calls search a book for, by text."""
+    asked = (_checked(call) for call in calls if call.name == SEARCH_MEMORIES.name)
+    queries = [arguments.query for arguments in asked if isinstance(arguments, SearchMemories)]
+    return await query_vectors(owner_id, book, queries)
 
 
 def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:

@@ -68,6 +68,7 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
         keywords=extract_keywords(arguments.query),
         strategy=run.scope.search,
         category=arguments.category,
+        query_vector=run.scope.vectors.get(arguments.query),
     )
     found = (view.by_number[hit.number] for hit in hits)
     return {"ok": True, "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found]}

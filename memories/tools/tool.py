@@ -1,7 +1,7 @@
 """The type of a tool: its name and texts, its arguments and results with their JSON Schemas, where it is offered, and
 its handler."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -76,7 +76,7 @@ class ToolScope:
     """Whose book the tools of a run work on; without session and run, of a client of /mcp, which is the actor.
 
     `conversation` is what a write can rest on, None where nothing is known of it; `hold` is what of the writes waits
-    for a person."""
+    for a person; `vectors` are those of what its calls search for, by text."""
 
     book: BookState
     search: str
@@ -86,6 +86,7 @@ class ToolScope:
     agent: str = ""
     conversation: Conversation | None = None
     hold: Hold = Hold.UNTRUSTED
+    vectors: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

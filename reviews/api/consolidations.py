@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from typing import Any
 
-from ninja import Router, Schema, Status
-from pydantic import ConfigDict
+from ninja import Router, Status
 
 from gateway.services import session_forget, session_get
+from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.ids import parse_uuid
@@ -24,8 +24,7 @@ from reviews.selectors import consolidation_get
 router = Router()
 
 
-class ConsolidationIn(Schema):
-    model_config = ConfigDict(extra="forbid")
+class ConsolidationIn(Body):
     book: ShortText | None = None
     force: bool = False
     dry_run: bool = False

@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal
 
 from django.utils import timezone
 from ninja import Header, Router, Schema, Status
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from gateway.api.openai_body import check_length
 from gateway.api.turn_body import MessageParts, MessageText, check_types
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.fingerprint import text_of
+from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest
@@ -44,9 +45,7 @@ class IngestMessage(Schema):
         return {"role": self.role, "content": text} if self.role in {"user", "assistant"} and text.strip() else None
 
 
-class IngestIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class IngestIn(Body):
     messages: Annotated[list[IngestMessage], Field(min_length=1, max_length=BROUGHT_MESSAGES)]
     book: ShortText | None = None
     session_id: Annotated[

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any
 
-from django.conf import settings
-from ninja import Router, Schema
-from pydantic import ConfigDict, Field
+from ninja import Router
+from pydantic import Field
 
+from memories.api.bodies import Body, Content
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.limits import PageSize, ShortText
@@ -18,12 +18,8 @@ from reviews.proposals import Waiting, proposal_get, proposals_list
 router = Router()
 
 
-class ProposalApproval(Schema):
-    model_config = ConfigDict(extra="forbid")
-
-    content: Annotated[
-        str | None, Field(max_length=settings.MAX_ENTRY, description="Other words to save instead of those proposed.")
-    ] = None
+class ProposalApproval(Body):
+    content: Annotated[Content | None, Field(description="Other words to save instead of those proposed.")] = None
 
 
 @router.get("/proposals")

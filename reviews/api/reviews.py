@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
-from django.conf import settings
-from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field, StrictInt
+from ninja import Router, Status
+from pydantic import Field, StrictInt
 
 from gateway.services import session_get
+from memories.api.bodies import Body, Content
 from memories.audit import Action, actor_of_caller, audit_record
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
@@ -28,14 +28,12 @@ from reviews.undo import review_undo_slices
 router = Router()
 
 
-class WritesIn(Schema):
-    model_config = ConfigDict(extra="forbid")
-
+class WritesIn(Body):
     writes: Annotated[list[StrictInt], Field(max_length=WRITES)] | None = None
 
 
 class ApprovalIn(WritesIn):
-    edits: Annotated[dict[int, Annotated[str, Field(max_length=settings.MAX_ENTRY)]], Field(max_length=WRITES)] = {}
+    edits: Annotated[dict[int, Content], Field(max_length=WRITES)] = {}
 
 
 @router.post("/sessions/{session_id}/review", response={202: Any})

@@ -12,7 +12,7 @@ export class Notifications extends EventTarget {
     this.failures = 0;
     this.wasOpen = false;
     window.addEventListener("online", () => this.#now());
-    window.addEventListener("offline", () => this.#lost());
+    window.addEventListener("offline", () => this.#offline());
     window.addEventListener("pagehide", () => this.socket?.close());
     window.addEventListener("pageshow", (event) => event.persisted && this.#now());
     // The answer to this form is about the end of the login; a sign-in page must not come before it.
@@ -27,6 +27,7 @@ export class Notifications extends EventTarget {
     const socket = new WebSocket(`${scheme}://${location.host}/ws/notifications/?after=${this.last}`);
     this.socket = socket;
     socket.addEventListener("open", () => {
+      if (socket !== this.socket) return;
       this.failures = 0;
       if (this.lost) this.dispatchEvent(new CustomEvent("regained"));
       this.lost = false;
@@ -55,8 +56,18 @@ export class Notifications extends EventTarget {
     clearTimeout(this.timer);
     const old = this.socket;
     this.socket = null;
-    old.close();
+    old?.close();
     this.#open();
+  }
+
+  // A Daybook on this machine answers without a network. Where it does not, the socket may go on looking open.
+  async #offline() {
+    if (await fetch("/healthz", { cache: "no-store" }).catch(() => null)) return;
+    const old = this.socket;
+    this.socket = null;
+    clearTimeout(this.timer);
+    old?.close();
+    this.#lost();
   }
 
   #lost() {

@@ -148,7 +148,7 @@ function say(dialog, report, ending) {
   }
   if (report.problems.length) {
     nodes.push(
-      listOf("problems", "Entries that are left out", report.problems.map((problem) => `${problem.place}: ${problem.rule ? `rule ${problem.rule}.` : problem.message}`)),
+      listOf("problems", "Entries that are left out", report.problems.map((problem) => `${problem.place}: ${problem.message}`)),
     );
   }
   if (fresh) {

@@ -68,6 +68,14 @@ def test_offline_is_said_the_draft_stays_and_nothing_is_missed(chat: Page, alice
     assert not Session.objects.exists()
 
 
+def test_without_a_network_a_daybook_on_this_machine_is_still_there(chat: Page) -> None:
+    chat.get_by_label("Message to assistant").fill("half a thou")
+    with chat.expect_response("**/healthz"):
+        chat.evaluate("() => window.dispatchEvent(new Event('offline'))")
+    expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
+    expect(chat.get_by_text("Connection lost.")).to_be_hidden()
+
+
 def test_the_stream_goes_on_after_its_connection_broke(chat: Page, alices: Visitor, told: ToldModel) -> None:
     alices.expect_trouble("ERR_FAILED")
     broken: list[str] = []

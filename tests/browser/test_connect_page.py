@@ -48,7 +48,7 @@ def test_a_person_signs_in_chooses_and_is_sent_back(visitor: NewVisitor, listene
     came = listener.came.get(timeout=10)
     assert (came["state"], came["iss"], bool(came["code"])) == ("s1", stranger.address, True)
     key = ApiKey.objects.get()
-    assert (key.name, key.book, key.read_only) == ("Notebook", "code", True)
+    assert (key.name, key.books, key.read_only) == ("Notebook", ["code"], True)
 
 
 def test_a_person_cancels_and_later_disconnects(alices: Visitor, listener: CallbackListener) -> None:

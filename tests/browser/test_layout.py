@@ -110,3 +110,10 @@ def test_the_dashboard_of_the_admin_fits_320_pixels(visitor: NewVisitor) -> None
     expect(page.get_by_role("heading", name="Now")).to_be_visible()
     page.wait_for_load_state("networkidle")
     assert page.evaluate(SIDEWAYS) == 0
+
+
+def test_the_form_of_a_new_key_fits_a_small_window(visitor: NewVisitor) -> None:
+    owner_make("root", is_staff=True, is_superuser=True)
+    page = visitor("root", viewport={"width": 1200, "height": 800}).open("/admin/gateway/apikey/add/")
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(SIDEWAYS) == 0

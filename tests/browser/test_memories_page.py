@@ -312,7 +312,7 @@ def test_an_import_is_looked_at_before_it_is_written(alices: Visitor, tea: Memor
     dialog = page.get_by_role("dialog", name="Import memories")
     dialog.get_by_label("File").set_input_files(file)
     expect(dialog).to_contain_text("3 lines: 1 new, 1 already there, 1 blocked by the scan. Nothing is saved yet.")
-    expect(dialog).to_contain_text("Line 3: rule")
+    expect(dialog).to_contain_text("Line 3: Not saved. Rule")
     assert Memory.objects.count() == 1
     dialog.get_by_role("button", name="Import 1").click()
     expect(dialog).to_contain_text("Saved. Each memory has its history.")

@@ -66,7 +66,8 @@ def _tools(talking: Talking) -> Outcome:
     """The client's tool runs with the model's arguments, and its result comes back, in one turn."""
     text = SHELL if talking.client.name in SHELL_CLIENTS else TOOL
     (answer,) = talking.hold(Said(text=text, tools=True))
-    return (TOOL_ANSWERS[text] in answer, talking.turns()), (True, [1])
+    wanted = TOOL_ANSWERS[text]
+    return (wanted if wanted in answer else answer, talking.turns()), (wanted, [1])
 
 
 def _loop(talking: Talking) -> Outcome:

@@ -58,7 +58,7 @@ async def test_pages_are_nobody_elses(alice: Owner, alice_api: Api, path: str) -
 
 async def test_the_answer_can_be_read_and_so_can_an_error(alice_api: Api) -> None:
     await in_thread(agent_make)
-    for path, status in (("/v1/models", 200), ("/api/memories/999", 404)):
+    for path, status in (("/v1/models", 200), ("/api/memories/999", 404), ("/api/nothing", 404), ("/mcp", 405)):
         answer = await alice_api.raw("GET", path, origin=TRUSTED)
         assert (answer.status_code, answer["access-control-allow-origin"]) == (status, TRUSTED)
         assert "x-request-id" in answer["access-control-expose-headers"]

@@ -16,6 +16,7 @@ from pytest_django import Settings
 from config import doctor, heartbeat
 from config.doctor import Level, findings, upstream_finding
 from gateway.models import Agent, Run, Session
+from gateway.services import configuration_save
 from gateway.upstream.dialects import DIALECTS
 from memories.ids import uuid7
 from memories.services import owner_for_user
@@ -148,4 +149,8 @@ def test_it_counts_the_memories_with_a_vector(settings: Settings) -> None:
     memory_make(owner, "Plays the viola.")
     vectors_store(memory.book, {memory.pk: packed([1.0, 2.0])}, {memory.pk: memory.content_key})
     (found,) = [finding for finding in findings() if finding.check == "vectors"]
-    assert (found.level, found.text) == (Level.OK, "1 of 2 memories have one of letters")
+    said = "1 of 2 memories have one of letters; left: 1, about 4 tokens"
+    assert (found.level, found.text) == (Level.OK, said)
+    configuration_save("prices", {"letters": {"input": 0.02, "output": 0}})
+    (found,) = [finding for finding in findings() if finding.check == "vectors"]
+    assert found.text == f"{said}, under $0.01"

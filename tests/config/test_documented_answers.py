@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from config.api import api, v1
 from gateway.api.documented import DocumentedAPI
-from gateway.models import Agent, Run
+from gateway.models import Agent, Run, UsageDay
 from memories.artifacts import artifact_put
 from memories.models import ChangeSet, Owner, Revision, WriteOrigin
 from memories.services import Source
@@ -83,6 +83,7 @@ def rows_make(owner: Owner) -> dict[str, str]:
         finished_at=timezone.now(),
         writes=[{"index": 0, "action": "add", "state": "waiting", **write}],
     )
+    UsageDay.objects.get_or_create(owner=owner, day=timezone.now().date(), agent=agent.name, model="tea")
     consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
     return {
         "session_id": str(session.pk),
@@ -92,6 +93,7 @@ def rows_make(owner: Owner) -> dict[str, str]:
         "name": memory.book.name,
         "path": "MEMORY.md",
         "review_id": str(review.pk),
+        "proposal_id": f"{review.pk}-0",
         "run_id": str(consolidation.pk),
         "revision": str(revision.pk),
         "agent": agent.name,

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from uvicorn import Config
 
+from config import serve_uvicorn
 from config.environment import ConfigurationError
 from config.serve import SERVERS, address, listening_socket, reachable, serve
 
@@ -79,3 +81,14 @@ def test_a_server_pauses_for_no_garbage_and_hands_over_quickly(monkeypatch: pyte
     assert collected
     assert frozen > loaded / 2
     assert interval == pytest.approx(0.001)
+
+
+def test_an_idle_connection_is_kept_longer_than_clients_and_proxies_keep_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The side that closes an idle connection must not be the one that is sent requests."""
+    served: list[Config] = []
+    monkeypatch.setattr(serve_uvicorn._Server, "run", lambda self, sockets: served.append(self.config))
+    with socket.socket() as listener:
+        serve_uvicorn.serve(listener)
+    assert served[0].timeout_keep_alive > 60  # nginx keeps connections to its upstreams that long

@@ -1,4 +1,4 @@
-"""Addresses that lead nowhere: a page with a way back, and JSON for programs"""
+"""Addresses that lead nowhere and forms that are not taken: a page with a way back, and JSON for programs"""
 
 import pytest
 from django.test import Client
@@ -35,3 +35,10 @@ def test_programs_get_json() -> None:
 def test_a_missing_file_is_no_page() -> None:
     answer = Client().get("/static/nowhere.js")
     assert (answer.status_code, answer.content) == (404, b"")
+
+
+def test_a_form_without_its_token_says_what_to_do(bob: Owner) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    for path in ("/login/", "/admin/login/"):
+        answer = strict.post(path, {"username": "bob", "password": "x"})
+        assert (answer.status_code, "reload the page" in answer.content.decode()) == (403, True)

@@ -27,7 +27,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 
-KILLS = 48
+KILLS = 24  # on each database
 WRITES = 4
 ENDED = {"saved", "failed"}
 SEED = 20261120
@@ -68,7 +68,8 @@ def test_a_review_that_is_killed_at_random_instants_is_written_whole_or_not_at_a
     usual = min([_time_of_a_whole_review(alice, execute, upstream) for _ in range(3)])
     kills, seen_running, deadline = 0, 0, time.monotonic() + 200
     reviews = list(ReviewRun.objects.all())
-    while kills < KILLS:
+    survived = False  # a review that was killed in an attempt and saved in a later one
+    while kills < KILLS or not survived:
         assert time.monotonic() < deadline, f"only {kills} kills in time"
         review = _scheduled_review(alice)
         reviews.append(review)
@@ -88,12 +89,13 @@ def test_a_review_that_is_killed_at_random_instants_is_written_whole_or_not_at_a
         review.refresh_from_db()
         if review.state == "scheduled":  # killed before it was claimed: its attempts are not used up
             assert not _ends_in_time(execute, review, upstream)
+            review.refresh_from_db()
+        survived = survived or (review.attempts > 1 and review.state == "saved")
     for review in reviews:
         review.refresh_from_db()
         _check_whole_or_nothing(review)
     assert {review.state for review in reviews} <= ENDED
     assert seen_running > KILLS // 4, "too few kills came in the middle of a review"
-    assert any(review.attempts > 1 and review.state == "saved" for review in reviews)
 
 
 def test_the_real_worker_is_killed_and_takes_up_everything_again(
@@ -146,7 +148,7 @@ def test_a_worker_that_comes_back_after_its_lease_writes_nothing_twice(
 ) -> None:
     review = _scheduled_review(alice)
     upstream.reset()
-    late, quick = (_adds(review) | {"chunk_seconds": seconds} for seconds in (1.5, 0.0))
+    late, quick = (_adds(review) | {"chunk_seconds": seconds} for seconds in (0.4, 0.0))
     upstream.script(late, quick, {"text": "Nothing to save."}, {"text": "Nothing to save."})
     first = execute(review)
     eventually(lambda: len(upstream.requests()) == 1, within=10)

@@ -13,7 +13,7 @@ from tests.e2e.running import RunningDaybook, running_daybook
 from tests.upstream_server import UpstreamServer
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 AGENTS = """
 agents: {assistant: {model: talker, memory_review_model: reviewer, memory_review_interval: 1}}
 upstreams: {default: {options: {drop: [top_k]}}}

@@ -81,16 +81,23 @@ def test_sigterm_ends_it_although_a_task_runs(start_daybook: StartDaybook, stora
     none_left(home)
 
 
-def test_nothing_is_left_when_the_supervisor_is_killed(
+@pytest.mark.any_database
+def test_the_supervisor_is_a_program_without_django_and_killing_it_leaves_nothing(
     start_daybook: StartDaybook, server: dict[str, str], home: Path
 ) -> None:
     daybook = start_daybook(server)
     _answers(daybook)
+    command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
+    assert b"config.supervise" in command
+    kept = Path(f"/proc/{daybook.process.pid}/smaps_rollup").read_text()
+    (kilobytes,) = re.findall(r"^Private_Dirty: +(\d+) kB$", kept, re.MULTILINE)
+    assert int(kilobytes) < 40_000  # with Django it is three times that
     assert len(processes_of(home)) > 3
     daybook.kill()
     none_left(home)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("child", "name"), [("worker", "worker"), ("web", "web server")])
 def test_a_killed_child_ends_everything(start_daybook: StartDaybook, home: Path, child: str, name: str) -> None:
     daybook = start_daybook(None, "--workers", "3")
@@ -104,15 +111,7 @@ def test_a_killed_child_ends_everything(start_daybook: StartDaybook, home: Path,
     none_left(home)
 
 
-def test_the_supervisor_is_a_program_without_django(start_daybook: StartDaybook) -> None:
-    daybook = start_daybook()
-    command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
-    assert b"config.supervise" in command
-    kept = Path(f"/proc/{daybook.process.pid}/smaps_rollup").read_text()
-    (kilobytes,) = re.findall(r"^Private_Dirty: +(\d+) kB$", kept, re.MULTILINE)
-    assert int(kilobytes) < 40_000  # with Django it is three times that
-
-
+@pytest.mark.any_database
 def test_several_web_processes_share_the_address_and_one_that_ends_ends_everything(
     start_daybook: StartDaybook, home: Path
 ) -> None:
@@ -130,6 +129,7 @@ def test_several_web_processes_share_the_address_and_one_that_ends_ends_everythi
     none_left(home)
 
 
+@pytest.mark.any_database
 def test_a_process_with_threads_starts_its_children_anew(
     start_daybook: StartDaybook, home: Path, tmp_path: Path
 ) -> None:

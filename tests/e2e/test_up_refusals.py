@@ -38,6 +38,7 @@ def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int)
         ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
         ("DAYBOOK_MEMORY_PROVIDERS", "no.such.Provider"),
+        ("DAYBOOK_EMBEDDING_PATH", "/no/such/model"),
     ],
 )
 def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, value: str) -> None:

@@ -1,6 +1,7 @@
 """/admin/gateway/agent/, /apikey/, /configuration/ and /worker/"""
 
 import hashlib
+import json
 import logging
 import re
 from datetime import timedelta
@@ -52,6 +53,11 @@ def test_every_setting_of_the_schema_has_a_field_with_its_description(root: Clie
         assert f'name="{name}"' in page, name
         if name != "tools":
             assert escape(field.description or "") in page, name
+
+
+def test_no_parameters_are_an_empty_object_and_not_null(root: Client) -> None:
+    form = root.get("/admin/gateway/agent/add/").context["adminform"].form
+    assert json.loads(form["parameters"].value()) == {}
 
 
 def test_an_agent_is_saved_by_the_same_service_as_the_file(root: Client) -> None:

@@ -73,6 +73,17 @@ async def test_an_untrusted_key_may_not_name_end_users(alice_api: Api, agent: Ag
     assert (await ask(alice_api, "Hi", headers={"x_daybook_user": "u1"})).status == 403
 
 
+@pytest.mark.parametrize("header", ["x_daybook_user", "x_openwebui_user_id"])
+@pytest.mark.parametrize("value", ["", "  "])
+async def test_a_lost_id_of_an_end_user_is_not_the_keys_owner(alice: Owner, header: str, value: str) -> None:
+    headers = {header: value}
+    api = await trusted(alice)
+    for path, sent in (("/v1/models", None), ("/api/memories", None), ("/api/memories", {"content": "x" * 70_000})):
+        status, body = await api.call("POST" if sent else "GET", path, sent, **headers)
+        assert (status, body["error"]["code"]) == (400, "invalid_request")
+        assert header.replace("_", "-") in body["error"]["message"]
+
+
 async def test_an_id_that_is_too_long_is_refused(alice: Owner, agent: Agent) -> None:
     status, body = await (await trusted(alice)).call("GET", "/v1/models", x_daybook_user="x" * 256)
     assert (status, body["error"]["code"]) == (400, "invalid_request")
@@ -172,7 +183,8 @@ async def test_a_wrong_key_never_falls_back_to_the_cookie(alice: Owner, agent: A
 
 async def test_v1_takes_keys_only(alice: Owner, agent: Agent) -> None:
     client = await logged_in(alice)
-    assert (await client.get("/v1/models")).status_code == 401
+    refused = await client.get("/v1/models")
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
 
 
 async def test_a_deactivated_user_is_out(alice: Owner, agent: Agent) -> None:

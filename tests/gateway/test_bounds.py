@@ -75,8 +75,6 @@ async def test_no_shape_of_a_completion_request_is_answered_500(alice_api: Api) 
     odd: list[Any] = [None, 7, "x", ["x"], {"x": "y"}, [{"x": ["y"]}], [[]], "\ud83d\ude00", 1.5, True]
     for key in ("model", "tools", "metadata", "stream", "stream_options"):
         for value in (["x"], {"x": ["y"]}, [{"function": {"name": ["x"]}}], 10**50):
-            if key == "tools" and isinstance(value, dict):
-                continue  # it is left out, and the request goes upstream
             body = {"model": "nobody", "messages": [{"role": "user", "content": "Hi"}], key: value}
             status, answer = await alice_api.post(PATH, body)
             assert 400 <= status < 500, (key, value, answer)
@@ -206,6 +204,45 @@ async def test_an_owner_has_a_bounded_number_of_books_besides_those_of_agents(al
     assert (await alice_api.post("/api/memories", {"content": "Likes tea.", "book": "main"}))[0] == 201
     assert (await charlie_api.post("/api/memories", {"content": "Likes tea.", "book": "c"}))[0] == 201
     assert await in_thread(Book.objects.count) == 4
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/memories", {"content": "Likes tea.", "expires": "2030-01-01"}),
+        ("POST", "/api/sessions", {"agent": "assistant", "temprary": True}),
+        ("PATCH", "/api/sessions/x", {"name": "Kitchen"}),
+        ("POST", "/api/sessions/x/turns", {"content": "Hello.", "temperature": 0}),
+        ("POST", "/api/webhooks", {"url": "https://example.org", "events": ["memory.changed"]}),
+    ],
+)
+async def test_a_field_that_no_body_has_is_refused(alice_api: Api, method: str, path: str, body: Any) -> None:
+    status, answer = await alice_api.call(method, path, body)
+    assert (status, answer["error"]["param"]) == (400, [*body][-1])
+
+
+@pytest.mark.parametrize("body", [[], "x", 5])
+async def test_a_body_that_is_no_object_is_refused_as_one(alice_api: Api, body: Any) -> None:
+    status, answer = await alice_api.post("/api/sessions", body)
+    assert (status, answer["error"]["param"]) == (400, None)
+
+
+async def test_only_an_import_takes_lines_of_json(alice: Owner, alice_api: Api) -> None:
+    for path, status in (("/api/memories", 415), ("/api/import?preview=true", 200)):
+        answer = await alice_api.client.post(
+            path, data='{"content": "Likes tea."}', content_type="application/x-ndjson", headers=alice_api.headers
+        )
+        assert answer.status_code == status
+
+
+async def test_a_refusal_names_the_field_and_not_its_type_or_place(alice_api: Api) -> None:
+    _, content = await alice_api.post("/api/sessions/x/turns", {"content": 5})
+    said = {"messages": [{"role": "user", "content": "Hello."}]}
+    _, key = await alice_api.post("/api/memories/ingest", said, idempotency_key="k" * 256)
+    wrong = {"results": [{"tool_call_id": "call_1", "content": 5}]}
+    _, result = await alice_api.post("/api/sessions/x/turns/x/results", wrong)
+    named = [answer["error"]["param"] for answer in (content, result, key)]
+    assert named == ["content", "results.0.content", "Idempotency-Key"]
 
 
 async def test_a_memory_that_is_too_large_is_refused_before_its_book_is_made(alice_api: Api) -> None:

@@ -67,6 +67,11 @@ def test_questions_passing_states_and_quoted_text_are_left_alone(said: str) -> N
     assert list(statements(said)) == []
 
 
+def test_a_statement_is_quoted_as_it_was_said() -> None:
+    (one,) = statements("Hello! I am vegetarian and live in Bern, but not in winter.")
+    assert one.said == "I am vegetarian and live in Bern, but not in winter."
+
+
 def test_search_words_are_words_that_the_memory_does_not_hold() -> None:
     (said,) = statements("I'm vegetarian.")
     arguments = said.arguments()

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from gateway import embeddings, jobs
@@ -16,7 +17,7 @@ from memories.services import MemoryFields, Source, book_writing
 from memories.vectors import vectors_of_book
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, calls
 from tests.sweeps import look_again
 
 
@@ -140,6 +141,55 @@ async def test_a_query_without_its_vector_never_fails_a_turn(
     trace = (await in_thread(Run.objects.get)).trace["recall"]
     assert (status, trace["embedding"], trace["long_term"]["state"]) == (200, "upstream_error", "ok")
     assert "cello" in model.calls[0].messages[-2]["content"]
+
+
+SCAR = "Has a scar on the elbow."
+STRANGE = "woble hte racs sah no a"  # has the letters of that one, and no word of any
+
+
+@pytest.fixture
+def embedded(book: Book, model: ScriptedModel) -> Book:
+    """The book with more in it, all with vectors."""
+    sentences = "Owns a garden|Feeds two cats|Bakes bread|Reads maps|Knows chess|Sings|Swims|Flies to Rome|Hates mud"
+    for what in (*sentences.split("|"), SCAR):
+        memory_make(book.owner, what)
+    embeddings.embed_book(str(book.pk))
+    return book
+
+
+async def test_a_search_of_the_api_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
+    body = {"query": STRANGE}
+    _, found = await alice_api.post("/api/memories/search", body)
+    assert SCAR in [row["content"] for row in found["data"]]
+    assert model.embedded[-1] == (STRANGE,)
+    asked = len(model.embedded)
+    for without in ({"book": "*"}, {"search": "match_all"}, {"book": "empty"}):
+        await alice_api.post("/api/memories/search", body | without)
+    assert len(model.embedded) == asked
+    model.embedding_fault = UpstreamError("down")
+    status, found = await alice_api.post("/api/memories/search", body)
+    assert (status, found["data"]) == (200, [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_search_of_the_page_uses_vectors(embedded: Book, client: Client, model: ScriptedModel) -> None:
+    client.force_login(embedded.owner.user)
+    assert SCAR in client.get("/memories/", {"q": STRANGE}).content.decode()
+    model.embedding_fault = UpstreamError("down")
+    assert SCAR not in client.get("/memories/", {"q": STRANGE}).content.decode()
+
+
+async def test_a_search_over_mcp_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
+    call = {"name": "search_memories", "arguments": {"query": STRANGE}}
+    _, body = await alice_api.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    assert SCAR in [row["content"] for row in body["result"]["structuredContent"]["memories"]]
+
+
+async def test_the_models_own_search_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
+    session = await in_thread(lambda: session_make(embedded.owner, agent_make(frozen_char_limit=0)))
+    model.script(calls(("search_memories", f'{{"query": "{STRANGE}"}}')), "Yes.")
+    await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Look."})
+    assert SCAR in model.calls[1].messages[-1]["content"]
 
 
 async def test_without_a_model_nothing_is_asked(

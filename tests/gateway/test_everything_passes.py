@@ -16,6 +16,7 @@ from tests.scripted_model import Says, ScriptedModel, calls
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 SHELL = {"type": "custom", "custom": {"name": "shell", "format": {"type": "text"}}}
+NULLED = {**SHELL, "function": None}
 CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -31,6 +32,7 @@ def names(request: Any) -> list[str]:
         {"temperature": 0.1, "response_format": {"type": "json_object"}},
         {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "wav"}, "prediction": None},
         {"tools": [LOOKUP, SHELL], "tool_choice": "auto", "parallel_tool_calls": False},
+        {"parallel_tool_calls": True, "tools": [NULLED]},
     ],
     ids=lambda asked: next(iter(asked)),
 )

@@ -197,7 +197,7 @@ async def test_the_api_takes_a_zip_and_answers_what_became_of_it(
     assert (text["format"], text["new"]) == ("text", 1)
     for query, kind, status, words in (
         ("?format=excel", "text/plain", 400, "format is one of auto"),
-        ("", "image/png", 415, "Send JSON"),
+        ("", "image/png", 415, "or a file as application/octet-stream"),
         ("", "application/x-ndjson", 400, "Line 1 is not valid JSON"),
     ):
         response = await sent(b"Likes tea.", query, kind)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from gateway.keys import key_limits
 from gateway.models import Agent, Session
+from memories.caller import KeyLimits
 from memories.database import in_thread
 from memories.ids import uuid7
 from memories.models import ChangeSet, Memory, Notification, Owner
@@ -22,16 +24,16 @@ pytestmark = pytest.mark.django_db
 
 class World:
     """Alice's rows, one of each kind in the book `code` of agent `coder` (hers) and in `main` of `assistant` (other),
-    and a key that is limited to `coder`."""
+    and a key that is limited to `coder`; to its book as well, if there are more `rights`."""
 
-    def __init__(self, alice: Owner) -> None:
+    def __init__(self, alice: Owner, **rights: Any) -> None:
         self.alice = alice
         for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
             agent_make(name, book=book)
         self.mine = self._rows("coder", "code", "Uses tabs.")
         self.other = self._rows("assistant", "main", "Likes tea.")
         self.beside = session_make(alice, Agent.objects.get(name="tester"), title="Same book, other agent")
-        self.key, self.plain = key_make(alice, agents=["coder"])
+        self.key, self.plain = key_make(alice, agents=["coder"], **rights)
         self.api = Api(self.plain)
 
     def _rows(self, agent: str, book: str, content: str) -> dict[str, Any]:
@@ -53,9 +55,9 @@ class World:
         }
 
 
-@pytest_asyncio.fixture
-async def world(alice: Owner) -> AsyncGenerator[World]:
-    yield await in_thread(World, alice)
+@pytest_asyncio.fixture(params=[{}, {"books": ["code"]}], ids=["agents", "agents and books"])
+async def world(alice: Owner, request: pytest.FixtureRequest) -> AsyncGenerator[World]:
+    yield await in_thread(World, alice, **request.param)
 
 
 READS = [
@@ -182,6 +184,7 @@ async def test_what_is_kept_back_is_not_missing(world: World) -> None:
     assert found["data"] == []
 
 
+@pytest.mark.parametrize("world", [{}], indirect=True)
 async def test_a_key_whose_agents_are_gone_may_use_nothing(world: World) -> None:
     await in_thread(Session.objects.all().delete)
     await in_thread(Agent.objects.filter(name="coder").delete)
@@ -213,3 +216,44 @@ async def test_a_key_that_several_people_share_gets_no_memory_at_once(
     assert (answer["result"]["isError"], "Likes tea." in json.dumps(answer)) == (True, False)
     await ask(api, "Hi again", headers=u1)
     assert "Likes tea." not in str(model.calls[-1].messages)
+
+
+# ---- books ----------------------------------------------------------------------------------------------------------
+
+
+def limits_of(alice: Owner, **rights: Any) -> KeyLimits:
+    return key_limits(key_make(alice, **rights)[0])
+
+
+def test_a_key_with_books_uses_the_agents_whose_book_is_one_of_them(alice: Owner) -> None:
+    for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
+        agent_make(name, book=book)
+    assert limits_of(alice, books=["code"]) == KeyLimits(("coder", "tester"), ("code",))
+    assert limits_of(alice, books=["code", "notes"], agents=["tester"]) == KeyLimits(("tester",), ("code", "notes"))
+    assert limits_of(alice, books=["notes"], agents=["coder"]) == KeyLimits((), ("notes",))
+    assert limits_of(alice, books=["notes"]) == KeyLimits((), ("notes",))
+
+
+async def test_a_key_with_a_book_and_no_agent_works_on_that_book_only(alice: Owner, agent: Agent) -> None:
+    def made() -> str:
+        memory_make(alice, "Likes tea.")
+        memory_make(alice, "Uses tabs.", book="notes")
+        return key_make(alice, books=["notes"])[1]
+
+    api = Api(await in_thread(made))
+    status, listed = await api.get("/api/memories")
+    assert (status, [row["content"] for row in listed["data"]]) == (200, ["Uses tabs."])
+    assert (await api.get("/api/memories?book=main"))[1]["data"] == []
+    assert (await api.post("/api/memories", {"content": "Likes milk.", "book": "main"}))[0] == 404
+    assert (await api.post("/api/sessions", {"agent": "assistant"}))[0] == 404
+    assert (await ask(api, "Hello")).status == 404
+
+
+async def test_books_of_a_key_are_given_and_shown(alice_api: Api, alice: Owner) -> None:
+    status, made = await alice_api.post("/api/keys", {"name": "notes", "books": ["notes", "notes"]})
+    assert (status, made["books"], made["agents"]) == (201, ["notes"], [])
+    status, changed = await alice_api.call("PATCH", f"/api/keys/{made['id']}", {"books": []})
+    assert (status, changed["books"]) == (200, [])
+    for book in ("*", "", "x" * 65):
+        status, refused = await alice_api.post("/api/keys", {"name": "notes", "books": [book]})
+        assert (status, refused["error"]["type"]) == (400, "invalid_request_error"), book

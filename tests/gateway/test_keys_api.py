@@ -54,8 +54,14 @@ async def test_a_name_is_needed_and_agents_exist(alice_api: Api, agent: Agent) -
         status, body = await alice_api.post("/api/keys", {"name": "laptop", **wrong})
         assert (status, body["error"]["code"]) == (400, "invalid_request")
         assert param in body["error"]["param"]
-    status, body = await alice_api.post("/api/keys", {"name": "laptop", "trusted": True})
-    assert status in {201, 400}
+
+
+async def test_what_a_key_is_not_told_is_refused(alice_api: Api) -> None:
+    key = await made(alice_api)
+    for unknown in ("trusted", "books", "readonly"):
+        for verb, path in (("POST", "/api/keys"), ("PATCH", f"/api/keys/{key['id']}")):
+            status, body = await alice_api.call(verb, path, {"name": "laptop", unknown: True})
+            assert (status, body["error"]["code"], body["error"]["param"]) == (400, "invalid_request", unknown)
     assert not await in_thread(ApiKey.objects.filter(trusted=True).exists)
 
 
@@ -84,10 +90,15 @@ async def test_it_expires(alice_api: Api, agent: Agent, model: ScriptedModel) ->
 
 
 async def test_an_end_in_the_past_is_refused(alice_api: Api) -> None:
-    for end in ("2020-01-01T00:00:00Z", "2030-01-01T00:00:00", "tomorrow"):
+    for end in ("2020-01-01T00:00:00Z", "2030-01-01T00:00:00", "9999-12-31T23:59:59-14:00", "tomorrow"):
         status, body = await alice_api.post("/api/keys", {"name": "laptop", "expires_at": end})
         assert status == 400
         assert "expires_at" in body["error"]["param"]
+
+
+async def test_an_end_is_told_in_utc(alice_api: Api) -> None:
+    key = await made(alice_api, expires_at="2130-01-01T00:00:00+02:00")
+    assert key["expires_at"] == "2129-12-31T22:00:00Z"
 
 
 async def test_it_is_rotated_with_an_overlap(alice_api: Api) -> None:
@@ -101,7 +112,10 @@ async def test_it_is_rotated_with_an_overlap(alice_api: Api) -> None:
     with time_machine.travel(timezone.now() + timedelta(hours=2)):
         assert await works(rotated["key"])
         assert not await works(key["key"])
-    status, again = await alice_api.post(address, {})
+    response = await alice_api.client.post(
+        address, data=b"", content_type="application/json", headers=alice_api.headers
+    )
+    again = response.json()
     assert not await works(rotated["key"])
     assert not await works(key["key"])
     assert await works(again["key"])

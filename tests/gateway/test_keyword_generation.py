@@ -1,8 +1,10 @@
 """gateway.keyword_generation: search words for memories that were written without them."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from gateway import jobs, keyword_generation
 from memories.errors import UpstreamError
@@ -26,6 +28,12 @@ def test_words_are_asked_in_one_batch_and_stored_as_a_revision(alice: Owner, mod
     latest = Revision.objects.latest("id")
     assert (latest.write_origin, latest.actor, latest.before["keywords"]) == ("system", "system", [])
     assert "cello" not in str(model.calls[0].messages)
+
+
+def test_what_has_expired_is_shown_to_no_model(alice: Owner, model: ScriptedModel) -> None:
+    memory_make(alice, "Is in Rome this week.", expires_at=timezone.now() - timedelta(seconds=1))
+    assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 0
+    assert model.calls == []
 
 
 def test_it_asks_once_for_the_same_content(alice: Owner, model: ScriptedModel) -> None:

@@ -54,6 +54,12 @@ async def test_a_handshake_offers_the_newest_version_to_an_unknown_one(alice_api
     assert answer["result"]["protocolVersion"] == "2025-11-25"
 
 
+async def test_parameters_may_be_null(alice_api: Api) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": None}
+    status, answer = await alice_api.post("/mcp", message)
+    assert (status, len(answer["result"]["tools"])) == (200, 6)
+
+
 async def test_a_notification_is_acknowledged_without_a_body(alice_api: Api) -> None:
     response = await alice_api.raw("POST", "/mcp", rpc("notifications/initialized", id=None))
     assert (response.status_code, response.content) == (202, b"")
@@ -130,8 +136,9 @@ async def test_a_revoked_key_is_refused_at_once(alice: Owner) -> None:
     key, plain = await in_thread(key_make, alice)
     assert await tool_names(Api(plain))
     await in_thread(api_key_revoke, key)
-    status, body = await Api(plain).post("/mcp", rpc("tools/call", name="get_memories", arguments={}))
-    assert (status, body["error"]["code"]) == (401, "unauthorized")
+    for message in (rpc("tools/call", name="get_memories", arguments={}), rpc("tools/list"), rpc("ping")):
+        status, body = await Api(plain).post("/mcp", message)
+        assert (status, body["error"]["code"]) == (401, "unauthorized")
 
 
 async def test_a_trusted_key_names_the_end_user(alice: Owner) -> None:

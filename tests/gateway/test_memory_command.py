@@ -135,6 +135,7 @@ async def test_help_names_every_verb_and_asks_no_model(alice_api: Api, session: 
     assert set(VERBS) == {"view", "clear", "reset", "enqueue", "rebuild", "help"}
     assert all(f"/memory {verb}" in body["content"] for verb in VERBS)
     assert (body["state"], body["recalled"], body["memory_changes"]) == ("completed", [], [])
+    assert (body["kind"], body["reasoning"], body["tool_calls"]) == ("command", "", [])
     assert model.calls == []
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.api.tool_names import short_name
 from gateway.models import Agent, Run, Session
 from memories.database import in_thread
 from memories.errors import UpstreamError
@@ -98,6 +99,24 @@ async def test_tools_of_the_client_go_on_with_their_run(alice_api: Api, agent: A
     third = await send(alice_api, "Look it up", said, results, done, {"role": "user", "content": "Good"})
     assert third.session == first.session
     assert (await in_thread(Session.objects.get)).turns == 2
+
+
+async def test_a_tool_has_a_longer_name_than_chat_completions_take(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    name = "mcp__" + "very_" * 20 + "long"
+    tools = [{**LOOKUP, "name": name}]
+    known_as = short_name(name)
+    assert len(known_as) == 64
+    model.script(calls((known_as, "{}")), "Found.")
+    first = await send(alice_api, "Look", tools=tools, tool_choice={"type": "tool", "name": name})
+    (use,) = first.json["content"]
+    assert (use["name"], model.calls[0].tools[0]["function"]["name"]) == (name, known_as)
+    assert model.calls[0].parameters["tool_choice"]["function"]["name"] == known_as
+    said = {"role": "assistant", "content": [use]}
+    second = await send(alice_api, "Look", said, {"role": "user", "content": [result(use, "A")]}, tools=tools)
+    assert (second.text, second.run) == ("Found.", first.run)
+    assert model.calls[1].messages[2]["tool_calls"][0]["function"]["name"] == known_as
 
 
 async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(

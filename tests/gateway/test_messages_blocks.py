@@ -185,7 +185,7 @@ def test_tools_that_anthropic_defines_are_not_offered() -> None:
     search = {"type": "web_search_20260101", "name": "web_search"}
     function = {"name": "lookup", "parameters": {"type": "object"}}
     assert parameters(tools=[search, custom]) == {"tools": [{"type": "function", "function": function}]}
-    assert parameters(tools="none") == {}
+    assert parameters(tools=None) == {}
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,25 @@ async def test_errors_of_a_turn(
         assert got.headers["retry-after"] == "7"
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"stream": "false"},
+        {"max_tokens": "9"},
+        {"max_tokens": 0},
+        {"max_tokens": True},
+        {"tools": "zz"},
+        {"tools": [7]},
+        {"tool_choice": "auto"},
+        {"tool_choice": {"type": "tool"}},
+        {"stop_sequences": "END"},
+        {"messages": [{"role": "user", "content": [{"text": "hi"}, {"type": "text", "text": "there"}]}]},
+    ],
+)
+async def test_fields_of_another_type_are_refused(alice_api: Api, agent: Agent, wrong: dict[str, Any]) -> None:
+    assert (await send(alice_api, "hi", **wrong)).error == (400, "invalid_request_error")
+
+
 async def test_an_agent_that_is_not_there(alice_api: Api, agent: Agent) -> None:
     got = await send(alice_api, "hi", model="claude-opus")
     assert got.error == (404, "not_found_error")

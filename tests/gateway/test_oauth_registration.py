@@ -255,6 +255,7 @@ async def test_odd_forms_get_a_clear_refusal(path: str, headers: dict[str, str],
     kind = "application/x-www-form-urlencoded"
     response = await AsyncClient().post(path, body, content_type=kind, headers=headers)
     assert response.status_code in {400, 401}
+    assert (response.status_code == 401) == ("www-authenticate" in response.headers)
     assert response.json()["error"] in {
         "invalid_client", "invalid_request", "unsupported_grant_type", "invalid_grant",
     }  # fmt: skip

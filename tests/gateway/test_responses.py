@@ -241,6 +241,40 @@ async def test_input_items_of_a_fork_do_not_show_our_calls(sdk: openai.AsyncOpen
     ]
 
 
+async def test_the_order_of_input_items_is_one_of_two(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("One.")
+    _, made = await alice_api.post(PATH, {"model": "assistant", "input": "Count"})
+    status, answer = await alice_api.get(f"{PATH}/{made['id']}/input_items?order=zz")
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "order")
+
+
+async def test_a_response_that_is_over_is_not_cancelled(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("One.")
+    _, made = await alice_api.post(PATH, {"model": "assistant", "input": "Count"})
+    status, answer = await alice_api.post(f"{PATH}/{made['id']}/cancel")
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert answer["error"]["message"] == "Cannot cancel a completed response."
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": "zz"},
+        {"tools": [7]},
+        {"tools": [{"type": "function"}]},
+        {"tools": [{"type": "custom", "name": ["x"]}]},
+        {"store": "false"},
+        {"reasoning": "low"},
+        {"text": "json"},
+        {"truncation": "zz"},
+    ],
+)
+async def test_fields_of_another_type_are_refused(alice_api: Api, agent: Agent, wrong: dict[str, Any]) -> None:
+    status, answer = await alice_api.post(PATH, {"model": "assistant", "input": "Hi", **wrong})
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert answer["error"]["param"].startswith(*wrong)
+
+
 async def test_a_deleted_response_is_gone_and_its_session_stays(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.")
     one = await sdk.responses.create(model="assistant", input="Count")

@@ -112,7 +112,7 @@ async def test_parts_that_are_no_text_pass_through(alice_api: Api, agent: Agent,
 
 async def test_odd_parameters_are_never_refused(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
-    odd: dict[str, Any] = {"stream_options": "yes", "metadata": [], "tools": {"a": 1}, "tool_choice": None}
+    odd: dict[str, Any] = {"stream_options": "yes", "metadata": [], "tools": None, "stream": None, "colour": "green"}
     assert (await ask(alice_api, "Hi", **odd)).status == 200
 
 

@@ -59,6 +59,31 @@ async def test_messages_that_say_nothing_are_refused(alice_api: Api, agent: Agen
     assert await refused(response) == (400, "invalid_request")
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (PATH, {"messages": [{"role": "user", "content": "Hi"}]}),
+        ("/v1/completions", {"prompt": "Hi"}),
+        ("/v1/responses", {"input": "Hi"}),
+    ],
+)
+@pytest.mark.parametrize("stream", ["false", 0, []])
+async def test_whether_to_stream_is_true_or_false(
+    alice_api: Api, agent: Agent, path: str, said: dict[str, Any], stream: Any
+) -> None:
+    response = await alice_api.raw("POST", path, {"model": "assistant", "stream": stream, **said})
+    assert await refused(response) == (400, "invalid_request")
+    assert response.json()["error"]["param"] == "stream"
+
+
+@pytest.mark.parametrize(
+    ("tools", "param"), [("zz", "tools"), ({}, "tools"), ([7], "tools[0]"), ([{"function": "zz"}], "tools[0].function")]
+)
+async def test_tools_that_are_none_are_refused(alice_api: Api, agent: Agent, tools: Any, param: str) -> None:
+    got = await ask(alice_api, "Hi", tools=tools)
+    assert (got.status, got.code, got.json["error"]["param"]) == (400, "invalid_request", param)
+
+
 async def test_an_empty_message_of_before_is_no_reason_to_refuse(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:

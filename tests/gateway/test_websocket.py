@@ -203,6 +203,8 @@ async def test_strangers_are_refused(alice: Owner, alice_login: Client) -> None:
     assert await refused(cookie(alice_login), (b"origin", b"null"))
     assert await refused(bearer(plain), evil)
     assert await refused(bearer(plain), (b"x-daybook-user", b"u1"))
+    _, trusted = await in_thread(key_make, alice, trusted=True)
+    assert await refused(bearer(trusted), (b"x-daybook-user", b""))
 
 
 async def test_a_host_that_is_not_ours_is_refused(alice: Owner) -> None:

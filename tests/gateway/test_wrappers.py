@@ -8,7 +8,9 @@ from gateway.models import Agent, Session
 from gateway.runs.rows import title_of
 from gateway.runs.wrappers import own_words
 from memories.database import in_thread
+from memories.models import Owner
 from tests.conftest import Api
+from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel
 
@@ -56,3 +58,28 @@ async def test_the_title_of_a_session(alice_api: Api, agent: Agent, model: Scrip
     model.script("Done.")
     await ask(alice_api, {"role": "user", "content": f"{REMINDER}\nFix the tests"})
     assert (await in_thread(Session.objects.get)).title == "Fix the tests"
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "<system-reminder>The harbour needs a chart, a pilot and a tug.</system-reminder>\n{}",
+        "### Task:\nAnswer.\n<context><source>The harbour needs a chart, a pilot and a tug.</source></context>\n\n{}",
+    ],
+)
+async def test_memory_is_searched_by_the_person_s_words(
+    alice_api: Api, alice: Owner, model: ScriptedModel, wrapped: str
+) -> None:
+    """Not by what the client put around them."""
+
+    def told() -> None:
+        agent_make(frozen_char_limit=0)
+        memory_make(alice, "Is allergic to hazelnuts.", target="memory")
+        memory_make(alice, "Works as a pilot in the harbour, with a chart and a tug.", target="memory")
+
+    await in_thread(told)
+    model.script("No.")
+    await ask(alice_api, {"role": "user", "content": wrapped.format("May I serve hazelnuts?")})
+    injected = str(model.calls[0].messages[:-1])
+    assert "allergic to hazelnuts" in injected
+    assert "Works as a pilot" not in injected

@@ -16,7 +16,7 @@ from django.urls import reverse
 from tests.admin_pages import Rows, add_of, delete_of, list_of, page_of, pages, rows_make
 from tests.admin_rows import staff_client, user_make
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 ROLES = {
     "superuser": "s",
     "memory auditor": "a",

@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from gateway.models import Agent
 from memories.database import in_thread
@@ -196,6 +197,12 @@ async def test_what_was_deleted_or_expired_is_not_found(alice: Owner, alice_api:
     await alice_api.call("DELETE", "/api/memories/1")
     assert await found(alice_api, book="*", metadata={"source": "crm"}) == ["Drink: rum."]
     assert await listed(alice_api, **{"metadata.source": "crm"}) == ["Drink: rum."]
+
+
+async def test_a_memory_is_not_listed_from_the_moment_it_expires(alice: Owner, alice_api: Api) -> None:
+    await in_thread(memory_make, alice, "Tomorrow.", expires_at=timezone.now() + timedelta(days=1))
+    await in_thread(memory_make, alice, "Yesterday.", expires_at=timezone.now() - timedelta(seconds=1))
+    assert await listed(alice_api) == ["Tomorrow."]
 
 
 async def test_the_document_describes_the_parameters(alice_api: Api) -> None:

@@ -70,6 +70,15 @@ async def test_the_long_term_lane_finds_what_is_not_frozen() -> None:
     assert "<thread_memories>" not in found.recall
 
 
+@pytest.mark.parametrize("message", ["{question}\n\n{text}", "{text}\n\n{question}"])
+async def test_a_question_about_a_long_text_is_searched_by_itself(message: str) -> None:
+    steps = (f"Step {n} of the release pipeline deploys file {n * 7} to the staging database." for n in range(40))
+    asked = message.format(text="\n".join(["```", *steps, "```"]), question="Who plays the cello?")
+    snapshot = snapshot_of("Deploys run through the pipeline file release.yml.", "Plays the cello.")
+    found = await run(snapshot, asked)
+    assert "Plays the cello." in [item.text for item in found.recalled]
+
+
 async def test_nothing_is_repeated_that_the_frozen_block_holds() -> None:
     found = await run(snapshot_of("Is allergic to hazelnuts.", frozen_chars=1000), "hazelnut cake")
     assert (found.recall, [r.lane for r in found.recalled]) == ("", ["frozen"])

@@ -3,13 +3,16 @@
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from memories.models import ChangeSet, Memory, Owner, WriteOrigin
+from memories import sweep
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from memories.sweep import memories_sweep
+from memories.sweep import expired_bury, memories_sweep
 from tests.factories import memory_make
+from tests.in_one_go import undo_changes
 
 pytestmark = pytest.mark.django_db
 
@@ -43,3 +46,60 @@ def test_a_change_set_stays_while_one_of_its_memories_does(alice: Owner, setting
     deleted(stays, 31)
     memories_sweep()
     assert not ChangeSet.objects.exists()
+
+
+def expired(owner: Owner, content: str = "On holiday until Monday.") -> Memory:
+    """A memory whose time is over by now."""
+    memory = memory_make(owner, content, expires_at=timezone.now() + timedelta(hours=1))
+    Memory.objects.filter(pk=memory.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    return memory
+
+
+def test_what_has_expired_becomes_a_tombstone_that_says_so(alice: Owner, bob: Owner) -> None:
+    memory, kept, bobs = expired(alice), memory_make(alice, "Sails."), expired(bob)
+    generation = memory.book.generation
+    memories_sweep()
+    assert list(Memory.objects.filter(deleted_at__isnull=True)) == [kept]
+    assert set(Memory.objects.filter(deleted_at__isnull=False)) == {memory, bobs}
+    revision = memory.revisions.latest("version")
+    assert (revision.action, revision.actor, revision.write_origin) == ("expire", "system", "system")
+    assert revision.change_set.kind == ChangeSet.Kind.SYSTEM
+    assert Book.objects.get(owner=alice).generation > generation
+    assert Notification.objects.filter(owner=alice).latest("id").memory_numbers == [memory.number]
+    changes = ChangeSet.objects.count()
+    memories_sweep()
+    assert ChangeSet.objects.count() == changes
+
+
+def test_what_has_expired_goes_for_good_with_other_tombstones(alice: Owner, settings: Settings) -> None:
+    memory = expired(alice)
+    memories_sweep()
+    deleted(memory, settings.UNDO_DAYS + 1)
+    memories_sweep()
+    assert not Memory.objects.exists()
+    assert not ChangeSet.objects.filter(owner=alice).exists()
+
+
+def test_a_person_who_puts_it_back_keeps_it(alice: Owner) -> None:
+    memory = expired(alice)
+    memories_sweep()
+    change_set = memory.revisions.latest("version").change_set
+    undo_changes(change_set, Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO))
+    memories_sweep()
+    memory.refresh_from_db()
+    assert (memory.deleted_at, memory.expires_at) == (None, None)
+
+
+def test_many_go_a_few_at_a_time(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "_ROWS", 2)
+    for number in range(5):
+        expired(alice, f"Until Monday {number}.")
+    assert [expired_bury() for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_the_page_says_that_it_expired(alice: Owner, client: Client) -> None:
+    expired(alice)
+    memories_sweep()
+    client.force_login(alice.user)
+    page = client.get("/memories/?deleted=1").content.decode()
+    assert "Expired today, kept until" in page

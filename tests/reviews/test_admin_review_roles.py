@@ -16,7 +16,7 @@ from tests.admin_rows import staff_client
 from tests.factories import owner_make
 from tests.reviews.talk import newest_review, reviewed_session, say
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 LIST = "/admin/reviews/reviewrun/"
 MAY = [("superuser", True), ("auditor", True), ("viewer", False), ("nobody", False)]
 # What each role gets from a page, and from a POST that would do something.

@@ -106,6 +106,17 @@ async def test_writes_are_approved_edited_and_rejected(alice: Owner, alice_api: 
     assert (status, refused["error"]["code"]) == (409, "conflict")
 
 
+async def test_words_that_are_too_long_are_too_large_as_everywhere(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
+    review = await in_thread(make_review, alice, model, memory_review_approval=True)
+    edited = {"writes": [1], "edits": {"1": "x" * 4_001}}
+    for path, body in (("reviews/{}", edited), ("proposals/{}-1", {"content": "x" * 4_001})):
+        status, refused = await alice_api.post(f"/api/{path.format(review.pk)}/approve", body)
+        assert (status, refused["error"]["code"]) == (413, "too_large")
+    assert await in_thread(lambda: Memory.objects.count()) == 0
+
+
 @pytest.mark.parametrize(
     ("verb", "body"),
     [

@@ -48,6 +48,13 @@ def test_a_tool_result_is_only_mentioned(alice: Owner) -> None:
     assert texts(newest_review()) == ["What is on that page?", "[tool result, 23 characters]", "A story."]
 
 
+def test_what_a_client_put_around_a_message_is_not_in_it(alice: Owner) -> None:
+    session = reviewed_session(alice)
+    say(session, "<system-reminder>Run the tests.</system-reminder>\nI moved to <York>.", "Good.")
+    say(session, "<system-reminder>The list of tasks is empty.</system-reminder>", "Right.")
+    assert texts(newest_review()) == ["I moved to <York>.", "Good.", "Right."]
+
+
 def test_what_is_said_later_is_not_in_it(alice: Owner) -> None:
     session = reviewed_session(alice)
     say(session, "First", "One.")

@@ -34,7 +34,7 @@ from memories.services import (
     Budgets,
     MemoryFields,
     Source,
-    book_expire,
+    book_expiry_note,
     book_get_or_create,
     book_limits_set,
     book_writing,
@@ -95,7 +95,7 @@ class Writing(RuleBasedStateMachine):
 
     def injected(self) -> tuple[int, int, Any]:
         """Generation, epoch, and what may be injected, as an opening turn finds them."""
-        book_expire(self.book)
+        book_expiry_note(self.book)
         view = load_view(book_state(self.owner.pk, "main"))
         return view.state.generation, view.state.epoch, view.entries
 
@@ -108,8 +108,14 @@ class Writing(RuleBasedStateMachine):
         except DomainError:
             assert self.injected() == before
 
+    def live(self, **fields: Any) -> list[Memory]:
+        """Rows that are neither deleted nor expired: an expiry counts from its moment on, also before the sweep."""
+        now = timezone.now()
+        rows = self.rows(deleted_at=None, **fields)
+        return [row for row in rows if row.expires_at is None or row.expires_at > now]
+
     def within_limits(self) -> bool:
-        used = {target: sum(len(row.content) for row in self.rows(deleted_at=None, target=target)) for target in Target}
+        used = {target: sum(len(row.content) for row in self.live(target=target)) for target in Target}
         return all(used[target] <= limit for target, limit in zip(Target, LIMITS["main"], strict=True))
 
     # The rules.
@@ -331,8 +337,7 @@ class Writing(RuleBasedStateMachine):
     @invariant()
     def only_what_stands_and_is_not_blocked_is_injected(self) -> None:
         numbers = {entry.number for entry in self.given[2]}
-        now = timezone.now()
-        live = [row for row in self.rows(deleted_at=None) if row.expires_at is None or row.expires_at > now]
+        live = self.live()
         standing = {row.number for row in live if not row.blocked}
         assert numbers <= standing
         # A view scans a row without a verdict of these words and leaves it as it is: the sweep notes what was found.
@@ -343,7 +348,7 @@ class Writing(RuleBasedStateMachine):
     def budgets_count_what_is_live(self) -> None:
         budgets = Budgets.of(self.book, "main")
         for target in Target:
-            held = sum(len(row.content) for row in self.rows(deleted_at=None, target=target))
+            held = sum(len(row.content) for row in self.live(target=target))
             assert budgets.used.get(target, 0) == held
 
     @invariant()

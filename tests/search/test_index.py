@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from search import AnalysisCache, BookIndex, Hit, Reason
+from search.parts import MOST_PARTS, parts_of
+from search.query import LONGEST, searched_part
 from search.vectors import static_vectors
 from tests.search.books import FACTS, START, facts, talk
 
@@ -29,6 +31,38 @@ def test_a_rebuild_after_one_write_analyses_one_text() -> None:
     rebuilt = BookIndex.build(book, analysis=cache)
     assert cache.misses == before + 1
     assert rebuilt.search("how are deploys done in our team", limit=1)[0].number == 4
+
+
+def test_of_a_long_message_both_ends_are_searched() -> None:
+    assert searched_part("x" * LONGEST) == "x" * LONGEST
+    ends = searched_part(f"Who plays? {'x' * 20_000} The cello?")
+    assert ends.startswith("Who plays? x")
+    assert ends.endswith("x The cello?")
+    assert len(ends) == LONGEST + 1
+
+
+@pytest.mark.parametrize("separator", [" ", "\n", "\n\n"])
+@pytest.mark.parametrize("place", [0, 2, 6])
+def test_a_question_is_found_an_answer_for_wherever_it_stands_in_a_long_message(separator: str, place: int) -> None:
+    about = "the orchestra of the town, a table of prices, coffee at the station, and a database with short answers"
+    said = [f"Item {n} of the agenda was about {about}." for n in range(6)]
+    said.insert(place, "Who is learning Finnish?")
+    found = BookIndex.build(facts(*FACTS)).search(separator.join(said), limit=3)
+    assert 10 in [hit.number for hit in found]
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+def test_the_parts_of_a_long_message() -> None:
+    assert parts_of("Short. Is it? Yes.") == []
+    assert parts_of("x" * 5000) == []
+    fact = "The bridge has six piers made of stone and one made of iron."
+    assert parts_of(f"{fact} {fact}\n{fact} Who built it? {fact}\n\n{fact}") == [
+        f"{fact} {fact} {fact}",
+        "Who built it?",
+        fact,
+        fact,
+    ]
+    assert len(parts_of(" ".join([fact] * 130))) <= MOST_PARTS + 1
 
 
 def test_the_same_entries_give_the_same_answers_from_any_cache() -> None:

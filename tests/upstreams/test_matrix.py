@@ -31,6 +31,8 @@ from tests.reviews.consolidation.rows import document, request, settings_make, t
 from tests.upstreams.rules import RULES, worded
 from tests.upstreams.server import KEY, RuledServer, Step
 
+pytestmark = pytest.mark.any_database
+
 Serve = Callable[[str], RuledServer]
 kinds = pytest.mark.parametrize("kind", RULES)
 

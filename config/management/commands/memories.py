@@ -81,8 +81,7 @@ class Command(BaseCommand):
             report = finish(import_slices(owner.pk, wanted, actor="system"))
         self.stdout.write(_summary(report))
         for problem in report.problems:
-            why = problem.get("message") or f"rule {problem.get('rule')}"
-            self.stderr.write(f"{problem['place']} was left out: {problem['code']} ({why})")
+            self.stderr.write(f"{problem['place']} was left out: {problem['code']} ({problem['message']})")
 
 
 def _summary(report: ImportReport) -> str:

@@ -21,7 +21,7 @@ from config.health import model_kind
 from config.processes import STOPS, fork, may_fork
 from config.serve import address, listening_socket, preload, reachable, serve
 from config.supervisor import start
-from config.warm import warm_up
+from config.warm import first_work_beside, warm_up
 from config.worker import run_worker
 from memories.database import disconnect
 from prompts.files import prompt_problems
@@ -52,7 +52,8 @@ class Command(BaseCommand):
                 raise ConfigurationError(f"--{name} is {value}; allowed is {least} to {most}.")
         with listening_socket(host, port) as listener:
             try:
-                self._say_prepared(prepare())
+                with first_work_beside():
+                    self._say_prepared(prepare())
             except KeyboardInterrupt:
                 sys.exit(130)
             children = self._children(listener, host=host, web=web, workers=workers)

@@ -29,6 +29,9 @@ class Command(BaseCommand):
         create.add_argument("--read-only", action="store_true", help="may read, but not write or chat")
         create.add_argument("--trusted", action="store_true", help="may name end users")
         create.add_argument("--agents", default="", metavar="A,B", help="agents it may use (default: all)")
+        create.add_argument(
+            "--books", default="", metavar="A,B", help="books it may use (default: those of its agents)"
+        )
         create.add_argument("--requests-per-minute", type=int, default=0, metavar="N", help="0: no limit")
         create.add_argument("--tokens-per-day", type=int, default=0, metavar="N", help="0: no limit")
         create.add_argument("--money-per-day", type=float, default=0.0, metavar="X", help="0: no limit")
@@ -58,7 +61,8 @@ class Command(BaseCommand):
             name=options["name"].strip(),
             read_only=options["read_only"],
             trusted=options["trusted"],
-            agents=[name.strip() for name in options["agents"].split(",") if name.strip()],
+            agents=_names(options["agents"]),
+            books=_names(options["books"]),
             **{name: options[name] for name in _LIMITS},
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] else None,
         )
@@ -84,11 +88,16 @@ class Command(BaseCommand):
         self.stdout.write(f"Revoked {key}.")
 
 
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
 def _limits(key: ApiKey) -> str:
     words = [
         "read-only" * key.read_only,
         "trusted" * key.trusted,
         f"agents {','.join(key.agents)}" if key.agents else "",
+        f"books {','.join(key.books)}" if key.books else "",
         *rate_words(key),
         "several end users, no memory for them" if key.end_users_mixed_at else "",
     ]

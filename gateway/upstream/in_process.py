@@ -1,0 +1,151 @@
+"""An embedding model that runs in this process: a folder which the operator provides (`DAYBOOK_EMBEDDING_PATH`), with
+the files that sentence-transformers exports for ONNX. Nothing is downloaded. It answers behind the wire of the other
+upstreams, so that time limits, usage and `/v1/embeddings` are the same for it.
+
+onnxruntime is no dependency of Daybook: `make install-local-embeddings` installs it."""
+
+import asyncio
+import base64
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import numpy as np
+from tokenizers import Tokenizer
+
+from search.vectors import Floats, unit
+
+IN_PROCESS: Final = "in-process"
+"""Its name as an upstream. Names of others come from variables, which hold no hyphen."""
+LONGEST: Final = 512
+"""Tokens of a text that are read, where the tokenizer sets no smaller limit; BERT models know no more places."""
+MOST_TEXTS: Final = 256
+"""Texts of one request."""
+_AT_ONCE = 16  # texts in one run of the model: it takes memory for each place of the longest
+# One thread, so that vectors take one core at most; requests take turns in it, run by run.
+_thread = ThreadPoolExecutor(1, thread_name_prefix="embedding")
+
+
+def unusable(folder: Path) -> str:
+    """Return why the model in a folder cannot be used, as the end of a sentence; "" where nothing speaks against it."""
+    if find_spec("onnxruntime") is None:
+        return "it needs onnxruntime, which `make install-local-embeddings` installs"
+    if _weights(folder) is None:
+        return "the folder holds neither model.onnx nor onnx/model.onnx"
+    if not (folder / "tokenizer.json").is_file():
+        return "the folder holds no tokenizer.json"
+    return ""
+
+
+class EmbeddingModel:
+    """A loaded model."""
+
+    def __init__(self, folder: Path) -> None:
+        onnxruntime = import_module("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        # The other cores of this machine answer people.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(
+            str(_weights(folder)), sess_options=options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = {each.name for each in self._session.get_inputs()}
+        self._takes_first = _takes_first(folder)
+        self._tokenizer = _tokenizer(folder)
+
+    def embed(self, texts: list[str]) -> tuple[Floats, int]:
+        """Return the vectors of texts, each of length one (T, D), and how many tokens they are."""
+        encoded = self._tokenizer.encode_batch(texts)
+        ids = np.array([one.ids for one in encoded], dtype=np.int64)
+        mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        found = self._session.run(None, {name: given[name] for name in given.keys() & self._inputs})[0]
+        return unit(self._pooled(np.asarray(found, dtype=np.float32), mask)), int(mask.sum())
+
+    def _pooled(self, found: Floats, mask: Any) -> Floats:
+        """Return one row per text: the model's own, or that of the first token, or the mean over the tokens."""
+        if found.ndim == 2:
+            return found
+        if self._takes_first:
+            return found[:, 0]
+        weights = mask[:, :, None].astype(np.float32)
+        return np.asarray((found * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1), dtype=np.float32)
+
+
+class EmbeddingTransport(httpx2.AsyncBaseTransport):
+    """Serves POST /embeddings from the model in a folder, which is loaded with the first request."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = json.loads(await request.aread())
+        if not request.url.path.endswith("/embeddings"):
+            return _refused("This model makes vectors and nothing else.", "model")
+        texts = [body["input"]] if isinstance(body.get("input"), str) else body.get("input")
+        if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+            return _refused("This model takes a text or a list of texts.", "input")
+        if len(texts) > MOST_TEXTS:
+            return _refused(f"This model takes at most {MOST_TEXTS} texts at once.", "input")
+        rows: list[Floats] = []
+        tokens = 0
+        for start in range(0, len(texts), _AT_ONCE):  # a client that has gone is noticed between two runs
+            some = texts[start : start + _AT_ONCE]
+            found, count = await asyncio.get_running_loop().run_in_executor(_thread, _embed, self._folder, some)
+            rows.extend(found)
+            tokens += count
+        if body.get("dimensions") not in (None, len(rows[0])):
+            return _refused(f"This model's vectors have {len(rows[0])} numbers.", "dimensions")
+        as_text = body.get("encoding_format") == "base64"
+        data = [
+            {"object": "embedding", "index": at, "embedding": _base64(row) if as_text else row.tolist()}
+            for at, row in enumerate(rows)
+        ]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        answer = {"object": "list", "data": data, "model": body.get("model"), "usage": usage}
+        return httpx2.Response(200, json=answer)
+
+
+def _embed(folder: Path, texts: list[str]) -> tuple[Floats, int]:
+    return _model(folder).embed(texts)
+
+
+@cache
+def _model(folder: Path) -> EmbeddingModel:
+    return EmbeddingModel(folder)
+
+
+def _weights(folder: Path) -> Path | None:
+    found = (path for name in ("model.onnx", "onnx/model.onnx") if (path := folder / name).is_file())
+    return next(found, None)
+
+
+def _takes_first(folder: Path) -> bool:
+    """Return whether the model says what a text means in its first token (CLS); most do in the mean of all."""
+    try:
+        pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    except FileNotFoundError:
+        return False
+    return bool(pooling.get("pooling_mode_cls_token"))
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    cut = tokenizer.truncation or {}
+    tokenizer.enable_truncation(min(cut.get("max_length", LONGEST), LONGEST))
+    filler = tokenizer.padding or {}
+    # A length that the file may fix would fill every text up to it.
+    tokenizer.enable_padding(pad_id=filler.get("pad_id", 0), pad_token=filler.get("pad_token", "[PAD]"), length=None)
+    return tokenizer
+
+
+def _base64(row: Floats) -> str:
+    return base64.b64encode(row.astype("<f4").tobytes()).decode()
+
+
+def _refused(message: str, param: str) -> httpx2.Response:
+    return httpx2.Response(400, json={"error": {"message": message, "type": "invalid_request_error", "param": param}})

@@ -1,0 +1,40 @@
+"""Vectors of what is searched for outside of recall: by the API, over MCP and by a model with its tool. The embedding
+model is asked by the app above, which registers how; here is known which model a book's vectors are of."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from uuid import UUID
+
+from django.conf import settings
+
+from memories.book_views import BookState
+from memories.database import in_read_thread
+from memories.selectors import book_named
+from memories.snapshot import snapshots
+
+Embedder = Callable[[str, str], Awaitable[Sequence[float] | None]]
+"""Given a text and the name of a model: its vector within the deadline, or None. It never raises."""
+_embedders: list[Embedder] = []
+
+
+def register_embedder(embedder: Embedder) -> None:
+    """Register how the vector of a query is made; called from an AppConfig's ready()."""
+    _embedders[:] = [embedder]
+
+
+async def query_vectors(owner_id: UUID, book: str, texts: Sequence[str]) -> Mapping[str, Sequence[float]]:
+    """Return the vectors of texts that an owner's book is searched for, by text; one that did not come in time is
+    missing. Nothing is asked where the book has no vectors: what may not be given to the embedding model has none."""
+    if not settings.EMBEDDING_MODEL or not texts:
+        return {}
+    model = await in_read_thread(_model_of, owner_id, book)
+    if not model:
+        return {}
+    embed = _embedders[0]
+    made = {text: await embed(text, model) for text in dict.fromkeys(texts)}
+    return {text: vector for text, vector in made.items() if vector is not None}
+
+
+def _model_of(owner_id: UUID, name: str) -> str:
+    """Return the model of a book's vectors, "" where it has none."""
+    book = book_named(owner_id, name)
+    return snapshots.view(BookState.of(book)).vector_model if book else ""
