@@ -164,8 +164,7 @@ class _Undoing:
                 self.left.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
-            if not _is_so(memory, state):
-                writer.restore(memory, state, Revision.Action.UNDO)
+            if not _is_so(memory, state) and writer.restore(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
 
     def result(self) -> Undone:

@@ -1,8 +1,10 @@
 """memories_sweep: what can no longer be undone is purged, with the change sets that it leaves empty"""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+import time_machine
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -88,6 +90,18 @@ def test_a_person_who_puts_it_back_keeps_it(alice: Owner) -> None:
     memories_sweep()
     memory.refresh_from_db()
     assert (memory.deleted_at, memory.expires_at) == (None, None)
+
+
+def test_a_time_that_is_over_is_not_given_back(alice: Owner) -> None:
+    """An undo that would change nothing else says so, and makes no change."""
+    memory = memory_make(alice, "On holiday until Monday.", expires_at=timezone.now() + timedelta(hours=1))
+    source = Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER)
+    with book_writing(memory.book, source) as writer:
+        written = writer.update(memory.number, MemoryFields(clear_expiry=True)).revision
+    assert written
+    with time_machine.travel(timezone.now() + timedelta(hours=2)):
+        undone = undo_changes(written.change_set, replace(source, kind=ChangeSet.Kind.UNDO))
+    assert (undone.change_set, undone.undone, undone.skipped) == (None, (), ())
 
 
 def test_many_go_a_few_at_a_time(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,12 @@ wholes = st.none() | st.sets(st.integers(0, 2), min_size=1, max_size=2)
 writes = st.sampled_from(["add", "update", "delete", "unpin"])
 
 
+def as_it_comes_back(state: dict[str, Any]) -> dict[str, Any]:
+    """What is put back after its time is over stays from then on."""
+    over = state["expires_at"] and datetime.fromisoformat(state["expires_at"]) <= timezone.now()
+    return {**state, "expires_at": None} if over and not state["deleted_at"] else state
+
+
 class Writing(RuleBasedStateMachine):
     """One owner's book. Refusals are part of the game: they change nothing, which the invariants see."""
 
@@ -113,6 +119,10 @@ class Writing(RuleBasedStateMachine):
         now = timezone.now()
         rows = self.rows(deleted_at=None, **fields)
         return [row for row in rows if row.expires_at is None or row.expires_at > now]
+
+    def coming_back(self) -> dict[int, dict[str, Any]]:
+        states = {row.number: as_it_comes_back(memory_state(row)) for row in self.rows()}
+        return {number: {**state, "deleted_at": bool(state["deleted_at"])} for number, state in states.items()}
 
     def within_limits(self) -> bool:
         used = {target: sum(len(row.content) for row in self.live(target=target)) for target in Target}
@@ -194,8 +204,7 @@ class Writing(RuleBasedStateMachine):
             with self.refusable():
                 memory_restore(row, revision, self.source)
             row.refresh_from_db()
-            assert {**memory_state(row), "deleted_at": None} == {**revision.after, "deleted_at": None}
-            assert row.deleted_at is None
+            assert memory_state(row) == as_it_comes_back({**revision.after, "deleted_at": None})
 
     @rule(pick=picks, some=wholes)
     def undo(self, pick: int, some: set[int] | None) -> None:
@@ -218,13 +227,13 @@ class Writing(RuleBasedStateMachine):
         change_set = self.one_of(list(ChangeSet.objects.filter(owner=self.owner).order_by("id")), pick)
         if change_set is None:
             return
-        before = {row.number: {**memory_state(row), "deleted_at": bool(row.deleted_at)} for row in self.rows()}
+        before = self.coming_back()
         source = Source(actor=self.actor, origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
         undone = undo_changes(change_set, source)
         if undone.change_set is not None:
             again = undo_changes(ChangeSet.objects.get(pk=undone.change_set), source)
             assert again.skipped == ()
-        assert {row.number: {**memory_state(row), "deleted_at": bool(row.deleted_at)} for row in self.rows()} == before
+        assert self.coming_back() == before
 
     @rule(lines=st.lists(st.tuples(contents, targets, st.none() | st.integers(1, 8)), min_size=1, max_size=4))
     def bring_in(self, lines: list[tuple[str, str, int | None]]) -> None:
