@@ -96,7 +96,8 @@ def django_db_keepdb(django_db_modify_db_settings: None) -> Generator[bool]:
         shutil.copyfile(migrated_file(), database["TEST"]["NAME"])
         yield True
         return
-    name = database.setdefault("TEST", {}).setdefault("NAME", f"test_{database['NAME']}")
+    test = database.setdefault("TEST", {})
+    name = test["NAME"] = test.get("NAME") or f"test_{database['NAME']}"  # none without xdist
     url = os.environ["DATABASE_URL"]
     with database_from(url, name, migrated_database(url)):
         yield True
