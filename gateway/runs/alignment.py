@@ -60,6 +60,7 @@ class Common:
     likeness: float
     weight: float
     by_call: bool = False
+    longer: bool = False  # words of the person, and more of them than were recorded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,12 @@ class Alignment:
     def last(self) -> Common:
         """Return what they have in common last."""
         return self.common[-1]
+
+    @property
+    def longer(self) -> int:
+        """Return how many of the person's messages say more in the request than was recorded. Clients take away what
+        they once added; that they add something later is rare."""
+        return sum(found.longer for found in self.common)
 
     @property
     def weight(self) -> float:
@@ -141,11 +148,12 @@ def _common_messages(before: Sequence[Said], recorded: Recorded) -> Iterator[Com
             if not message.of_person and not turn.complete and begins_alike(message, other):
                 share = 1.0
             if share:
-                yield _in_common(at, place, message, share, min(len(message.key), len(other.key)))
+                longer = message.of_person and len(message.key) > len(other.key)
+                yield _in_common(at, place, message, share, min(len(message.key), len(other.key)), longer=longer)
 
 
-def _in_common(at: int, place: int, message: Said, share: float, size: int) -> Common:
-    return Common(at, place, not message.of_person, share, share * min(size, _MOST_WEIGHT))
+def _in_common(at: int, place: int, message: Said, share: float, size: int, *, longer: bool = False) -> Common:
+    return Common(at, place, not message.of_person, share, share * min(size, _MOST_WEIGHT), longer=longer)
 
 
 def _heaviest(found: Sequence[Common], turns: int) -> list[Common]:

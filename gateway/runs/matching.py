@@ -46,14 +46,15 @@ def judge(before: Sequence[Said], asked: Said, recorded: Sequence[Recorded]) -> 
     return _placed(before, asked, best)
 
 
-def _rank(one: Alignment) -> tuple[int, int, int, bool, float]:
-    return one.last.at, one.suffix, one.proof, one.whole, one.weight
+def _rank(one: Alignment) -> tuple[int, int, int, bool, int, float]:
+    return one.last.at, one.suffix, one.proof, one.whole, -one.longer, one.weight
 
 
 def _is_clearly_better(one: Alignment, other: Alignment) -> bool:
     """Return True if a conversation has more in common with the request than one of lower rank: later messages, a
-    longer end, the beginning, too, or many more words. What is common to both decides nothing."""
-    if _rank(one)[:4] != _rank(other)[:4]:
+    longer end, the beginning, too, all of what the person said there, or many more words. What is common to both decides
+    nothing."""
+    if _rank(one)[:5] != _rank(other)[:5]:
         return True
     return one.proof == Proof.STRONG and one.weight - other.weight >= _CLEARLY
 

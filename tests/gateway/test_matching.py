@@ -81,6 +81,11 @@ def test_what_only_one_has_decides() -> None:
     assert judged(*talk, among=[other, recorded(1, *PAIRS)]).session_id == UUID(int=1)
 
 
+def test_the_same_words_come_before_words_that_begin_alike() -> None:
+    among = [recorded(1, ("Hi", "Hello.")), recorded(2, ("Hi 3 of you", "Hello.")), recorded(3, ("Hi 3", "Hello."))]
+    assert judged("Hi 3 of you", "Hello.", "Thanks", among=among).session_id == UUID(int=2)
+
+
 def test_a_short_pair_is_not_known_for_ever() -> None:
     pairs = [*PAIRS, ("ok", "Good.")]
     assert judged("ok", "Good.", "More", among=[recorded(1, *pairs)]).session_id == UUID(int=1)
