@@ -6,6 +6,7 @@ from typing import Any
 from ninja import Router, Status
 
 from gateway.services import session_forget, session_get
+from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
@@ -13,7 +14,7 @@ from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
-from reviews.api.answers import Consolidation, as_shape
+from reviews.api.answers import Consolidation
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request

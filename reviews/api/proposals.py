@@ -5,13 +5,14 @@ from typing import Annotated, Any
 from ninja import Router
 from pydantic import Field
 
+from memories.api.answers import as_shape
 from memories.api.bodies import Body, Content
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.limits import PageSize, ShortText
 from memories.pagination import DEFAULT_LIMIT, page_json
 from reviews import approvals
-from reviews.api.answers import Proposal, as_shape
+from reviews.api.answers import Proposal
 from reviews.api.reviews import decision_record
 from reviews.proposals import Waiting, proposal_get, proposals_list
 

@@ -8,6 +8,7 @@ from ninja import Router, Status
 from pydantic import Field, StrictInt
 
 from gateway.services import session_get
+from memories.api.answers import as_shape
 from memories.api.bodies import Body, Content
 from memories.api.operations import reading, writing
 from memories.audit import Action, actor_of_caller, audit_record
@@ -20,7 +21,7 @@ from memories.limits import WRITES, PageSize, ShortText
 from memories.models import Owner, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json
 from reviews import approvals
-from reviews.api.answers import Review, as_shape
+from reviews.api.answers import Review
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.selectors import review_get, review_model
