@@ -14,15 +14,10 @@ from gateway.models import Session
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column, yes_no_column
-from memories.admin.filters import DayFilter, IdFilter, choice_filter
+from memories.admin.filters import DayFilter, choice_filter, id_filter
 
 SessionStateFilter = choice_filter("state", Session.State)
-
-
-class SessionIdFilter(IdFilter):
-    title = "session"
-    parameter_name = "session"
-    column = "session_id"
+SessionIdFilter = id_filter("session", "session_id")
 
 
 @admin.register(Session)

@@ -17,7 +17,7 @@ from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
-from memories.admin.filters import DayFilter, IdFilter
+from memories.admin.filters import DayFilter, id_filter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit import Action
@@ -41,12 +41,7 @@ from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
 
 MOST_NOTES = 300
-
-
-class RunIdFilter(IdFilter):
-    title = "run"
-    parameter_name = "run"
-    column = "run_id"
+RunIdFilter = id_filter("run", "run_id")
 
 
 @admin.register(ConsolidationRun)
