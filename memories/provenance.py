@@ -1,9 +1,14 @@
 """Where a memory comes from, as a page says it: the session and the turn, or the turns a review read. The apps above
 know this; when Django starts they register functions that answer for many memories at once."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
+
+from memories.models import ChangeSet, Memory
+
+Written = Memory | ChangeSet
+"""Rows that say where they were written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,26 +74,23 @@ def key_names(keys: Collection[UUID]) -> Mapping[UUID, str]:
     return _keys(keys) if _keys and keys else {}
 
 
-def names_of(
-    owner_id: UUID,
-    sessions: Collection[UUID | None],
-    runs: Collection[UUID | None],
-    reviews: Collection[UUID | None] = (),
-) -> Names:
-    """Return the names of sessions, runs and reviews of an owner; four queries at most, however many they are."""
-    session_ids, run_ids, review_ids = ({key for key in keys if key} for keys in (sessions, runs, reviews))
-    names = _names(owner_id, session_ids, run_ids) if _names and (session_ids or run_ids) else Names()
-    return replace(names, reviewed=_reviewed(owner_id, review_ids)) if _reviewed and review_ids else names
+def names_of(owner_id: UUID, written: Sequence[Written]) -> Names:
+    """Return the names of the sessions, runs and reviews of what an owner's writes name; four queries at most, however
+    many they are."""
+    sessions = {row.session_id for row in written if row.session_id}
+    runs = {row.run_id for row in written if row.run_id}
+    reviews = {row.review_id for row in written if row.review_id}
+    names = _names(owner_id, sessions, runs) if _names and (sessions or runs) else Names()
+    return replace(names, reviewed=_reviewed(owner_id, reviews)) if _reviewed and reviews else names
 
 
-def source_link(
-    names: Names, session_id: UUID | None, run_id: UUID | None, review_id: UUID | None = None
-) -> SourceLink | None:
+def source_link(names: Names, written: Written) -> SourceLink | None:
     """Where a write was made, or None when it was in no session, or the session was deleted."""
-    title = names.titles.get(session_id) if session_id else None
+    session, run, review = written.session_id, written.run_id, written.review_id
+    title = names.titles.get(session) if session else None
     if title is None:
         return None
-    turns = (names.reviewed.get(review_id) if review_id else None) or (names.turns.get(run_id) if run_id else None)
+    turns = (names.reviewed.get(review) if review else None) or (names.turns.get(run) if run else None)
     if turns is None:
-        return SourceLink(url=f"/c/{session_id}/", words=f"“{title}”")
-    return SourceLink(url=f"/c/{session_id}/#turn-{turns.run_id}", words=f"“{title}”, {turns.words}", turn=turns.words)
+        return SourceLink(url=f"/c/{session}/", words=f"“{title}”")
+    return SourceLink(url=f"/c/{session}/#turn-{turns.run_id}", words=f"“{title}”, {turns.words}", turn=turns.words)

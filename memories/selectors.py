@@ -1,5 +1,6 @@
 """Memories, read side: rows and values, always of one owner. Writers are in memories.services."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from uuid import UUID
 
@@ -8,8 +9,10 @@ from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
-from memories.models import Book, Memory
+from memories.models import Book, ChangeSet, Memory
 from memories.pagination import number as parse_number
+
+_LONGEST_CHAIN = 20  # undos of undos that are followed
 
 
 def undeleted(book: Book) -> QuerySet[Memory]:
@@ -56,3 +59,14 @@ def categories_of(book: Book) -> list[str]:
 def book_named(owner_id: UUID, name: str) -> Book | None:
     """Return the owner's book of that name, or None."""
     return Book.objects.filter(owner_id=owner_id, name=name).first()
+
+
+def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, ChangeSet, int]]:
+    """Yield what undid these change sets, what undid that, and so on: the change set that a chain began with, the step,
+    and how many steps away it is. One query for each distance."""
+    root_of = {pk: pk for pk in sets}
+    for distance in range(1, _LONGEST_CHAIN + 1):
+        steps = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)) if root_of else ()
+        root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
+        for step in steps:
+            yield root_of[step.pk], step, distance

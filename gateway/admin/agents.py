@@ -15,7 +15,7 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
 from gateway.services import agent_save
-from memories.admin.columns import moment_column
+from memories.admin.columns import column, moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 
@@ -84,10 +84,7 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
     ordering = ("name",)
     fieldsets = _fieldsets()
     changed = moment_column("updated_at", "Changed")
-
-    @admin.display(description="Model")
-    def model_name(self, agent: Agent) -> str:
-        return ", ".join(as_list(agent_settings(agent).model)) or "the default"
+    model_name = column("Model", lambda agent: ", ".join(as_list(agent_settings(agent).model)) or "the default")
 
     @admin.display(description="Memory")
     def memory(self, agent: Agent) -> str:
@@ -105,9 +102,6 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> tuple[str, ...]:
         return ("name",) if obj else ()
-
-    def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
-        return False
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         """Raises InvalidRequest, which the form shows."""

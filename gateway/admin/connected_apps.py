@@ -12,7 +12,7 @@ from gateway.models import ConnectedApp
 from gateway.oauth.connections import app_disconnect
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import moment_column
+from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.audit import actor_of
 
@@ -35,18 +35,9 @@ class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     readonly_fields = ("book", "may", "redirects", "state", "created", "last_used")
     last_used = moment_column("last_used_at", "Last used")
     created = moment_column("created_at", "Connected")
-
-    @admin.display(description="Book")
-    def book(self, app: ConnectedApp) -> str:
-        return str(app.books[0])
-
-    @admin.display(description="May")
-    def may(self, app: ConnectedApp) -> str:
-        return "read only" if app.read_only else "read and write"
-
-    @admin.display(description="Returns to")
-    def redirects(self, app: ConnectedApp) -> str:
-        return app.client.redirect_uris if app.client else ""
+    book = column("Book", lambda app: str(app.books[0]))
+    may = column("May", lambda app: "read only" if app.read_only else "read and write")
+    redirects = column("Returns to", lambda app: app.client.redirect_uris if app.client else "")
 
     @admin.display(description="State")
     def state(self, app: ConnectedApp) -> SafeString:

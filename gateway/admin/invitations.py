@@ -16,7 +16,7 @@ from gateway.accounts.settings import ROLES
 from gateway.admin.shown_once import ShownOnceAdmin
 from gateway.models import Invitation
 from memories.admin.badges import badge
-from memories.admin.columns import moment_column
+from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm
 from memories.audit import actor_of
@@ -71,22 +71,15 @@ class InvitationAdmin(ShownOnceAdmin):
         mails = "The link is mailed there, and shown to you once." if mail_configured() else "The link is shown once."
         return [(None, {"fields": ("email", "role", "days"), "description": mails})]
 
-    @admin.display(description="For")
-    def whom(self, row: Invitation) -> str:
-        return row.email or "anyone with the link"
+    whom = column("For", lambda row: row.email or "anyone with the link")
 
     @admin.display(description="State")
     def state(self, row: Invitation) -> SafeString:
         state = invitation_state(row)
         return badge(state.capitalize(), *_LOOKS[state])
 
-    @admin.display(description="Invited by")
-    def by(self, row: Invitation) -> str:
-        return str(row.invited_by or "")
-
-    @admin.display(description="Account")
-    def account(self, row: Invitation) -> str:
-        return str(row.user or "")
+    by = column("Invited by", lambda row: str(row.invited_by or ""))
+    account = column("Account", lambda row: str(row.user or ""))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Adding follows the permissions, and makes no sense where passwords are switched off."""

@@ -10,7 +10,7 @@ from gateway.models import LearnedChange
 from gateway.services import learned_changes_forget
 from gateway.upstream.learned import change_of
 from memories.admin.base import DaybookAdmin
-from memories.admin.columns import moment_column
+from memories.admin.columns import column, moment_column
 
 
 @admin.register(LearnedChange)
@@ -23,10 +23,7 @@ class LearnedChangeAdmin(DaybookAdmin):
     readonly_fields = ("what", "learned", "expires")
     learned = moment_column("learned_at", "Learned")
     expires = moment_column("expires_at", "Expires")
-
-    @admin.display(description="Change")
-    def what(self, row: LearnedChange) -> str:
-        return str(change_of(row))
+    what = column("Change", lambda row: str(change_of(row)))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

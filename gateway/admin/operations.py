@@ -19,7 +19,7 @@ from gateway.models import Configuration, Worker
 from gateway.services import configuration_save
 from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import moment_column
+from memories.admin.columns import column, moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 
@@ -38,10 +38,7 @@ class WorkerAdmin(ReadOnlyAdmin):
     list_display = ("name", "state", "started", "beat")
     started = moment_column("started_at", "Started")
     beat = moment_column("beat_at", "Last heartbeat")
-
-    @admin.display(description="Worker")
-    def name(self, worker: Worker) -> str:
-        return str(worker)
+    name = column("Worker", str)
 
     @admin.display(description="State")
     def state(self, worker: Worker) -> SafeString:
@@ -109,9 +106,6 @@ class ConfigurationAdmin(ServiceAdmin):
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Configuration | None = None) -> bool:
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

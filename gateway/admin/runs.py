@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.session_titles import SessionTitles, session_link, title_of
@@ -52,26 +51,11 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     stop_asked = yes_no_column("stop_requested", "Stop asked for")
     session_link = column("Session", session_link)
     started = moment_column("started_at", "Started", ordering="pk")
-
-    @admin.display(description="Turn")
-    def turn_of(self, run: Run) -> str:
-        return f"Turn {run.turn} of {title_of(run)}"
-
-    @admin.display(description="State")
-    def state_badge(self, run: Run) -> SafeString:
-        return state_badge(run)
-
-    @admin.display(description="Tokens")
-    def tokens(self, run: Run) -> str:
-        return total_tokens(run.usage)
-
-    @admin.display(description="Seconds")
-    def seconds(self, run: Run) -> str:
-        return seconds(run.started_at, run.finished_at)
-
-    @admin.display(description="Why")
-    def why(self, run: Run) -> str:
-        return error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–"
+    turn_of = column("Turn", lambda run: f"Turn {run.turn} of {title_of(run)}")
+    state_badge = column("State", lambda run: state_badge(run))
+    tokens = column("Tokens", lambda run: total_tokens(run.usage))
+    seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
+    why = column("Why", lambda run: error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–")
 
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
         """Return the turn in words, as far as the reader may see it."""

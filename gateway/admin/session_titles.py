@@ -5,11 +5,10 @@ from typing import Any
 
 from django.db.models import QuerySet, Value
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from gateway.models import Session
-from memories.admin.columns import page_link
+from memories.admin.columns import row_link
 
 
 class SessionTitles:
@@ -44,4 +43,4 @@ def session_link(row: Any) -> SafeString | str:
     """Return a link to the row's session, by the title that the row's reader may see."""
     if row.session_id is None or getattr(row, "titles_hidden", False):
         return title_of(row)
-    return page_link(reverse("admin:gateway_session_change", args=[row.session_id]), title_of(row))
+    return row_link("gateway_session", row.session_id, title_of(row))

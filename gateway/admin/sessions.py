@@ -4,7 +4,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioFilter
@@ -14,16 +13,11 @@ from gateway.admin.transcript import transcript
 from gateway.models import Session
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import moment_column, page_link, yes_no_column
-from memories.admin.filters import DayFilter, IdFilter, choice_filter
+from memories.admin.columns import column, list_link, moment_column, yes_no_column
+from memories.admin.filters import DayFilter, choice_filter, id_filter
 
 SessionStateFilter = choice_filter("state", Session.State)
-
-
-class SessionIdFilter(IdFilter):
-    title = "session"
-    parameter_name = "session"
-    column = "session_id"
+SessionIdFilter = id_filter("session", "session_id")
 
 
 @admin.register(Session)
@@ -58,10 +52,8 @@ class SessionAdmin(ReadOnlyAdmin):
     is_temporary = yes_no_column("temporary", "Temporary")
     last_active = moment_column("last_active_at", "Last active")
     created = moment_column("created_at", "Started")
-
-    @admin.display(description="Session")
-    def name(self, session: Session) -> str:
-        return session.title or f"Untitled, {moment(session.created_at)}"
+    related = column("See also", lambda session: list_link("gateway_run", f"session={session.pk}", "its runs"))
+    name = column("Session", lambda session: session.title or f"Untitled, {moment(session.created_at)}")
 
     @admin.display(description="State")
     def state_badge(self, session: Session) -> SafeString:
@@ -70,11 +62,6 @@ class SessionAdmin(ReadOnlyAdmin):
             if session.state == Session.State.ACTIVE
             else badge("Ended", "muted", "block")
         )
-
-    @admin.display(description="See also")
-    def related(self, session: Session) -> SafeString:
-        runs = f"{reverse('admin:gateway_run_changelist')}?session={session.pk}"
-        return page_link(runs, "its runs")
 
     @admin.display(description="Snapshot")
     def snapshot(self, session: Session) -> SafeString:

@@ -20,9 +20,6 @@ class ShownOnceAdmin(ObjectActionAdmin, ServiceAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
     def show_once(self, request: HttpRequest, **shown: Any) -> None:
         """Have the answer show this: it is the context of the model's `created.html`."""
         request.META[_SHOWN] = shown

@@ -12,7 +12,7 @@ from gateway.models import Webhook
 from gateway.webhooks.services import webhook_disable, webhook_state
 from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import moment_column
+from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.audit import actor_of
 
@@ -35,23 +35,15 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     delivered = moment_column("delivered_at", "Last delivered")
     failed = moment_column("failed_at", "Last failed")
     created = moment_column("created_at", "Created")
-
-    @admin.display(description="Host")
-    def host(self, webhook: Webhook) -> str:
-        return urlsplit(webhook.url).netloc
+    host = column("Host", lambda webhook: urlsplit(webhook.url).netloc)
 
     @admin.display(description="State")
     def state(self, webhook: Webhook) -> SafeString:
         state = webhook_state(webhook)
         return badge(state.capitalize(), *_LOOKS[state])
 
-    @admin.display(description="Kinds")
-    def wanted(self, webhook: Webhook) -> str:
-        return ", ".join(webhook.kinds)
-
-    @admin.display(description="Why")
-    def said(self, webhook: Webhook) -> str:
-        return webhook.note or webhook.failure
+    wanted = column("Kinds", lambda webhook: ", ".join(webhook.kinds))
+    said = column("Why", lambda webhook: webhook.note or webhook.failure)
 
     def fits(self, row: Webhook, verb: str) -> bool:
         return row.disabled_at is None

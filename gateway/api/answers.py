@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from memories.api.answers import Change, Id, MemoryId, Moment, Page
+from memories.api.answers import Change, Id, MemoryId, Moment, Page, list_of
 
 _SESSION: dict[str, Any] = {
     "id": "01a20650-d0a0-7484-b03a-04197972ff6f",
@@ -63,12 +63,6 @@ class ListedSession(Session):
     match_count: NotRequired[int]
 
 
-class SessionList(Page):
-    """Sessions, newest first."""
-
-    data: list[ListedSession]
-
-
 class Message(TypedDict):
     """One message of a transcript."""
 
@@ -85,12 +79,6 @@ class Message(TypedDict):
         Id | None, Field(description="The turn before it; turns that follow the same one are versions of each other.")
     ]
     created_at: Moment
-
-
-class MessageList(Page):
-    """A transcript, oldest first."""
-
-    data: list[Message]
 
 
 class Recalled(TypedDict):
@@ -156,12 +144,6 @@ class NewKey(Key):
     key: str
 
 
-class KeyList(Page):
-    """Keys, newest first."""
-
-    data: list[Key]
-
-
 class Usage(TypedDict):
     """What models did for a day, a key, an agent or a model."""
 
@@ -215,22 +197,16 @@ class NewWebhook(Webhook):
     secret: Annotated[str, Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])]
 
 
-class WebhookList(Page):
-    """Webhooks, newest first."""
-
-    data: list[Webhook]
-
-
 ANSWERS: dict[str, dict[int, Any]] = {
     "session_create": {201: Session},
-    "session_list": {200: SessionList},
+    "session_list": {200: list_of(ListedSession, "Sessions, newest first.", name="SessionList")},
     "session_get": {200: Session},
     "session_patch": {200: Session},
     "session_delete": {204: None},
     "session_end": {200: Session},
     "session_restored": {200: Session},
     "session_export": {},
-    "message_list": {200: MessageList},
+    "message_list": {200: list_of(Message, "A transcript, oldest first.")},
     "turn_create": {200: Turn},
     "turn_results": {200: Turn},
     "turn_get": {200: Turn},
@@ -238,13 +214,13 @@ ANSWERS: dict[str, dict[int, Any]] = {
     "turn_stop": {200: StoppedTurn},
     "turn_choose": {200: Session},
     "key_create": {201: NewKey},
-    "key_list": {200: KeyList},
+    "key_list": {200: list_of(Key, "Keys, newest first.")},
     "key_get": {200: Key},
     "key_patch": {200: Key},
     "key_delete": {204: None},
     "key_rotate": {200: NewKey},
     "usage": {200: UsageList},
-    "webhook_list": {200: WebhookList},
+    "webhook_list": {200: list_of(Webhook, "Webhooks, newest first.")},
     "webhook_make": {201: NewWebhook},
     "webhook_forget": {204: None},
 }

@@ -22,9 +22,10 @@ from gateway.keys import (
     require_room,
 )
 from gateway.models import ApiKey
+from memories.api.operations import reading, writing
 from memories.audit import Actor, actor_of_caller
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_thread
 from memories.errors import Forbidden, NotFound
 from memories.ids import parse_uuid
 from memories.limits import LIST_LENGTH, PageSize, ShortText
@@ -80,35 +81,46 @@ class RotateIn(Schema):
 
 
 @router.get("/keys")
-async def key_list(
-    request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
-) -> dict[str, Any]:
+@reading
+def key_list(request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None) -> dict[str, Any]:
     """The person's keys, newest first; revoked ones too."""
-    return await in_read_thread(_list, request.auth, limit, after)
+    return list_json(_keys(request.auth), limit=limit, after=after, key="id", show=key_json, parse=parse_uuid)
 
 
 @router.post("/keys", response={201: Any})
-async def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
+@writing
+def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
     """Make a key. `key` is its plain text: it is in this answer only."""
-    return Status(201, await in_thread(_create, request.auth, body))
+    _keys(request.auth)
+    owner = Owner.objects.get(pk=request.auth.owner_id)
+    require_room(owner)
+    key, plain = api_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
+    return Status(201, key_json(key) | {"key": plain})
 
 
 @router.get("/keys/{key_id}")
-async def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
+@reading
+def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
     """One key."""
-    return key_json(await in_read_thread(_key, request.auth, key_id))
+    return key_json(_key(request.auth, key_id))
 
 
 @router.patch("/keys/{key_id}")
-async def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
+@writing
+def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
     """Change its name, or what it may do. It may take a minute until every process knows."""
-    return await in_thread(_update, request.auth, key_id, body)
+    key = _key(request.auth, key_id)
+    api_key_update(key, by=_by(request.auth), **body.model_dump(exclude_unset=True))
+    forget_keys()
+    return key_json(key)
 
 
 @router.delete("/keys/{key_id}", response={204: None})
-async def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
+@writing
+def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
     """Revoke a key, at once and in every process."""
-    await in_thread(_revoke, request.auth, key_id)
+    api_key_revoke(_key(request.auth, key_id), by=_by(request.auth))
+    forget_keys()
     return Status(204, None)
 
 
@@ -143,30 +155,6 @@ def _key(caller: Caller, key_id: str) -> ApiKey:
 
 def _by(caller: Caller) -> Actor:
     return actor_of_caller(caller.owner_id, caller.actor)
-
-
-def _list(caller: Caller, limit: int, after: str | None) -> dict[str, Any]:
-    return list_json(_keys(caller), limit=limit, after=after, key="id", show=key_json, parse=parse_uuid)
-
-
-def _create(caller: Caller, body: KeyIn) -> dict[str, Any]:
-    _keys(caller)
-    owner = Owner.objects.get(pk=caller.owner_id)
-    require_room(owner)
-    key, plain = api_key_create(owner=owner, by=_by(caller), **body.model_dump())
-    return key_json(key) | {"key": plain}
-
-
-def _update(caller: Caller, key_id: str, body: KeyPatch) -> dict[str, Any]:
-    key = _key(caller, key_id)
-    api_key_update(key, by=_by(caller), **body.model_dump(exclude_unset=True))
-    forget_keys()
-    return key_json(key)
-
-
-def _revoke(caller: Caller, key_id: str) -> None:
-    api_key_revoke(_key(caller, key_id), by=_by(caller))
-    forget_keys()
 
 
 def _rotate(caller: Caller, key_id: str, overlap: timedelta) -> dict[str, Any]:

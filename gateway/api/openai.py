@@ -14,26 +14,29 @@ from gateway.api.openai_schemas import CHAT_COMPLETIONS, MODEL, MODELS
 from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
 from gateway.authentication import require_writer
 from gateway.models import Agent
+from memories.api.operations import reading
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
 from memories.pagination import page_json
 
 router = Router()
 
 
 @router.get("/models", openapi_extra=MODELS)
-async def models(request: ApiRequest) -> HttpResponse:
+@reading
+def models(request: ApiRequest) -> HttpResponse:
     """The agents this key may use."""
-    agents = await in_read_thread(_agents, request.auth)
-    data = [_model_json(agent) for agent in agents]
+    caller = request.auth
+    require_key(caller)
+    agents = Agent.objects.order_by("name")
+    data = [_model_json(agent) for agent in agents if not caller.limits or agent.name in caller.agents]
     return json_response(page_json(data))  # as clients of either API read it
 
 
 @router.get("/models/{path:name}", openapi_extra=MODEL)
-async def model(request: ApiRequest, name: str) -> HttpResponse:
+@reading
+def model(request: ApiRequest, name: str) -> HttpResponse:
     """One agent."""
-    agent = await in_read_thread(agent_find, request.auth, name)
-    return json_response(_model_json(agent))
+    return json_response(_model_json(agent_find(request.auth, name)))
 
 
 @router.post("/chat/completions", openapi_extra=CHAT_COMPLETIONS)
@@ -53,12 +56,6 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
         stream=body.stream,
         context=turn.context,
     )
-
-
-def _agents(caller: Caller) -> list[Agent]:
-    require_key(caller)
-    agents = Agent.objects.order_by("name")
-    return [agent for agent in agents if not caller.limits or agent.name in caller.agents]
 
 
 def _model_json(agent: Agent) -> dict[str, Any]:

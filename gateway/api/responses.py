@@ -26,8 +26,9 @@ from gateway.runs import stopping
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
 from gateway.tokens import estimate_message
+from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_read_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid, uuid7
 from memories.pagination import page_json
@@ -59,28 +60,31 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
 
 
 @router.get("/responses/{response_id}", openapi_extra=RESPONSE)
-async def response_get(request: ApiRequest, response_id: str) -> HttpResponse:
+@reading
+def response_get(request: ApiRequest, response_id: str) -> HttpResponse:
     """A stored response, as far as it is written."""
-    return json_response(await in_read_thread(_stored, request.auth, response_id))
+    return json_response(_stored(request.auth, response_id))
 
 
 @router.delete("/responses/{response_id}", openapi_extra=RESPONSE_DELETED)
-async def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
+@writing
+def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
     """Forget a response. What was said stays in its session."""
     require_writer(request.auth)
-    await in_thread(response_delete, request.auth, response_id)
+    response_delete(request.auth, response_id)
     return json_response({"id": response_id, "object": "response", "deleted": True})
 
 
 @router.get("/responses/{response_id}/input_items", openapi_extra=INPUT_ITEMS)
-async def response_input(
+@reading
+def response_input(
     request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
 ) -> HttpResponse:
     """What a response was given: the conversation before it, its own input last; newest first, unless asked for in
     the other order."""
     if not 1 <= limit <= _LONGEST_PAGE:
         raise InvalidRequest(f"limit is a number from 1 to {_LONGEST_PAGE}.", param="limit")
-    items = await in_read_thread(_input, request.auth, response_id)
+    items = input_items(*run_of(request.auth, response_id))
     listed = items if order == "asc" else items[::-1]
     if after:
         place = next((index for index, item in enumerate(listed) if item["id"] == after), None)
@@ -147,10 +151,6 @@ def _cut(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]
 
 def _stored(caller: Caller, response_id: str) -> dict[str, Any]:
     return stored_response(*run_of(caller, response_id))
-
-
-def _input(caller: Caller, response_id: str) -> list[dict[str, Any]]:
-    return input_items(*run_of(caller, response_id))
 
 
 async def _answered(

@@ -15,8 +15,9 @@ from gateway.sessions.keeping import session_change, session_discard, session_re
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
+from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_read_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
@@ -58,50 +59,79 @@ class SessionQuery(Schema):
 
 
 @router.post("/sessions", response={201: Any})
-async def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
+@writing
+def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
     """Begin a session with an agent."""
-    return Status(201, await in_thread(_create, request.auth, body))
+    agent = agent_find(request.auth, body.agent, param="agent")
+    owner = Owner.objects.get(pk=request.auth.owner_id)
+    session = services.session_create(owner, agent, title=body.title, temporary=body.temporary)
+    return Status(201, session_json(session))
 
 
 @router.get("/sessions")
-async def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, Any]:
+@reading
+def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, Any]:
     """The owner's sessions, newest first; or what a search finds, by its newest message, with the words around it."""
-    return await in_read_thread(_list, request.auth, query)
+    caller = request.auth
+    rows = Session.objects.filter(owner_id=caller.owner_id).select_related("agent")
+    rows = caller.limits.filter(rows, agent="agent__name")
+    if query.archived is not None:
+        rows = rows.filter(archived_at__isnull=not query.archived)
+    if query.tag:
+        rows = tagged(rows, query.tag)
+    if not (query.search or "").strip():
+        return list_json(rows, limit=query.limit, after=query.after, key="id", show=session_json, parse=parse_uuid)
+    found, more = search_sessions(
+        rows,
+        caller.owner_id,
+        query.search or "",
+        limit=query.limit,
+        after=parse_uuid(query.after) if query.after else None,
+        limits=caller.limits,
+        narrowed=query.archived is not None or bool(query.tag),
+    )
+    return page_json([found_json(row) for row in found], has_more=more)
 
 
 @router.get("/sessions/{session_id}")
-async def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
+@reading
+def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """One session."""
-    return session_json(await in_read_thread(_session, request.auth, session_id))
+    return session_json(_session(request.auth, session_id))
 
 
 @router.patch("/sessions/{session_id}")
-async def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
+@writing
+def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
     """Rename, tag, pin or archive a session; what is left out stays."""
-    return session_json(await in_thread(_change, request.auth, session_id, body))
+    session = _session(request.auth, session_id)
+    session = session_change(session, title=body.title, pinned=body.pinned, archived=body.archived, tags=body.tags)
+    return session_json(session)
 
 
 @router.delete("/sessions/{session_id}", response={204: None})
-async def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
+@writing
+def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
     """Delete a session and its transcript; the memories it gave stay. With `restorable` it can be restored for a
     minute."""
-    session = await in_read_thread(_session, request.auth, session_id)
-    await in_thread(session_discard if restorable else services.session_delete, session)
+    delete = session_discard if restorable else services.session_delete
+    delete(_session(request.auth, session_id))
     return Status(204, None)
 
 
 @router.post("/sessions/{session_id}/restore")
-async def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
+@writing
+def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """Restore a session that was deleted as restorable less than a minute ago."""
     caller = request.auth
-    return session_json(await in_thread(session_restore, caller.owner_id, parse_uuid(session_id), limits=caller.limits))
+    return session_json(session_restore(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
 
 
 @router.post("/sessions/{session_id}/end")
-async def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
+@writing
+def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """End a session; its snapshot is dropped."""
-    session = await in_read_thread(_session, request.auth, session_id)
-    return session_json(await in_thread(services.session_end, session))
+    return session_json(services.session_end(_session(request.auth, session_id)))
 
 
 @router.get("/sessions/{session_id}/export", openapi_extra=_FILE)
@@ -116,51 +146,15 @@ async def session_export(
 
 
 @router.get("/sessions/{session_id}/messages")
-async def message_list(
+@reading
+def message_list(
     request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
     """The transcript, oldest first, without anything that was injected."""
-    return await in_read_thread(_messages, request.auth, session_id, limit, after)
+    session = _session(request.auth, session_id)
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session).select_related("run")
+    return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)
 
 
 def _session(caller: Caller, session_id: str) -> Session:
     return services.session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
-
-
-def _create(caller: Caller, body: SessionIn) -> dict[str, Any]:
-    agent = agent_find(caller, body.agent, param="agent")
-    owner = Owner.objects.get(pk=caller.owner_id)
-    return session_json(services.session_create(owner, agent, title=body.title, temporary=body.temporary))
-
-
-def _list(caller: Caller, query: SessionQuery) -> dict[str, Any]:
-    rows = Session.objects.filter(owner_id=caller.owner_id).select_related("agent")
-    rows = caller.limits.filter(rows, agent="agent__name")
-    if query.archived is not None:
-        rows = rows.filter(archived_at__isnull=not query.archived)
-    if query.tag:
-        rows = tagged(rows, query.tag)
-    if not (query.search or "").strip():
-        return list_json(rows, limit=query.limit, after=query.after, key="id", show=session_json, parse=parse_uuid)
-    after = parse_uuid(query.after) if query.after else None
-    found, more = search_sessions(
-        rows,
-        caller.owner_id,
-        query.search or "",
-        limit=query.limit,
-        after=after,
-        limits=caller.limits,
-        narrowed=query.archived is not None or bool(query.tag),
-    )
-    return page_json([found_json(row) for row in found], has_more=more)
-
-
-def _change(caller: Caller, session_id: str, body: SessionPatch) -> Session:
-    session = _session(caller, session_id)
-    return session_change(session, title=body.title, pinned=body.pinned, archived=body.archived, tags=body.tags)
-
-
-def _messages(caller: Caller, session_id: str, limit: int, after: str | None) -> dict[str, Any]:
-    session = _session(caller, session_id)
-    rows = Message.objects.filter(owner_id=caller.owner_id, session=session).select_related("run")
-    return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)

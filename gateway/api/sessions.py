@@ -24,9 +24,10 @@ from gateway.runs.opening import open_run
 from gateway.sessions.as_json import session_json
 from gateway.turn_events import TurnOptions
 from gateway.turn_json import run_json
+from memories.api.operations import reading, writing
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_read_thread
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber
@@ -82,9 +83,16 @@ async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body:
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")
-async def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
+@reading
+def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """One turn."""
-    return await in_read_thread(_turn, request.auth, session_id, turn_id)
+    caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
+    try:
+        return run_json(leases.run_get(caller.owner_id, session, turn, limits=caller.limits))
+    except NotFound:
+        if found := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
+            return found
+        raise
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}/events", openapi_extra=_EVENTS)
@@ -108,11 +116,12 @@ async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/choose")
-async def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
+@writing
+def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Show the branch of a turn that was replaced, up to what was said after it last; the next message goes on from
     there. Nothing is lost: the branch that was shown can be chosen again."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
-    return session_json(await in_thread(branch_choose, caller, session, turn))
+    return session_json(branch_choose(caller, session, turn))
 
 
 async def _answer(
@@ -158,13 +167,3 @@ async def _command(caller: Caller, session_id: str, line: str, *, stream: bool, 
         yield len(text), ("done", answered.as_json())
 
     return _streamed(context.session_id, context.run_id, events(), render)
-
-
-def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
-    session, turn = parse_uuid(session_id), parse_uuid(turn_id)
-    try:
-        return run_json(leases.run_get(caller.owner_id, session, turn, limits=caller.limits))
-    except NotFound:
-        if found := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
-            return found
-        raise

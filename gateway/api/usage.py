@@ -8,8 +8,8 @@ from pydantic import Field
 
 from gateway.limits.usage_totals import COLUMNS, FIGURES, first_day, is_priced, last_day, totals
 from gateway.models import ApiKey, UsageDay
-from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.api.operations import reading
+from memories.caller import ApiRequest
 from memories.errors import InvalidRequest
 from memories.pagination import page_json
 
@@ -27,7 +27,8 @@ class UsageQuery(Schema):
 
 
 @router.get("/usage")
-async def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]:
+@reading
+def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]:
     """Turns, requests to models, tokens and cost, by day (newest first), or by key, agent or model (most tokens first).
     `cost` is in the currency of the prices, and null where no model of an entry had one."""
     last = asked.last or last_day()
@@ -36,15 +37,11 @@ async def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]
         raise InvalidRequest("`from` is a day before `to`, or the same.", param="from")
     if (last - first).days >= MOST_DAYS:
         raise InvalidRequest(f"`from` and `to` are at most {MOST_DAYS} days apart, both included.", param="from")
-    return await in_read_thread(_usage, request.auth, first, last, asked.by)
-
-
-def _usage(caller: Caller, first: date, last: date, by: str) -> dict[str, Any]:
-    column = COLUMNS[by]
-    rows = UsageDay.objects.filter(owner_id=caller.owner_id, day__range=(first, last))
-    found = totals(caller.limits.filter(rows, agent="agent"), by, most=MOST_GROUPS)
+    by, column, owner_id = asked.by, COLUMNS[asked.by], request.auth.owner_id
+    rows = UsageDay.objects.filter(owner_id=owner_id, day__range=(first, last))
+    found = totals(request.auth.limits.filter(rows, agent="agent"), by, most=MOST_GROUPS)
     keys = [group[column] for group in found] if by == "key" else []
-    names = dict(ApiKey.objects.filter(owner_id=caller.owner_id, pk__in=keys).values_list("pk", "name"))
+    names = dict(ApiKey.objects.filter(owner_id=owner_id, pk__in=keys).values_list("pk", "name"))
     data = [_group_json(by, group[column], group, names) for group in found[:MOST_GROUPS]]
     page = page_json(data, has_more=len(found) > MOST_GROUPS)
     return {**page, "by": by, "from": first.isoformat(), "to": last.isoformat()}

@@ -15,9 +15,9 @@ from gateway.chat.labels import why_given
 from gateway.models import Message, Run
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Memory, Revision
+from memories.selectors import undo_steps
 from memories.word_diff import Piece, word_diff
 
-_UNDO_STEPS = 20
 _BY_REVIEW = (ChangeSet.Kind.REVIEW, ChangeSet.Kind.APPROVAL)
 _SHOWN = (ChangeSet.Kind.TOOL, *_BY_REVIEW)
 
@@ -161,19 +161,10 @@ def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, M
 def undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet | None, bool]]:
     """For each change set the newest of undo, put back, … (None: untouched), and whether it is undone now."""
     tips: dict[UUID, tuple[ChangeSet | None, bool]] = dict.fromkeys(ids, (None, False))
-    root_of = {pk: pk for pk in ids}
-    for depth in range(1, _UNDO_STEPS + 1):
-        steps = list(ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)))
-        if not steps:
-            break
-        following: dict[UUID, UUID] = {}
-        for step in steps:
-            root = root_of[step.undoes_id] if step.undoes_id else step.pk
-            newest, _ = tips[root]
-            if newest is None or step.pk > newest.pk:  # ids are in the order of time
-                tips[root] = (step, depth % 2 == 1)
-            following[step.pk] = root
-        root_of = following
+    for root, step, depth in undo_steps(owner_id, ids):
+        newest, _ = tips[root]
+        if newest is None or step.pk > newest.pk:  # ids are in the order of time
+            tips[root] = (step, depth % 2 == 1)
     return tips
 
 

@@ -8,23 +8,14 @@ from unfold.decorators import action
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column
-from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
+from memories.admin.filters import DayFilter, choice_filter, text_filter
 from memories.api.audit import audit_lines
 from memories.audit import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
 from memories.models import AuditEntry
 from memories.portability import download
 
-
-class AuditActorFilter(ExactTextFilter):
-    title = "actor (name of the account)"
-    parameter_name = "actor"
-    column = "actor"
-
-
-class AuditOwnerFilter(ExactTextFilter):
-    title = "owner (whose object)"
-    parameter_name = "owner"
-    column = "owner"
+AuditActorFilter = text_filter("actor (name of the account)", "actor")
+AuditOwnerFilter = text_filter("owner (whose object)", "owner")
 
 
 @admin.register(AuditEntry)

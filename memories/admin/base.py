@@ -45,6 +45,8 @@ class DaybookAdmin(ModelAdmin):
     records_opening: ClassVar[bool] = False
     # How the audit log calls a change that was made with the form.
     change_action: ClassVar[Action] = Action.CHANGE
+    # Long columns that only a row's page shows.
+    list_defer: ClassVar[tuple[str, ...]] = ()
     # Columns that an id, or a number, typed into the search must equal.
     searched_ids: ClassVar[tuple[str, ...]] = ()
     searched_number: ClassVar[str] = ""
@@ -69,11 +71,15 @@ class DaybookAdmin(ModelAdmin):
         response: HttpResponse = super().render_change_form(request, {**context, **more}, **kwargs)
         return response
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.defer(*self.list_defer)
+
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return the row of that id, with the rows that the list reads along; None where there is none."""
         if from_field or not isinstance(self.opts.pk, UUIDField):
             return super().get_object(request, object_id, from_field)
-        rows = self.get_queryset(request)
+        rows = self.get_queryset(request).defer(None)
         if self.list_select_related:
             rows = rows.select_related(*self.list_select_related)
         return row_by_id(rows, object_id)

@@ -14,7 +14,7 @@ from memories.admin.actors import actors_add
 from memories.admin.badges import moment, origin_badge
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.change_words import sentences_add, shown_change_sets
-from memories.admin.columns import column, page_link
+from memories.admin.columns import column, list_link, row_link
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import (
     ActorFilter,
@@ -47,8 +47,11 @@ def _other_changes(revision: Revision) -> str:
 
 
 def _memory_link(revision: Revision) -> SafeString:
-    link = reverse("admin:memories_memory_change", args=[revision.memory_id])
-    return page_link(link, revision.memory.number)
+    return row_link("memories_memory", revision.memory_id, revision.memory.number)
+
+
+def _revisions_link(change_set: ChangeSet) -> SafeString:
+    return list_link("memories_revision", f"change_set={change_set.pk}", "the revisions of this change set")
 
 
 def _rests_on(revision: Revision) -> str:
@@ -127,6 +130,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         ("created_at", MadeDayFilter),
     )
     change_form_template = "admin/memories/changeset/change_form.html"
+    changes = column("Changes", _revisions_link)
     origin = column("Origin", lambda row: origin_badge(row.write_origin))
     when = column("When", lambda row: moment(row.created_at), ordering="pk")
     fields = (("owner", "book"), ("kind", "origin"), "where_from", "undone_set", "changes", "documents", "when")
@@ -176,11 +180,6 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         say_undone(self, request, in_turns(undo_slices(row, source)))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 
-    @admin.display(description="Changes")
-    def changes(self, change_set: ChangeSet) -> SafeString:
-        link = f"{reverse('admin:memories_revision_changelist')}?change_set={change_set.pk}"
-        return page_link(link, "the revisions of this change set")
-
     @admin.display(description="Documents")
     def documents(self, change_set: ChangeSet) -> SafeString | str:
         written = change_set.artifact_revisions.select_related("artifact").order_by("artifact__path", "id")
@@ -190,5 +189,4 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
 
 def _set_link(change_set: ChangeSet) -> SafeString:
-    link = reverse("admin:memories_changeset_change", args=[change_set.pk])
-    return page_link(link, change_set.sentence)  # type: ignore[attr-defined]
+    return row_link("memories_changeset", change_set.pk, change_set.sentence)  # type: ignore[attr-defined]

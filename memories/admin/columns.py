@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -36,6 +37,15 @@ def fieldset(title: str | None, *rows: str | tuple[str, ...]) -> tuple[str | Non
     return title, {"fields": rows}
 
 
-def page_link(address: str, words: object) -> SafeString:
-    """Return a link to a page of the admin."""
+def row_link(page: str, key: object, words: object) -> SafeString:
+    """Return a link to the page of a row; `page` is its app and model, such as `gateway_run`."""
+    return _link(reverse(f"admin:{page}_change", args=[key]), words)
+
+
+def list_link(page: str, query: str, words: object) -> SafeString:
+    """Return a link to the list of the rows that a query chooses."""
+    return _link(f"{reverse(f'admin:{page}_changelist')}?{query}", words)
+
+
+def _link(address: str, words: object) -> SafeString:
     return format_html('<a class="db-link" href="{}">{}</a>', address, words)

@@ -106,12 +106,6 @@ class IdFilter(ExactTextFilter):
         return queryset.filter(**{self.column: found}) if found else queryset.none()
 
 
-class CategoryFilter(ExactTextFilter):
-    title = "category"
-    parameter_name = "category"
-    column = "category"
-
-
 class ActorFilter(ExactTextFilter):
     """Writes by an account, also as an administrator; or by an actor as it is stored."""
 
@@ -122,13 +116,18 @@ class ActorFilter(ExactTextFilter):
         return queryset.filter(actor__in=actors_named(value))
 
 
-class ChangeSetFilter(IdFilter):
-    title = "change set"
-    parameter_name = "change_set"
-    column = "change_set_id"
+def text_filter(title: str, column: str) -> type[ExactTextFilter]:
+    """Return a filter class by a text that a column must equal."""
+    named = {"title": title, "parameter_name": column, "column": column}
+    return type(f"{column.title()}Filter", (ExactTextFilter,), named)
 
 
-class ReviewFilter(IdFilter):
-    title = "review"
-    parameter_name = "review"
-    column = "change_set__review_id"
+def id_filter(parameter: str, column: str) -> type[IdFilter]:
+    """Return a filter class by an id, which has the name `parameter` in addresses."""
+    named = {"title": parameter.replace("_", " "), "parameter_name": parameter, "column": column}
+    return type(f"{parameter.title()}Filter", (IdFilter,), named)
+
+
+CategoryFilter = text_filter("category", "category")
+ChangeSetFilter = id_filter("change_set", "change_set_id")
+ReviewFilter = id_filter("review", "change_set__review_id")

@@ -1,11 +1,10 @@
 """What the list and the page of a memory say of it, each value in words."""
 
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
-from memories.admin.columns import column, page_link
+from memories.admin.columns import column, row_link
 from memories.models import Memory
 
 _WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span><span class="db-under">{} {}</span>'
@@ -34,10 +33,8 @@ def _last_use(memory: Memory) -> str:
 
 
 def _where_from(memory: Memory) -> SafeString | str:
-    if memory.session_id is None:
-        return "–"
-    link = reverse("admin:gateway_session_change", args=[memory.session_id])
-    return page_link(link, "the session it was said in")
+    key = memory.session_id
+    return row_link("gateway_session", key, "the session it was said in") if key else "–"
 
 
 class MemoryColumns:

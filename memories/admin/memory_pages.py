@@ -86,9 +86,6 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     )
 
     # -- who may
-    def has_delete_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
-        return False  # the built-in delete would go round the service; "Delete" below goes through it
-
     def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
         return allowed and not (obj is not None and obj.deleted_at)

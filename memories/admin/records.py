@@ -3,13 +3,12 @@
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import column, page_link
+from memories.admin.columns import column, list_link
 from memories.admin.filters import DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
@@ -17,8 +16,7 @@ NotificationKindFilter = words_filter("kind", "kind", {str(kind): str(kind) for 
 
 
 def _memories_link(book: Book) -> SafeString:
-    link = f"{reverse('admin:memories_memory_changelist')}?book__id__exact={book.pk}"
-    return page_link(link, "the memories of this book")
+    return list_link("memories_memory", f"book__id__exact={book.pk}", "the memories of this book")
 
 
 @admin.register(Owner)

@@ -1,4 +1,5 @@
-"""What the operations of this app answer, for the OpenAPI document. A test compares real answers with it."""
+"""What the operations of this app answer, for the OpenAPI document, and to show rows so. A test compares real answers
+with it."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
@@ -74,16 +75,20 @@ class Page(TypedDict):
     last_id: str | None
 
 
-class MemoryList(Page):
-    """Memories."""
+def list_of(entry: Any, description: str, *, name: str = "") -> Any:
+    """Return the shape of a list of entries, which is called `name` or as its entries with `List`."""
 
-    data: list[Memory]
+    class Shape(Page):
+        data: list[entry]
+
+    Shape.__name__ = Shape.__qualname__ = name or f"{entry.__name__}List"
+    Shape.__doc__ = description
+    return Shape
 
 
-class FoundMemoryList(Page):
-    """Memories that a search found, best first."""
-
-    data: list[FoundMemory]
+def as_shape(shape: type, row: Any, **values: Any) -> dict[str, Any]:
+    """Return the fields of a shape: those of `values`, the others as the row's attributes of these names."""
+    return {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
 
 
 class Revision(TypedDict):
@@ -101,12 +106,6 @@ class Revision(TypedDict):
     review_id: Id | None
     session_id: Id | None
     created_at: Moment
-
-
-class RevisionList(Page):
-    """The history of a memory, newest first."""
-
-    data: list[Revision]
 
 
 class Change(TypedDict):
@@ -152,12 +151,6 @@ class Notification(TypedDict):
     created_at: Moment | None
 
 
-class NotificationList(Page):
-    """Notifications, oldest first."""
-
-    data: list[Notification]
-
-
 class BookHealth(TypedDict):
     """How a book stands, in figures and in `text`. Which figures there are depends on what is switched on."""
 
@@ -169,12 +162,6 @@ class BookHealth(TypedDict):
     targets: dict[str, dict[str, int]]
     vectors: NotRequired[int]
     text: str
-
-
-class BookHealthList(Page):
-    """The health of each book."""
-
-    data: list[BookHealth]
 
 
 class ImportedConversation(TypedDict):
@@ -234,12 +221,6 @@ class Artifact(TypedDict):
     updated_at: Moment
 
 
-class ArtifactList(Page):
-    """The documents of a book, by path."""
-
-    data: list[Artifact]
-
-
 class AuditEntry(TypedDict):
     """Who looked at or changed whose what."""
 
@@ -259,32 +240,26 @@ class AuditEntry(TypedDict):
     request_id: str | None
 
 
-class AuditEntryList(Page):
-    """Entries of the audit log, newest first."""
-
-    data: list[AuditEntry]
-
-
 ANSWERS: dict[str, dict[int, Any]] = {
     "memory_add": {201: Memory, 200: Memory},
-    "memory_list": {200: MemoryList},
-    "memory_search": {200: FoundMemoryList},
+    "memory_list": {200: list_of(Memory, "Memories.")},
+    "memory_search": {200: list_of(FoundMemory, "Memories that a search found, best first.")},
     "memory_bulk": {200: BulkEdited},
-    "memory_health": {200: BookHealthList},
+    "memory_health": {200: list_of(BookHealth, "The health of each book.")},
     "memory_read": {200: Memory},
     "memory_patch": {200: Memory},
     "memory_delete": {204: None},
-    "revision_list": {200: RevisionList},
+    "revision_list": {200: list_of(Revision, "The history of a memory, newest first.")},
     "memory_put_back": {200: Memory},
     "change_undo": {200: Undone},
-    "notification_list": {200: NotificationList},
+    "notification_list": {200: list_of(Notification, "Notifications, oldest first.")},
     "export": {},
     "import": {200: Import},
     "forget": {200: Receipt},
-    "artifact_list": {200: ArtifactList},
+    "artifact_list": {200: list_of(Artifact, "The documents of a book, by path.")},
     "artifact_read": {200: Artifact},
     "artifact_write": {200: Artifact},
-    "audit_list": {200: AuditEntryList},
+    "audit_list": {200: list_of(AuditEntry, "Entries of the audit log, newest first.")},
 }
 """The answers of each operation, by the name of its view and by status."""
 EXAMPLES: dict[str, dict[str, Any]] = {

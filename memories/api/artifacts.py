@@ -9,12 +9,12 @@ from pydantic import Field
 from memories.api.bodies import Body
 from memories.api.forms import artifact_json
 from memories.api.memories import edit_source, if_match, tagged
+from memories.api.operations import reading
 from memories.artifacts import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_thread
 from memories.documents import MAX_DOCUMENT
 from memories.errors import NotFound
-from memories.models import Book
 from memories.pagination import page_json
 from memories.selectors import book_named
 from memories.services import book_get_or_create
@@ -29,15 +29,25 @@ class ArtifactIn(Body):
 
 
 @router.get("/books/{name}/artifacts")
-async def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
+@reading
+def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
     """The book's documents, by path."""
-    return await in_read_thread(_list, request.auth, name)
+    owner_id = request.auth.owner_id
+    request.auth.limits.require_books([name])
+    # A book comes into being at its first use; before that it is an empty one.
+    book = book_named(owner_id, name)
+    return page_json([artifact_json(row) for row in live_artifacts(owner_id, book.pk)] if book else [])
 
 
 @router.get("/books/{name}/artifacts/{path:path}")
-async def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
+@reading
+def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
     """One document, with its ETag."""
-    return tagged(response, await in_read_thread(_get, request.auth, name, path))
+    request.auth.limits.require_books([name])
+    book = book_named(request.auth.owner_id, name)
+    if book is None:
+        raise NotFound("There is no such book.")
+    return tagged(response, artifact_json(artifact_get(request.auth.owner_id, book.pk, path)))
 
 
 @router.put("/books/{name}/artifacts/{path:path}")
@@ -47,25 +57,6 @@ async def artifact_write(
     """Edit a document, or write a new one; empty content removes it. With If-Match only the version that was read."""
     await scan_document_ahead(clean_document(body.content))
     return tagged(response, await in_thread(_put, request.auth, name, path, body.content, if_match(request)))
-
-
-def _book(caller: Caller, name: str) -> Book:
-    caller.limits.require_books([name])
-    book = book_named(caller.owner_id, name)
-    if book is None:
-        raise NotFound("There is no such book.")
-    return book
-
-
-def _list(caller: Caller, name: str) -> dict[str, Any]:
-    caller.limits.require_books([name])
-    # A book comes into being at its first use; before that it is an empty one.
-    book = book_named(caller.owner_id, name)
-    return page_json([artifact_json(row) for row in live_artifacts(caller.owner_id, book.pk)] if book else [])
-
-
-def _get(caller: Caller, name: str, path: str) -> dict[str, Any]:
-    return artifact_json(artifact_get(caller.owner_id, _book(caller, name).pk, path))
 
 
 def _put(caller: Caller, name: str, path: str, content: str, version: int | None) -> dict[str, Any]:

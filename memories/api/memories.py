@@ -12,6 +12,7 @@ from pydantic import Field
 
 from memories.api.bodies import METADATA_QUERY, Body, Content
 from memories.api.forms import memory_json, revision_json
+from memories.api.operations import reading, writing
 from memories.batches import in_slices
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_slices
@@ -69,7 +70,8 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
 
 
 @router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
-async def memory_list(
+@reading
+def memory_list(
     request: ApiRequest,
     book: ShortText | None = None,
     target: ShortText | None = None,
@@ -88,19 +90,29 @@ async def memory_list(
     )
     equal = {"target": target, "category": category, "write_origin": write_origin}
     equal["book__name"] = None if book == ALL_BOOKS else book
-    return await in_read_thread(_list, request.auth, wanted, equal, review, q, limit, after)
+    rows = Memory.objects.select_related("book").filter(unexpired(timezone.now()), owner_id=request.auth.owner_id)
+    rows = request.auth.limits.filter(rows.filter(deleted_at__isnull=True), book="book__name")
+    rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
+    if review:
+        review_id = parse_uuid(review)
+        rows = rows.filter(review_id=review_id) if review_id else rows.none()
+    if q:
+        rows = rows.filter(Q(content__icontains=q) | Q(category__icontains=q))
+    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
 
 
 @router.get("/memories/health")
-async def memory_health(request: ApiRequest) -> dict[str, Any]:
+@reading
+def memory_health(request: ApiRequest) -> dict[str, Any]:
     """How each book stands: how full, how many of its sessions are covered, the last review; in figures and words."""
-    return page_json(await in_read_thread(health_of_books, request.auth.owner_id, limits=request.auth.limits))
+    return page_json(health_of_books(request.auth.owner_id, limits=request.auth.limits))
 
 
 @router.get("/memories/{memory_id}")
-async def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
+@reading
+def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """One memory, with its ETag."""
-    return tagged(response, memory_json(await in_read_thread(_get, request.auth, memory_id)))
+    return tagged(response, memory_json(_get(request.auth, memory_id)))
 
 
 @router.patch("/memories/{memory_id}")
@@ -117,24 +129,37 @@ async def memory_patch(
 
 
 @router.delete("/memories/{memory_id}", response={204: None})
-async def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
+@writing
+def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
     """Forget a memory; undoable for some days."""
-    await in_thread(_delete, request.auth, memory_id, if_match(request))
+    memory, version = _get(request.auth, memory_id), if_match(request)
+    with book_writing(memory.book, edit_source(request.auth)) as writer:
+        writer.delete(memory.number, version=version)
     return Status(204, None)
 
 
 @router.get("/memories/{memory_id}/revisions")
-async def revision_list(
+@reading
+def revision_list(
     request: ApiRequest, memory_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
     """The history of a memory, newest first, also of a deleted one."""
-    return await in_read_thread(_revisions, request.auth, memory_id, limit, after)
+    memory = _get(request.auth, memory_id, deleted=True)
+    rows = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).select_related("change_set")
+    return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
 
 
 @router.post("/memories/{memory_id}/restore")
-async def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
+@writing
+def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
     """Put back the state after one of its revisions."""
-    return await in_thread(_restore, request.auth, memory_id, body.revision)
+    memory = _get(request.auth, memory_id, deleted=True)
+    wanted = parse_uuid(body.revision)
+    revisions = Revision.objects.filter(owner_id=memory.owner_id, memory=memory)
+    revision = revisions.filter(pk=wanted).first() if wanted else None
+    if revision is None:
+        raise NotFound("This memory has no such revision.")
+    return memory_json(memory_restore(memory, revision, edit_source(request.auth)).memory)
 
 
 @router.post("/changes/{change_set}/undo")
@@ -146,11 +171,10 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 
 
 @router.get("/notifications")
-async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict[str, Any]:
+@reading
+def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
-    return page_json(
-        await in_read_thread(notifications_after, request.auth.owner_id, after, limits=request.auth.limits)
-    )
+    return page_json(notifications_after(request.auth.owner_id, after, limits=request.auth.limits))
 
 
 def tagged(response: HttpResponse, found: dict[str, Any]) -> dict[str, Any]:
@@ -186,26 +210,6 @@ def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
     return memory_get(caller.owner_id, memory_id, deleted=deleted, limits=caller.limits)
 
 
-def _list(
-    caller: Caller,
-    wanted: MemoryFilters,
-    equal: dict[str, str | None],
-    review: str | None,
-    q: str | None,
-    limit: int,
-    after: str | None,
-) -> dict[str, Any]:
-    rows = Memory.objects.select_related("book").filter(unexpired(timezone.now()), owner_id=caller.owner_id)
-    rows = caller.limits.filter(rows.filter(deleted_at__isnull=True), book="book__name")
-    rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
-    if review:
-        review_id = parse_uuid(review)
-        rows = rows.filter(review_id=review_id) if review_id else rows.none()
-    if q:
-        rows = rows.filter(Q(content__icontains=q) | Q(category__icontains=q))
-    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
-
-
 def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
     """Scan a memory as it will be, before the lock is taken for it."""
     memory = _get(caller, memory_id)
@@ -219,28 +223,6 @@ def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | 
     with book_writing(memory.book, edit_source(caller)) as writer:
         written = writer.update(memory.number, fields, version=version)
     return memory_json(written.memory)
-
-
-def _delete(caller: Caller, memory_id: str, version: int | None) -> None:
-    memory = _get(caller, memory_id)
-    with book_writing(memory.book, edit_source(caller)) as writer:
-        writer.delete(memory.number, version=version)
-
-
-def _revisions(caller: Caller, memory_id: str, limit: int, after: str | None) -> dict[str, Any]:
-    memory = _get(caller, memory_id, deleted=True)
-    rows = Revision.objects.filter(owner_id=caller.owner_id, memory=memory).select_related("change_set")
-    return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
-
-
-def _restore(caller: Caller, memory_id: str, revision_id: str) -> dict[str, Any]:
-    memory = _get(caller, memory_id, deleted=True)
-    wanted = parse_uuid(revision_id)
-    revisions = Revision.objects.filter(owner_id=caller.owner_id, memory=memory)
-    revision = revisions.filter(pk=wanted).first() if wanted else None
-    if revision is None:
-        raise NotFound("This memory has no such revision.")
-    return memory_json(memory_restore(memory, revision, edit_source(caller)).memory)
 
 
 def _change_set(caller: Caller, change_set_id: str) -> ChangeSet:

@@ -9,6 +9,7 @@ from django.db.models import Func, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
+from memories.caller import DEFAULT_BOOK
 from memories.models import Memory, Target, WriteOrigin
 from memories.models.entries import text_order
 from memories.page.rows import EXPIRES_SOON
@@ -17,7 +18,6 @@ from memories.selectors import blocked_condition
 
 STRETCH = 50
 MOST_ROWS = 1000
-DEFAULT_BOOK = "main"
 
 
 class Order(NamedTuple):

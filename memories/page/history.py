@@ -27,9 +27,7 @@ def history_of(memory: Memory, viewer: Viewer) -> list[HistoryRow]:
     """Return the newest revisions of a memory, newest first, in three queries or less."""
     steps = steps_of(memory, Viewpoint(targets=TARGET_WORDS, day=viewer.day), most=MOST_REVISIONS)
     sets = [step.revision.change_set for step in steps]
-    names = names_of(
-        viewer.owner.pk, [s.session_id for s in sets], [s.run_id for s in sets], [s.review_id for s in sets]
-    )
+    names = names_of(viewer.owner.pk, sets)
     return [
         HistoryRow(
             step=step,
@@ -37,7 +35,7 @@ def history_of(memory: Memory, viewer: Viewer) -> list[HistoryRow]:
             when=viewer.minute(step.revision.created_at),
             # Its verb says that it was pinned.
             fields=[f"{field.name}: {field.before} → {field.after}" for field in step.fields if field.name != "Pinned"],
-            source_link=source_link(names, written.session_id, written.run_id, written.review_id),
+            source_link=source_link(names, written),
         )
         for step, written in zip(steps, sets, strict=True)
     ]

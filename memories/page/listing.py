@@ -9,8 +9,9 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from memories.book_views import BookState
+from memories.caller import DEFAULT_BOOK
 from memories.models import Book, Memory
-from memories.page.filters import DEFAULT_BOOK, MOST_ROWS, ORDERS, Filters
+from memories.page.filters import MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
 from memories.query_vectors import query_vectors
 from memories.selectors import blocked_condition, categories_of, undeleted

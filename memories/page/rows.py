@@ -96,9 +96,7 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
 def rows_of(memories: Iterable[Memory], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[Row]:
     """Rows for the page, in the given order. The memories come from with_changes()."""
     listed = list(memories)
-    names = names_of(
-        viewer.owner.pk, [m.session_id for m in listed], [m.run_id for m in listed], [m.review_id for m in listed]
-    )
+    names = names_of(viewer.owner.pk, listed)
     found = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
     rows: list[Row] = []
     for memory in listed:
@@ -119,7 +117,7 @@ def _row(memory: Memory, viewer: Viewer, names: Names, before: str, found: tuple
         pieces=highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
         badges=_badges(memory, viewer),
         about=f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
-        source_link=source_link(names, memory.session_id, memory.run_id, memory.review_id),
+        source_link=source_link(names, memory),
         changed=_changed(memory, viewer),
         used=used_words(memory.usage_count, memory.last_used_at, viewer),
         expiry=f"Expires {viewer.day(memory.expires_at)}" if memory.expires_at and not _soon(memory) else "",

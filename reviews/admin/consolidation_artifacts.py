@@ -18,7 +18,7 @@ from memories.admin.access import action_record
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.badges import badge, moment, origin_badge
 from memories.admin.base import row_by_id, staff_actor
-from memories.admin.columns import fieldset, moment_column
+from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
 from memories.admin.memory_writes import staff_source
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
@@ -106,6 +106,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     list_display = ("path", "owner", "book", "version", "origin", "state", "updated")
     list_display_links = ("path",)
     list_select_related = ("owner__user", "book")
+    list_defer = ("content", "person_lines", "struck_lines")
     list_filter = (
         ArtifactStateFilter,
         ("owner", AutocompleteSelectFilter),
@@ -135,9 +136,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # documents are begun by consolidation, or by their owner
 
-    def has_delete_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
-        return False  # the built-in delete would take the history along; "Remove" goes through the service
-
     def has_change_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
         # If the document is removed while somebody edits it, the service refuses the edit, and the form keeps the text.
@@ -147,14 +145,8 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     # -- columns
     updated = moment_column("updated_at", "Updated")
     created = moment_column("created_at", "Created")
-
-    @admin.display(description="Version")
-    def version_number(self, artifact: Artifact) -> int:
-        return artifact.version
-
-    @admin.display(description="Written by")
-    def origin(self, artifact: Artifact) -> SafeString:
-        return origin_badge(artifact.write_origin)
+    version_number = column("Version", lambda artifact: artifact.version)
+    origin = column("Written by", lambda artifact: origin_badge(artifact.write_origin))
 
     @admin.display(description="State")
     def state(self, artifact: Artifact) -> SafeString:
@@ -175,15 +167,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     @admin.display(description="People's edits")
     def by_people(self, artifact: Artifact) -> str:
         return f"{len(artifact.person_lines)} lines written, {len(artifact.struck_lines)} taken out"
-
-    # -- rows
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Artifact]:
-        rows: QuerySet[Artifact] = super().get_queryset(request)
-        return rows.defer("content", "person_lines", "struck_lines")  # long, and not in the list
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Artifact | None:
-        rows = self.get_queryset(request).defer(None)
-        return row_by_id(rows.select_related(*self.list_select_related), object_id)
 
     def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
         may_edit = obj is None or self.has_change_permission(request, obj)

@@ -1,17 +1,15 @@
 """What lists and pages of consolidations, notes and artifacts say, each value in words."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from gateway.admin.session_titles import session_link, title_of
 from gateway.agents.configuration import consolidation_settings
 from memories.admin.badges import badge, moment, state_badge
-from memories.admin.columns import moment_column, page_link
+from memories.admin.columns import Column, column, list_link, moment_column, row_link
 from memories.admin.filters import choice_filter
 from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_spent
@@ -63,14 +61,18 @@ def error_words(error: Any) -> str:
     return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else ""
 
 
-def _paths_column(name: str, words: str) -> Callable[[Any, ConsolidationRun], SafeString | str]:
+def _paths_column(name: str, words: str) -> Column:
     """Return a column for a run's list of documents."""
+    paths = "<code>{}</code>"
+    return column(words, lambda run: format_html_join(", ", paths, ((path,) for path in getattr(run, name))) or "–")
 
-    @admin.display(description=words)
-    def column(page: Any, run: ConsolidationRun) -> SafeString | str:
-        return format_html_join(", ", "<code>{}</code>", ((path,) for path in getattr(run, name))) or "–"
 
-    return column
+def _documents_link(run: ConsolidationRun) -> SafeString:
+    return list_link("memories_artifact", f"book__id__exact={run.book_id}", "the documents of this book")
+
+
+def _change_set_link(run: ConsolidationRun) -> SafeString | str:
+    return row_link("memories_changeset", run.change_set, run.change_set) if run.change_set else "–"
 
 
 class RunColumns:
@@ -82,10 +84,10 @@ class RunColumns:
     written_paths = _paths_column("written", "Written")
     removed_paths = _paths_column("removed", "Removed")
     kept_paths = _paths_column("kept", "Kept for a person's edits")
-
-    @admin.display(description="State")
-    def state_badge(self, run: ConsolidationRun) -> SafeString:
-        return state_badge(run)
+    state_badge = column("State", lambda run: state_badge(run))
+    tokens_count = column("Tokens", lambda run: f"{run.tokens:,}")
+    documents = column("Documents", _documents_link)
+    change_set_link = column("Change set", _change_set_link)
 
     @admin.display(description="Progress")
     def progress(self, run: ConsolidationRun) -> SafeString | str:
@@ -101,10 +103,6 @@ class RunColumns:
             done,
         )
 
-    @admin.display(description="Tokens")
-    def tokens_count(self, run: ConsolidationRun) -> str:
-        return f"{run.tokens:,}"
-
     @admin.display(description="Sessions")
     def sessions(self, run: ConsolidationRun) -> str:
         return (
@@ -115,17 +113,6 @@ class RunColumns:
     @admin.display(description="Taken out")
     def taken_out(self, run: ConsolidationRun) -> str:
         return f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
-
-    @admin.display(description="Documents")
-    def documents(self, run: ConsolidationRun) -> SafeString:
-        address = f"{reverse('admin:memories_artifact_changelist')}?book__id__exact={run.book_id}"
-        return page_link(address, "the documents of this book")
-
-    @admin.display(description="Change set")
-    def change_set_link(self, run: ConsolidationRun) -> SafeString | str:
-        if run.change_set is None:
-            return "–"
-        return page_link(reverse("admin:memories_changeset_change", args=[run.change_set]), run.change_set)
 
 
 class NoteColumns:
@@ -138,22 +125,8 @@ class NoteColumns:
     def state_badge(self, note: Extraction) -> SafeString:
         return badge("Cleared", "muted", "delete") if note.cleared_at else state_badge(note)
 
-    @admin.display(description="Session")
-    def session_title(self, note: Extraction) -> str:
-        return title_of(note)
-
-    @admin.display(description="Session")
-    def session_link(self, note: Extraction) -> SafeString | str:
-        return session_link(note)
-
-    @admin.display(description="Synopsis")
-    def words(self, note: Extraction) -> SafeString:
-        return format_html('<span class="db-words">{}</span>', note.synopsis or "–")
-
-    @admin.display(description="Notes")
-    def notes(self, note: Extraction) -> SafeString:
-        return format_html('<span class="db-words">{}</span>', note.raw_memory or "–")
-
-    @admin.display(description="Error")
-    def error(self, note: Extraction) -> str:
-        return error_words(note.error) or "–"
+    session_title = column("Session", title_of)
+    session_link = column("Session", lambda note: session_link(note))
+    words = column("Synopsis", lambda note: format_html('<span class="db-words">{}</span>', note.synopsis or "–"))
+    notes = column("Notes", lambda note: format_html('<span class="db-words">{}</span>', note.raw_memory or "–"))
+    error = column("Error", lambda note: error_words(note.error) or "–")

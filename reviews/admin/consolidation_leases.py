@@ -4,13 +4,12 @@ taken by the next worker, without anybody's help."""
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import page_link
+from memories.admin.columns import column, list_link
 from memories.admin.filters import ChoiceFilter
 from memories.ids import parse_uuid
 from memories.models import Lease
@@ -52,14 +51,10 @@ class LeaseAdmin(ReadOnlyAdmin):
         overdue = lease.expires_at <= timezone.now()
         return badge("Overdue", "danger", "schedule") if overdue else badge("Held", "ok", "check")
 
-    @admin.display(description="Expires")
-    def until(self, lease: Lease) -> str:
-        return f"{moment(lease.expires_at)}:{timezone.localtime(lease.expires_at):%S}"
+    until = column("Expires", lambda lease: f"{moment(lease.expires_at)}:{timezone.localtime(lease.expires_at):%S}")
 
     @admin.display(description="Of")
     def runs(self, lease: Lease) -> SafeString | str:
         book = parse_uuid(lease.name.split(":")[1]) if lease.name.count(":") == 2 else None
-        if book is None:
-            return "–"
-        address = f"{reverse('admin:reviews_consolidationrun_changelist')}?book__id__exact={book}"
-        return page_link(address, "the runs of its book")
+        query = f"book__id__exact={book}"
+        return list_link("reviews_consolidationrun", query, "the runs of its book") if book else "–"

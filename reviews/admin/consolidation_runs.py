@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
@@ -16,9 +15,9 @@ from gateway.admin.session_titles import SessionTitles, session_link
 from gateway.admin.sessions import SessionIdFilter
 from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge
-from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
+from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
-from memories.admin.filters import DayFilter, IdFilter
+from memories.admin.filters import DayFilter, id_filter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit import Action
@@ -42,12 +41,7 @@ from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
 
 MOST_NOTES = 300
-
-
-class RunIdFilter(IdFilter):
-    title = "run"
-    parameter_name = "run"
-    column = "run_id"
+RunIdFilter = id_filter("run", "run_id")
 
 
 @admin.register(ConsolidationRun)
@@ -180,6 +174,7 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
     list_display = ("words", "session_title", "state_badge", "owner", "book", "said", "extracted")
     list_display_links = ("words", "session_title")
     list_select_related = ("owner__user", "book", "session")
+    list_defer = ("raw_memory",)
     list_filter = (
         ("owner", AutocompleteSelectFilter),
         ("book", AutocompleteSelectFilter),
@@ -204,11 +199,3 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
         ),
     )
     readonly_fields = ("words", "notes", "state_badge", "session_link", "said", "extracted", "error")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Extraction]:
-        rows: QuerySet[Extraction] = super().get_queryset(request)
-        return rows.defer("raw_memory")  # the list shows the synopsis
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Extraction | None:
-        rows = self.get_queryset(request).defer(None)
-        return row_by_id(rows.select_related(*self.list_select_related), object_id)

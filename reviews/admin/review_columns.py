@@ -2,14 +2,13 @@
 model wanted besides, and how it was set."""
 
 from django.contrib import admin
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from gateway.admin.session_titles import session_link, title_of
 from gateway.limits.money import usage_words
 from memories.admin.badges import moment, seconds, state_badge, total_tokens
-from memories.admin.columns import moment_column, page_link
+from memories.admin.columns import column, list_link, moment_column, row_link
 from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
@@ -25,52 +24,27 @@ class ReviewColumns:
     scheduled = moment_column("created_at", "Scheduled", ordering="pk")
     started = moment_column("started_at", "Started")
     finished = moment_column("finished_at", "Finished")
-
-    @admin.display(description="State")
-    def state_badge(self, run: ReviewRun) -> SafeString:
-        return state_badge(run)
-
-    @admin.display(description="Session")
-    def session_title(self, run: ReviewRun) -> str:
-        return title_of(run)
-
-    @admin.display(description="Session")
-    def session_link(self, run: ReviewRun) -> SafeString | str:
-        return session_link(run)
+    state_badge = column("State", lambda run: state_badge(run))
+    session_title = column("Session", title_of)
+    session_link = column("Session", lambda run: session_link(run))
+    writes_count = column("Writes", lambda run: len(run.writes))
+    tokens = column("Tokens", lambda run: total_tokens(run.usage))
+    agent = column("Agent", lambda run: run.agent_name)
+    why = column("Why", lambda run: error_words(run) or "–")
+    seconds = column("Seconds", lambda run: seconds(run.started_at, run.finished_at))
+    usage_in_words = column("Tokens", lambda run: usage_words(run.usage))
+    frozen_range = column("Messages", lambda run: f"{run.first_seq} to {run.last_seq} of the session")
 
     @admin.display(description="Turns it read")
     def turns_link(self, run: ReviewRun) -> SafeString | str:
         turns = turns_read(run.owner_id, [run]).get(run.pk)
-        if turns is None:
-            return "–"
-        return page_link(reverse("admin:gateway_run_change", args=[turns.run_id]), turns.words)
-
-    @admin.display(description="Writes")
-    def writes_count(self, run: ReviewRun) -> int:
-        return len(run.writes)
-
-    @admin.display(description="Tokens")
-    def tokens(self, run: ReviewRun) -> str:
-        return total_tokens(run.usage)
-
-    @admin.display(description="Agent")
-    def agent(self, run: ReviewRun) -> str:
-        return run.agent_name
-
-    @admin.display(description="Why")
-    def why(self, run: ReviewRun) -> str:
-        return error_words(run) or "–"
-
-    @admin.display(description="Seconds")
-    def seconds(self, run: ReviewRun) -> str:
-        return seconds(run.started_at, run.finished_at)
+        return row_link("gateway_run", turns.run_id, turns.words) if turns else "–"
 
     @admin.display(description="Changes")
     def changes(self, run: ReviewRun) -> SafeString | str:
         if run.change_set is None:
             return "–"
-        address = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
-        return page_link(address, "the revisions of this review")
+        return list_link("memories_revision", f"review={run.pk}", "the revisions of this review")
 
     @admin.display(description="Error")
     def outcome(self, run: ReviewRun) -> SafeString | str:
@@ -79,10 +53,6 @@ class ReviewColumns:
         words, code, said = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
         detail = f"{code}: {said}" if said and said not in words else code
         return format_html('{} <span class="db-call">{}</span>', words, detail)
-
-    @admin.display(description="Tokens")
-    def usage_in_words(self, run: ReviewRun) -> str:
-        return usage_words(run.usage)
 
     @admin.display(description="Dropped calls of other tools")
     def dropped_in_words(self, run: ReviewRun) -> str:
@@ -100,10 +70,6 @@ class ReviewColumns:
             f"At most {counted(most, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
             f"its writes {waits}, {told}."
         )
-
-    @admin.display(description="Messages")
-    def frozen_range(self, run: ReviewRun) -> str:
-        return f"{run.first_seq} to {run.last_seq} of the session"
 
 
 def error_words(run: ReviewRun) -> str:

@@ -23,7 +23,7 @@ from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
-from memories.admin.filters import ExactTextFilter, MadeDayFilter, choice_filter
+from memories.admin.filters import MadeDayFilter, choice_filter, text_filter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit import Action
@@ -47,12 +47,7 @@ _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 StateFilter = choice_filter("state", ReviewRun.State)
 TriggerFilter = choice_filter("trigger", ReviewRun.Trigger)
-
-
-class AgentFilter(ExactTextFilter):
-    title = "agent"
-    parameter_name = "agent_name"
-    column = "agent_name"
+AgentFilter = text_filter("agent", "agent_name")
 
 
 @admin.register(ReviewRun)

@@ -1,16 +1,11 @@
-"""What the operations of this app answer, for the OpenAPI document (memories/api/answers.py) and to show rows so."""
+"""What the operations of this app answer: see memories/api/answers.py."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memories.api.answers import Evidence, Id, MemoryId, Moment, Page, Undone
-
-
-def as_shape(shape: type, row: Any, **values: Any) -> dict[str, Any]:
-    """Return the fields of a shape: those of `values`, the others as the row's attributes of these names."""
-    return {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
+from memories.api.answers import Evidence, Id, MemoryId, Moment, Undone, list_of
 
 
 class Write(TypedDict):
@@ -54,12 +49,6 @@ class Review(TypedDict):
     writes: list[Write]
 
 
-class ReviewList(Page):
-    """Reviews, newest first."""
-
-    data: list[Review]
-
-
 class Proposal(TypedDict):
     """A write that waits, or waited, for a decision."""
 
@@ -81,12 +70,6 @@ class Proposal(TypedDict):
     times: Annotated[int, Field(description="How often it was wanted.")]
     created_at: Moment
     expires_at: Moment | None
-
-
-class ProposalList(Page):
-    """Writes that wait, or waited, newest first."""
-
-    data: list[Proposal]
 
 
 class Standing(TypedDict):
@@ -138,12 +121,6 @@ class StartedConsolidation(Consolidation):
     standing: Standing
 
 
-class ConsolidationList(Page):
-    """Runs, newest first."""
-
-    data: list[Consolidation]
-
-
 class ConsolidationPreview(TypedDict):
     """What a run would read, and what it would cost."""
 
@@ -166,17 +143,17 @@ class ConsolidationPreview(TypedDict):
 ANSWERS: dict[str, dict[int, Any]] = {
     "memory_ingest": {202: Review, 200: Review},
     "session_review": {202: Review},
-    "review_list": {200: ReviewList},
+    "review_list": {200: list_of(Review, "Reviews, newest first.")},
     "review_read": {200: Review},
     "review_undo": {200: Undone},
     "review_approve": {200: Review},
     "review_reject": {200: Review},
-    "proposal_list": {200: ProposalList},
+    "proposal_list": {200: list_of(Proposal, "Writes that wait, or waited, newest first.")},
     "proposal_read": {200: Proposal},
     "proposal_approve": {200: Proposal},
     "proposal_reject": {200: Proposal},
     "consolidation_start": {202: StartedConsolidation | ConsolidationPreview},
-    "consolidation_list": {200: ConsolidationList},
+    "consolidation_list": {200: list_of(Consolidation, "Runs, newest first.")},
     "consolidation_read": {200: Consolidation},
     "consolidation_stop": {200: Consolidation},
     "session_forgotten": {204: None},

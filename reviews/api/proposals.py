@@ -5,13 +5,14 @@ from typing import Annotated, Any
 from ninja import Router
 from pydantic import Field
 
+from memories.api.answers import as_shape
 from memories.api.bodies import Body, Content
+from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
 from memories.limits import PageSize, ShortText
 from memories.pagination import DEFAULT_LIMIT, page_json
 from reviews import approvals
-from reviews.api.answers import Proposal, as_shape
+from reviews.api.answers import Proposal
 from reviews.api.reviews import decision_record
 from reviews.proposals import Waiting, proposal_get, proposals_list
 
@@ -23,31 +24,35 @@ class ProposalApproval(Body):
 
 
 @router.get("/proposals")
-async def proposal_list(
+@reading
+def proposal_list(
     request: ApiRequest, state: ShortText = "", limit: PageSize = DEFAULT_LIMIT, after: ShortText = ""
 ) -> dict[str, Any]:
     """Writes that wait for a decision, or waited, newest first; `state` is waiting, approved, rejected or expired."""
-    return await in_read_thread(_list, request.auth, state, limit, after)
+    caller = request.auth
+    found, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, most=limit)
+    return page_json([proposal_json(one) for one in found], has_more=more)
 
 
 @router.get("/proposals/{proposal_id}")
-async def proposal_read(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
+@reading
+def proposal_read(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
     """One write that waits or waited for a decision."""
-    return await in_read_thread(_read, request.auth, proposal_id)
+    return _read(request.auth, proposal_id)
 
 
 @router.post("/proposals/{proposal_id}/approve")
-async def proposal_approve(
-    request: ApiRequest, proposal_id: str, body: ProposalApproval | None = None
-) -> dict[str, Any]:
+@writing
+def proposal_approve(request: ApiRequest, proposal_id: str, body: ProposalApproval | None = None) -> dict[str, Any]:
     """Save it; with `content` in other words."""
-    return await in_thread(_decide, request.auth, proposal_id, True, body.content if body else None)
+    return _decide(request.auth, proposal_id, True, body.content if body else None)
 
 
 @router.post("/proposals/{proposal_id}/reject")
-async def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
+@writing
+def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
     """Turn it down."""
-    return await in_thread(_decide, request.auth, proposal_id, False, None)
+    return _decide(request.auth, proposal_id, False, None)
 
 
 def proposal_json(waiting: Waiting) -> dict[str, Any]:
@@ -67,11 +72,6 @@ def proposal_json(waiting: Waiting) -> dict[str, Any]:
         created_at=review.created_at,
         expires_at=waiting.expires_at,
     )
-
-
-def _list(caller: Caller, state: str, limit: int, after: str) -> dict[str, Any]:
-    found, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, most=limit)
-    return page_json([proposal_json(one) for one in found], has_more=more)
 
 
 def _read(caller: Caller, given: str) -> dict[str, Any]:

@@ -8,18 +8,20 @@ from ninja import Router, Status
 from pydantic import Field, StrictInt
 
 from gateway.services import session_get
+from memories.api.answers import as_shape
 from memories.api.bodies import Body, Content
+from memories.api.operations import reading, writing
 from memories.audit import Action, actor_of_caller, audit_record
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_read_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
 from memories.models import Owner, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json
 from reviews import approvals
-from reviews.api.answers import Review, as_shape
+from reviews.api.answers import Review
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.selectors import review_get, review_model
@@ -37,13 +39,17 @@ class ApprovalIn(WritesIn):
 
 
 @router.post("/sessions/{session_id}/review", response={202: Any})
-async def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
+@writing
+def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
     """Review a session now."""
-    return Status(202, await in_thread(_request, request.auth, session_id))
+    caller = request.auth
+    session = session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
+    return Status(202, review_json(review_session(caller.owner_id, session.pk)))
 
 
 @router.get("/reviews")
-async def review_list(
+@reading
+def review_list(
     request: ApiRequest,
     session_id: ShortText | None = None,
     state: ShortText | None = None,
@@ -51,13 +57,23 @@ async def review_list(
     after: ShortText | None = None,
 ) -> dict[str, Any]:
     """Reviews, newest first."""
-    return await in_read_thread(_list, request.auth, session_id, state, limit, after)
+    caller = request.auth
+    rows = ReviewRun.objects.filter(owner_id=caller.owner_id)
+    rows = caller.limits.filter(rows, book="book__name", agent="agent_name")
+    if session_id:
+        rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
+    if state:
+        if state not in ReviewRun.State.values:
+            raise InvalidRequest(f"state is one of {', '.join(ReviewRun.State.values)}.", param="state")
+        rows = rows.filter(state=state)
+    return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
 
 
 @router.get("/reviews/{review_id}")
-async def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
+@reading
+def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
     """One review with its writes."""
-    return review_json(await in_read_thread(_get, request.auth, review_id))
+    return review_json(_get(request.auth, review_id))
 
 
 @router.post("/reviews/{review_id}/undo")
@@ -70,18 +86,20 @@ async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None
 
 
 @router.post("/reviews/{review_id}/approve")
-async def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None = None) -> dict[str, Any]:
+@writing
+def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None = None) -> dict[str, Any]:
     """Save writes that wait for a decision, all or some; `edits` replaces the words of some by index."""
     body = body or ApprovalIn()
     approve = partial(approvals.review_approve, edits=body.edits)
-    return await in_thread(_decide, request.auth, review_id, body.writes, approve, "Approved")
+    return _decide(request.auth, review_id, body.writes, approve, "Approved")
 
 
 @router.post("/reviews/{review_id}/reject")
-async def review_reject(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
+@writing
+def review_reject(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
     """Turn down writes that wait for a decision, all or some."""
     writes = body.writes if body else None
-    return await in_thread(_decide, request.auth, review_id, writes, approvals.review_reject, "Rejected")
+    return _decide(request.auth, review_id, writes, approvals.review_reject, "Rejected")
 
 
 def review_json(review: ReviewRun) -> dict[str, Any]:
@@ -98,25 +116,8 @@ def review_json(review: ReviewRun) -> dict[str, Any]:
     )
 
 
-def _request(caller: Caller, session_id: str) -> dict[str, Any]:
-    session = session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
-    return review_json(review_session(caller.owner_id, session.pk))
-
-
 def _get(caller: Caller, review_id: str) -> ReviewRun:
     return review_get(caller.owner_id, parse_uuid(review_id), limits=caller.limits)
-
-
-def _list(caller: Caller, session_id: str | None, state: str | None, limit: int, after: str | None) -> dict[str, Any]:
-    rows = ReviewRun.objects.filter(owner_id=caller.owner_id)
-    rows = caller.limits.filter(rows, book="book__name", agent="agent_name")
-    if session_id:
-        rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
-    if state:
-        if state not in ReviewRun.State.values:
-            raise InvalidRequest(f"state is one of {', '.join(ReviewRun.State.values)}.", param="state")
-        rows = rows.filter(state=state)
-    return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
 
 
 def _decide(

@@ -11,6 +11,7 @@ from django.utils import timezone
 from gateway.agents.configuration import consolidation_settings, prices
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
+from gateway.limits.money import cost_of
 from memories.artifacts import live_artifacts
 from memories.models import Book
 from memories.tokens import text_tokens
@@ -22,7 +23,6 @@ from reviews.consolidation.standing import Standing, standing_of
 from reviews.labels import counted
 from reviews.models import ConsolidationState
 
-_MILLION = 1_000_000
 # What one session's notes are estimated at before they are written.
 _NOTE_TOKENS = 500
 
@@ -129,5 +129,5 @@ def _cost(tokens: Mapping[str, int], answers: Mapping[str, int], reader: str) ->
         if price is None:
             return None
         written = min(tokens.get(model, 0), answers.get(model, 0) * ANSWER_TOKENS)
-        total += ((tokens.get(model, 0) - written) * price.input + written * price.output) / _MILLION
+        total += cost_of(price, tokens.get(model, 0) - written, written)
     return round(total, 4)

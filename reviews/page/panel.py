@@ -7,6 +7,7 @@ from typing import Literal
 from gateway.agents.configuration import consolidation_settings, price_of
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
+from gateway.limits.money import cost_of
 from memories.artifact_paths import SUMMARY_PATH, skill_name
 from memories.artifacts import artifact_usage, live_artifacts
 from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
@@ -20,7 +21,6 @@ from reviews.page.undo import near_minute
 State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
 _BAR = 99.6
-_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[
     price = None if models.obstacle(book) else price_of(models.of_book(book, "default").model)
     if price is not None:
         written = min(run.tokens, run.requests * ANSWER_TOKENS)
-        cost = ((run.tokens - written) * price.input + written * price.output) / _MILLION
-        most = limits.max_tokens_per_run * max(price.input, price.output) / _MILLION
+        cost, tokens = cost_of(price, run.tokens - written, written), limits.max_tokens_per_run
+        most = max(cost_of(price, tokens, 0), cost_of(price, 0, tokens))
         rows.append(("Cost", f"about ${cost:.2f} of at most ${most:.2f}"))
     return rows
 

@@ -7,30 +7,21 @@ from datetime import datetime
 from uuid import UUID
 
 from memories.models import ChangeSet, Revision
+from memories.selectors import undo_steps
 from memories.viewers import Viewer
-
-_LONGEST_CHAIN = 20
 
 Steps = Mapping[int, ChangeSet]
 
 
 def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
     """By change set of a review, and by number of the memory: the newest undo or put back that touched it."""
-    root_of: dict[UUID, UUID] = {}
-    steps: dict[UUID, ChangeSet] = {}
-    newest = {pk: pk for pk in sets}
-    for _ in range(_LONGEST_CHAIN):
-        found = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(newest)) if newest else ()
-        newest = {step.pk: newest[step.undoes_id] for step in found if step.undoes_id}
-        root_of |= newest
-        steps |= {step.pk: step for step in found}
-        if not newest:
-            break
+    steps = {step.pk: (root, step) for root, step, _ in undo_steps(owner_id, sets)}
     by_set: dict[UUID, dict[int, ChangeSet]] = defaultdict(dict)
     if steps:
         rows = Revision.objects.filter(owner_id=owner_id, change_set_id__in=list(steps)).order_by("version")
         for step_id, number in rows.values_list("change_set_id", "memory__number"):
-            by_set[root_of[step_id]][number] = steps[step_id]
+            root, step = steps[step_id]
+            by_set[root][number] = step
     return dict(by_set)
 
 

@@ -10,10 +10,10 @@ from django.shortcuts import render
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent
 from memories.artifacts import artifact_get
+from memories.caller import DEFAULT_BOOK
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
-from memories.page.filters import DEFAULT_BOOK
 from memories.selectors import book_named
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
