@@ -52,7 +52,7 @@ def _rank(one: Alignment) -> tuple[int, int, int, bool, int, float]:
 
 def _is_clearly_better(one: Alignment, other: Alignment) -> bool:
     """Return True if a conversation has more in common with the request than one of lower rank: later messages, a
-    longer end, the beginning, too, all of what the person said there, or many more words. What is common to both decides
+    longer end, the beginning, too, all that the person said there, or many more words. What is common to both decides
     nothing."""
     if _rank(one)[:5] != _rank(other)[:5]:
         return True
