@@ -49,6 +49,6 @@ def check_transport(app_configs: Sequence[AppConfig] | None, **options: Any) -> 
         hint = "SECURE_HSTS_SECONDS"
         found.append(Warning("Pages do not tell browsers to use https only.", hint=hint, id="daybook.W004"))
     if not settings.CSRF_COOKIE_SECURE:
-        hint = "Set https origins in DAYBOOK_TRUSTED_ORIGINS."
+        hint = "Set https origins of DAYBOOK_ALLOWED_HOSTS in DAYBOOK_TRUSTED_ORIGINS."
         found.append(Warning("Cookies are sent over http, too.", hint=hint, id="daybook.W016"))
     return found

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.http.request import split_domain_port, validate_host
+
 from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
@@ -181,10 +183,13 @@ SESSION_COOKIE_NAME = "daybook_session"
 CSRF_COOKIE_NAME = "daybook_csrf"
 CSRF_FAILURE_VIEW = "config.middleware.page_not_ours"
 SESSION_COOKIE_SAMESITE = "Lax"
-# Cookies are marked secure when every origin that people use is https.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(TRUSTED_ORIGINS) and all(
-    urlsplit(origin).scheme == "https" for origin in TRUSTED_ORIGINS
-)
+# Cookies are marked secure when every origin of ours that people use is https; what others' pages use says nothing.
+_OURS = [
+    origin
+    for origin in map(urlsplit, TRUSTED_ORIGINS)
+    if validate_host(split_domain_port(origin.netloc)[0], ALLOWED_HOSTS)
+]
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(_OURS) and all(origin.scheme == "https" for origin in _OURS)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
 # Browsers that were here over https never come over http again; a year is what Django's own check asks for.
 SECURE_HSTS_SECONDS = 31_536_000 if SESSION_COOKIE_SECURE else 0

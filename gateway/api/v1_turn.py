@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -33,6 +33,7 @@ from gateway.turn_events import TurnOptions
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
+from memories.errors import InvalidRequest
 
 BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
@@ -66,12 +67,20 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
         client_system=client_system,
         session_ref=session_ref or chat_id,
         shared_ref=bool(chat_id) and not session_ref,
-        temporary=str(body.metadata.get("temporary", "")).lower() == "true" or not caller.remembers,
+        temporary=_is_temporary(body.metadata) or not caller.remembers,
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},
         request_id=request_id.get(),
         after_command=answered_command(messages),
     )
+
+
+def _is_temporary(metadata: Mapping[str, Any]) -> bool:
+    """Return True if the client wants the turn not to be remembered. Raises InvalidRequest for what might mean that."""
+    said = str(metadata.get("temporary") or "false").lower()
+    if said not in {"true", "false"}:
+        raise InvalidRequest('`metadata.temporary` is "true" or "false".', param="metadata.temporary")
+    return said == "true"
 
 
 def _conversation_id(headers: HttpHeaders) -> str:

@@ -39,12 +39,16 @@ def manage(home: Path, *arguments: str, **variables: str) -> subprocess.Complete
     [
         ("https://chat.example.org,https://talk.example.org", "31536000 True True"),
         ("https://chat.example.org,http://10.0.0.7:8000", "0 False False"),
+        ("https://chat.example.org,http://localhost:3000", "31536000 True True"),
+        ("https://app.example.com", "0 False False"),
         ("", "0 False False"),
     ],
-    ids=["every origin is https", "one is not", "none is named"],
+    ids=["every origin is https", "one is not", "another's is not", "another's alone is", "none is named"],
 )
 def test_browsers_are_told_to_stay_with_https_where_every_origin_is(tmp_path: Path, origins: str, shown: str) -> None:
-    done = manage(tmp_path, "shell", "--no-imports", "-c", _SHOW, DAYBOOK_TRUSTED_ORIGINS=origins)
+    hosts = "chat.example.org,talk.example.org,10.0.0.7"
+    variables = {"DAYBOOK_ALLOWED_HOSTS": hosts, "DAYBOOK_TRUSTED_ORIGINS": origins}
+    done = manage(tmp_path, "shell", "--no-imports", "-c", _SHOW, **variables)
     assert done.stdout.strip() == shown, done.stderr
 
 

@@ -37,6 +37,16 @@ async def test_an_unknown_agent_is_not_found(alice_api: Api, agent: Agent) -> No
     assert await refused(await alice_api.raw("GET", "/v1/models/nobody")) == (404, "model_not_found")
 
 
+@pytest.mark.parametrize("said", ["1", 1, "yes"])
+async def test_a_turn_that_may_be_meant_as_temporary_is_not_remembered_by_mistake(
+    alice_api: Api, agent: Agent, said: Any
+) -> None:
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "metadata": {"temporary": said}}
+    response = await alice_api.raw("POST", PATH, body)
+    assert await refused(response) == (400, "invalid_request")
+    assert response.json()["error"]["param"] == "metadata.temporary"
+
+
 @pytest.mark.parametrize(
     "messages",
     [
