@@ -32,7 +32,7 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
     if session.compaction_epoch and (latest := _latest_compaction(session, before=before)):
         summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
     found = (
-        rows.defer("parts")
+        rows.defer("parts", "created_at")  # this is stored after the parts: SQLite would go through all of them
         .annotate(has_parts=_HAS_PARTS, history_hash=F("run__history_hash_after"))
         .order_by("-seq")[:WINDOW_ROWS]
     )
