@@ -11,7 +11,8 @@ put there in bulk; the one owner that is measured writes and asks like anybody.
 Prints a table and, as its last line, one JSON object: `points`, each with `memories` and `owners` (in the whole
 database), `book` (memories of the measured owner's book), and the medians `turn_start_ms` (the opening transaction and
 the injection, with a warm snapshot), `add_ms`, `search_ms`, and of pages as the server makes them: `admin_list_ms` (the
-memories), `dashboard_ms` (the admin's first page) and `session_ms` (the chat, opened at a session of 200 turns)."""
+memories), `dashboard_ms` (the admin's first page), `session_ms` (the chat, opened at a session of 200 turns) and
+`earlier_ms` (the turns of that session before those)."""
 
 import argparse
 import asyncio
@@ -28,7 +29,7 @@ from own_home import own_home
 
 # (owners, memories of each, memories of the measured book)
 SIZES = ((10, 100, 100), (100, 100, 100), (1000, 100, 100), (1000, 100, 1000), (1000, 100, 4000))
-PAGES = ("admin_list_ms", "dashboard_ms", "session_ms")
+PAGES = ("admin_list_ms", "dashboard_ms", "session_ms", "earlier_ms")
 MILLION = ((10_000, 100, 100),)
 QUICK = ((10, 20, 20), (50, 20, 200))
 
@@ -91,7 +92,9 @@ def measured(
         point: dict[str, Any] = {"memories": subject.memories_in_database(), "owners": owners, "book": book}
         point["turn_start_ms"] = median_ms(repeats, subject.turn_start(loop), subject.turn_end)
         point["search_ms"] = median_ms(repeats, subject.search)
-        for name, page in zip(PAGES, (subject.admin_list, subject.dashboard, subject.session_page), strict=True):
+        for name, page in zip(
+            PAGES, (subject.admin_list, subject.dashboard, subject.session_page, subject.earlier_turns), strict=True
+        ):
             point[name] = median_ms(max(3, repeats // 3), page)
         point["add_ms"] = median_ms(repeats, subject.add)
         points.append(point)

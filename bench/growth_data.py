@@ -195,7 +195,8 @@ class Subject:
 
     def search(self) -> None:
         """What POST /api/memories/search does."""
-        found = _search(self.caller, SearchIn(query=f"{_rng.choice(THINGS)} {_rng.choice(TIMES)}"), MemoryFilters())
+        asked = SearchIn(query=f"{_rng.choice(THINGS)} {_rng.choice(TIMES)}")
+        found = _search(self.caller, asked, MemoryFilters(), None)
         assert found["data"], "the search found nothing"
 
     def admin_list(self) -> None:
@@ -209,6 +210,10 @@ class Subject:
     def session_page(self) -> None:
         """The chat page, opened at a long session."""
         self._page(f"/c/{self.long_session.pk}/")
+
+    def earlier_turns(self) -> None:
+        """The turns of the long session before those that the chat page shows at first."""
+        self._page(f"/fragments/turns/{self.long_session.pk}/?before={2 * LONG - 39}")
 
     def _page(self, path: str) -> None:
         answer = self.browser.get(path)

@@ -1,11 +1,14 @@
 """The variables about people: how they sign in, and who is sent mail. Part of config.environment's Environment."""
 
+import base64
+import binascii
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
 MAIL_SCHEMES = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
+_SECRET_BYTES = range(24, 65)  # what Standard Webhooks allows
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -30,6 +33,10 @@ class AccountEnvironment(BaseSettings):
     mail_from: str = Field("", description="Address that mails come from.")
     alerts_mail: str = Field("", description="Addresses that alerts are mailed to, separated by commas.")
     alerts_url: SecretStr = Field(SecretStr(""), description="Address that alerts are posted to as JSON.")
+
+    alerts_secret: SecretStr = Field(
+        SecretStr(""), description="Secret (`whsec_…`) that posted alerts are signed with; empty: they are not signed."
+    )
 
     @field_validator("oidc_issuer")
     @classmethod
@@ -65,4 +72,16 @@ class AccountEnvironment(BaseSettings):
         parts = urlsplit(value.get_secret_value())
         if parts.geturl() and not (parts.scheme in {"http", "https"} and parts.hostname):
             raise ValueError("allowed are http:// and https:// addresses")
+        return value
+
+    @field_validator("alerts_secret")
+    @classmethod
+    def _signed_with(cls, value: SecretStr) -> SecretStr:
+        prefix, _, key = value.get_secret_value().rpartition("_")
+        try:
+            usable = prefix == "whsec" and len(base64.b64decode(key, validate=True)) in _SECRET_BYTES
+        except (binascii.Error, ValueError):
+            usable = False
+        if value and not usable:
+            raise ValueError("allowed are whsec_ and 24 to 64 bytes in base64")
         return value

@@ -67,6 +67,7 @@ def findings() -> Iterator[Finding]:
         known.sync()
     yield _queue()
     yield from _upstreams()
+    yield from _alerts()
     if answers:
         for name, look in _DETAILS.items():
             yield from _asked(name, look)
@@ -159,6 +160,13 @@ def _upstreams() -> Iterator[Finding]:
     for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):
         check = f"upstream {name}" if name != "default" else "upstream"
         yield upstream_finding(check, url=upstream["url"], key=upstream["key"], dialect=dialect_of(name))
+
+
+def _alerts() -> Iterator[Finding]:
+    """Whether alerts that are posted are signed; nothing where there is no address."""
+    if settings.ALERTS_URL:
+        signed = "posted and signed" if settings.ALERTS_SECRET else "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"
+        yield Finding("alerts", Level.OK, signed)
 
 
 def _vectors() -> Iterator[Finding]:

@@ -286,6 +286,7 @@ REVIEW_STEPS = ENV.review_steps
 REVIEW_ATTEMPTS = ENV.review_attempts
 ALERTS_MAIL = split_list(ENV.alerts_mail)
 ALERTS_URL = ENV.alerts_url.get_secret_value()
+ALERTS_SECRET = ENV.alerts_secret.get_secret_value()
 REVIEWS_PER_DAY = ENV.reviews_per_day
 REVIEW_TOKENS_PER_DAY = ENV.review_tokens_per_day
 APPROVAL_DAYS = ENV.approval_days

@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from memories.artifacts import artifacts_undo
 from memories.batches import BatchSize, Slices
+from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.evidence import held_keeper
 from memories.imports.conversations import conversation_store
@@ -74,14 +75,14 @@ def on_undone(listener: UndoListener) -> None:
         _listeners.append(listener)
 
 
-def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
-    """Return the owner's change set, with its book. Raises NotFound."""
+def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ChangeSet:
+    """Return the owner's change set, with its book. Raises NotFound; a book that the key may not use counts as none."""
     found = (
         ChangeSet.objects.select_related("book").filter(owner_id=owner_id, pk=change_set_id).first()
         if change_set_id
         else None
     )
-    if found is None:
+    if found is None or (limits and found.book.name not in limits.books):
         raise NotFound("There is no such group of changes.")
     return found
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from memories.caller import UNLIMITED, KeyLimits
+from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.models import Book, ChangeSet, Memory
 from memories.pagination import number as parse_number
@@ -39,6 +39,12 @@ def unexpired(now: datetime) -> Q:
 def blocked_condition() -> Q:
     """Return the condition of `Memory.blocked`, for queries."""
     return ~Q(scan_rule="") & ~Q(allowed_hash=F("scan_hash"))
+
+
+def require_book(owner_id: UUID, name: str) -> None:
+    """Raises NotFound for a book that the owner does not have. `main` is there before its first use."""
+    if name != DEFAULT_BOOK and book_named(owner_id, name) is None:
+        raise NotFound("There is no such book.")
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:

@@ -20,7 +20,8 @@ from gateway.jobs import enqueue, lease_take, run_async
 from gateway.keys import valid_keys
 from gateway.models import Alert, Run, UsageDay
 from gateway.webhooks.sending import client, send
-from memories.ids import first_id
+from gateway.webhooks.signing import signed_headers
+from memories.ids import first_id, uuid7
 from memories.models import ScanDay
 from reviews.labels import counted
 from reviews.models import ReviewRun
@@ -70,17 +71,20 @@ def alert_send(kind: str, said: str) -> int:
         ways += mail_send(settings.ALERTS_MAIL, "Daybook needs your attention", "alert", said=said)
     if settings.ALERTS_URL:
         # `text` is what chat systems show of what is posted to them.
-        body = {"type": "alert", "kind": kind, "text": said, "timestamp": timezone.now().isoformat()}
-        failure = run_async(_post(json.dumps(body).encode()))
+        now = timezone.now()
+        body = json.dumps({"type": "alert", "kind": kind, "text": said, "timestamp": now.isoformat()}).encode()
+        secret = settings.ALERTS_SECRET
+        headers = signed_headers(secret, f"msg_alert_{uuid7().hex}", body, now) if secret else {}
+        failure = run_async(_post(body, headers))
         if failure:
             logger.warning("An alert (%s) was not taken: %s", kind, failure)
         ways += not failure
     return ways
 
 
-async def _post(body: bytes) -> str:
+async def _post(body: bytes, headers: dict[str, str]) -> str:
     async with client() as session:
-        return (await send(session, settings.ALERTS_URL, body, {})).failure
+        return (await send(session, settings.ALERTS_URL, body, headers)).failure
 
 
 def _claim(fact: Fact, now: datetime) -> bool:

@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from gateway.models.sessions import Session
 from memories.ids import uuid7
+from memories.json_output import LongTextEncoder
 from memories.models import Owner
 
 
@@ -96,7 +97,12 @@ class Message(models.Model):
     role = models.CharField(max_length=9, choices=Role.choices)
     kind = models.CharField(max_length=7, choices=Kind.choices, default=Kind.CHAT)
     text = models.TextField(blank=True)
-    parts = models.JSONField(null=True, blank=True, help_text="Content parts, where the message is more than text.")
+    parts = models.JSONField(
+        null=True,
+        blank=True,
+        encoder=LongTextEncoder,
+        help_text="Content parts, where the message is more than text.",
+    )
     tool_calls = models.JSONField(null=True, blank=True)
     tool_call_id = models.CharField(max_length=128, blank=True)
     kept = models.JSONField(

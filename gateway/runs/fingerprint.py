@@ -16,6 +16,7 @@ from uuid import UUID
 
 from gateway.command_syntax import is_command
 from gateway.models import Run
+from memories.json_output import LongTextEncoder
 
 Message = dict[str, Any]
 COMMANDS_ONLY = "command:"
@@ -111,7 +112,7 @@ def canonical_content(content: Any) -> str:
         if isinstance(part, dict) and part.get("type") == "text":
             pieces.append(strip_whitespace(str(part.get("text", ""))))
         else:
-            pieces.append(digest(json.dumps(part, sort_keys=True)))
+            pieces.append(digest(json.dumps(part, sort_keys=True, cls=LongTextEncoder)))
     return "".join(pieces)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q
+from django.db.models import BooleanField, Case, Exists, F, OuterRef, When
 
 from gateway.models import Compaction, Message, Run, Session
 from gateway.runs.session_rows import from_run
@@ -16,7 +16,8 @@ WINDOW_ROWS = 400
 # would be read, sent and paid for with every turn.
 ATTACHED_MESSAGES = 20
 ATTACHED_CHARACTERS = 8_000_000
-_HAS_PARTS = ExpressionWrapper(Q(parts__isnull=False), output_field=BooleanField())
+# A plain IS NOT NULL, as a value, makes SQLite read all of the parts; a condition looks at their type alone.
+_HAS_PARTS = Case(When(parts__isnull=True, then=False), default=True, output_field=BooleanField())
 
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
@@ -32,7 +33,7 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
     if session.compaction_epoch and (latest := _latest_compaction(session, before=before)):
         summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
     found = (
-        rows.defer("parts")
+        rows.defer("parts", "created_at")  # this is stored after the parts: SQLite would go through all of them
         .annotate(has_parts=_HAS_PARTS, history_hash=F("run__history_hash_after"))
         .order_by("-seq")[:WINDOW_ROWS]
     )

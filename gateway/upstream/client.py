@@ -4,17 +4,18 @@ For each request the SDK joins addresses, merges and checks headers and asks for
 than to send it. Here it builds the first request of a kind; later ones are that one with another body and other headers
 that name them (docs/decisions/0049). Without the method that is overridden everything works the same, and slower."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import openai
 
+from memories.json_output import LongTextEncoder
+
 NAMING_HEADERS = frozenset({"x-request-id", "traceparent", "tracestate"})
 """Headers that differ from request to request."""
 _MOST_KINDS = 32  # changed options of a dialect make new ones
-_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_as_json = LongTextEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)

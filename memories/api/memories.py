@@ -18,7 +18,7 @@ from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
 from memories.entry_rules import clean_content, clean_keywords
-from memories.errors import Forbidden, InvalidRequest, NotFound
+from memories.errors import InvalidRequest, NotFound
 from memories.filters import MemoryFilters, metadata_asked
 from memories.health import health_of_books
 from memories.ids import parse_uuid
@@ -226,7 +226,4 @@ def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | 
 
 
 def _change_set(caller: Caller, change_set_id: str) -> ChangeSet:
-    change_set = change_set_get(caller.owner_id, parse_uuid(change_set_id))
-    if caller.limits and change_set.book.name not in caller.limits.books:
-        raise Forbidden("These changes are of a book that this key may not use.")
-    return change_set
+    return change_set_get(caller.owner_id, parse_uuid(change_set_id), limits=caller.limits)

@@ -18,6 +18,7 @@ from memories.imports.running import ImportRequest, import_slices
 from memories.limits import ShortText
 from memories.models import Owner
 from memories.portability import CONTENT_TYPE, download, export_lines
+from memories.selectors import require_book
 from memories.services import check_book_name
 
 router = Router()
@@ -36,7 +37,7 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
     else:
         request.auth.limits.require_books([book])
         check_book_name(book)
-    await in_thread(_export_record, request.auth)
+    await in_thread(_export_record, request.auth, book)
     return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
 
@@ -73,10 +74,13 @@ async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str
     request.auth.limits.refuse("Forgetting")
     if book is not None:
         check_book_name(book)
+        await in_read_thread(require_book, request.auth.owner_id, book)
     by = await in_read_thread(actor_of_caller, request.auth.owner_id, request.auth.actor)
     return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
 
 
-def _export_record(caller: Caller) -> None:
+def _export_record(caller: Caller, book: str | None) -> None:
+    if book is not None:
+        require_book(caller.owner_id, book)
     owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
     audit_record(Action.EXPORT, actor=Actor(str(owner), caller.actor), kind="owner", object_id=owner.pk, owner=owner)

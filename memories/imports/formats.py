@@ -19,6 +19,7 @@ from memories.imports.prose import is_markdown, read_markdown, read_text
 from memories.imports.reading import Item, JsonFile
 
 AUTO = "auto"
+_CONSTANTS = ("null", "true", "false")  # JSON that a program sends by mistake, and no words to remember
 IMPORT_TYPES = (
     "application/json", "application/octet-stream", "application/zip", "application/x-zip-compressed", "text/markdown",
     "text/plain",
@@ -83,6 +84,8 @@ def _read(file: SourceFile, chosen: str, found: Found) -> Slices[None]:
         format = FORMATS[chosen]
     elif json is not None:
         format = _recognised(json)
+    elif file.text.strip() in _CONSTANTS:
+        raise _unknown(file)
     else:
         format = FORMATS["jsonl" if is_jsonl(file.text) else "markdown" if is_markdown(file.text) else "text"]
     found.formats[format.name] = None
@@ -110,7 +113,11 @@ def _recognised(json: JsonFile) -> Format:
         for format in _TABLE:
             if format.recognises(item):
                 return format
-    raise InvalidRequest(
-        f"{json.source.name or 'The file'} is JSON of a form that is not known. Choose the format, or bring one memory "
+    raise _unknown(json.source)
+
+
+def _unknown(file: SourceFile) -> InvalidRequest:
+    return InvalidRequest(
+        f"{file.name or 'The file'} is JSON of a form that is not known. Choose the format, or bring one memory "
         'a line, as {"content": "…"}. Nothing was imported.'
     )

@@ -107,7 +107,7 @@ API: dict[str, tuple[str, str, Any]] = {
     "DELETE /api/memories/{memory_id}": (ONE_WRITE, "/api/memories/{memory}", None),
     "GET /api/memories/{memory_id}/revisions": (ONE_READ, "/api/memories/{memory}/revisions", None),
     "POST /api/memories/{memory_id}/restore": (ONE_WRITE, "/api/memories/{memory}/restore", {"revision": "{revision}"}),
-    "POST /api/changes/{change_set}/undo": ("unnffnnni", "/api/changes/{change_set}/undo", {}),
+    "POST /api/changes/{change_set}/undo": (ONE_WRITE, "/api/changes/{change_set}/undo", {}),
     "GET /api/notifications": (MANY, "/api/notifications", None),
     "GET /api/export": ("uiifiiiii", "/api/export", None),
     "POST /api/import": (NOT_LIMITED_MAKES, "/api/import?book=main", {"content": "Likes gin."}),

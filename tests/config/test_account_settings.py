@@ -52,6 +52,11 @@ def test_a_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not passwords_allowed(env)
 
 
+def test_a_secret_of_alerts_is_one_of_standard_webhooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, {"DAYBOOK_ALERTS_SECRET": "whsec_" + "QUFB" * 8})
+    assert load_environment().alerts_secret.get_secret_value() == "whsec_" + "QUFB" * 8
+
+
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
@@ -64,6 +69,9 @@ def test_a_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"DAYBOOK_MAIL_FROM": "nobody"}, "DAYBOOK_MAIL_FROM is 'nobody'; allowed are mail addresses."),
         ({"DAYBOOK_ALERTS_MAIL": "root@example.org"}, "DAYBOOK_MAIL_URL is not set, but DAYBOOK_ALERTS_MAIL is"),
         ({"DAYBOOK_ALERTS_URL": "ftp://hidden"}, "DAYBOOK_ALERTS_URL is a value that is not shown; allowed"),
+        ({"DAYBOOK_ALERTS_SECRET": "hidden"}, "DAYBOOK_ALERTS_SECRET is a value that is not shown; allowed are whsec_"),
+        ({"DAYBOOK_ALERTS_SECRET": "whsec_hidden"}, "DAYBOOK_ALERTS_SECRET is a value that is not shown; allowed"),
+        ({"DAYBOOK_ALERTS_SECRET": f"whsec_{'é' * 32}"}, "DAYBOOK_ALERTS_SECRET is a value that is not shown; allowed"),
         ({"DAYBOOK_OIDC_ISSUER": "http://id.example.org"}, "DAYBOOK_OIDC_ISSUER is 'http://id.example.org'; allowed"),
         ({"DAYBOOK_OIDC_ISSUER": "https://id.example.org"}, "DAYBOOK_OIDC_CLIENT_ID is not set"),
         (OIDC | {"DAYBOOK_OIDC_SCOPES": "email"}, "DAYBOOK_OIDC_SCOPES has to contain openid."),

@@ -116,6 +116,17 @@ def test_a_home_that_is_away_is_a_failure(worker: None, settings: Settings, tmp_
     assert _levels()["disk"] is Level.FAILED
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("secret", "text"), [("", "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"), ("whsec_QUFB", "posted and signed")]
+)
+def test_it_says_whether_alerts_are_signed(worker: None, settings: Settings, secret: str, text: str) -> None:
+    assert "alerts" not in _levels(), "there is no address"
+    settings.ALERTS_URL, settings.ALERTS_SECRET = "https://hidden.example.org", secret
+    found = {finding.check: finding for finding in findings()}["alerts"]
+    assert (found.level, found.text) == (Level.OK, text)
+
+
 @pytest.mark.parametrize(
     ("status", "level"),
     [(200, Level.OK), (401, Level.FAILED), (403, Level.FAILED), (404, Level.WARNING), (500, Level.WARNING)],

@@ -115,3 +115,20 @@ def test_a_file_that_is_no_json_stops_everything(alice: Owner, tmp_path: Path) -
 def test_what_is_not_there_is_one_line(alice: Owner, arguments: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(CommandError, match=complaint):
         memories(*arguments)
+
+
+def test_a_reader_that_has_enough_ends_an_export_quietly(alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    with pytest.raises(SystemExit) as end:
+        call_command("memories", "export", "--owner", "alice", stdout=Closed())
+    assert end.value.code == 141
+
+
+def test_a_book_that_is_not_there_is_not_exported(alice: Owner) -> None:
+    with pytest.raises(CommandError, match="There is no such book"):
+        memories("export", "--owner", "alice", "--book", "wrok")

@@ -121,7 +121,6 @@ async def test_the_rest_of_its_owner_does_not_exist_for_it(world: World, method:
         ("GET", "/api/export"),
         ("DELETE", "/api/account/memories"),
         ("DELETE", "/api/account/memories?book=code"),
-        ("POST", "/api/changes/{change_set}/undo"),
     ],
 )
 async def test_what_concerns_the_whole_account_is_refused(world: World, method: str, path: str) -> None:
@@ -131,6 +130,8 @@ async def test_what_concerns_the_whole_account_is_refused(world: World, method: 
 
 
 async def test_it_undoes_changes_of_its_own_book(world: World) -> None:
+    status, answer = await world.api.post(f"/api/changes/{world.other['change_set']}/undo")
+    assert (status, answer["error"]["message"]) == (404, "There is no such group of changes.")
     status, _ = await world.api.post(f"/api/changes/{world.mine['change_set']}/undo")
     assert status == 200
 

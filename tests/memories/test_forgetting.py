@@ -277,3 +277,14 @@ async def test_the_api_forgets_in_slices_with_the_same_receipt(alice_api: Api, a
     response = await alice_api.raw("DELETE", "/api/account/memories")
     receipt = response.json()
     assert (receipt["erased"]["memories"], receipt["erased"]["revisions"], receipt["books"]) == (7, 7, ["main"])
+
+
+async def test_a_book_that_is_not_there_is_neither_exported_nor_forgotten(alice_api: Api, alice: Owner) -> None:
+    await in_thread(memory_make, alice, "Likes tea.", book="work")
+    for method, path in (("GET", "/api/export"), ("DELETE", "/api/account/memories")):
+        status, answer = await alice_api.call(method, f"{path}?book=wrok")
+        assert (status, answer["error"]["message"]) == (404, "There is no such book.")
+    assert not await in_thread(AuditEntry.objects.filter(action="export").exists)
+    assert not await in_thread(Erasure.objects.exists)
+    for path in ("/api/account/memories?book=main", "/api/account/memories?book=work"):
+        assert (await alice_api.call("DELETE", path))[0] == 200, "main is there before its first use"

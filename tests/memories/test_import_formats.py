@@ -244,6 +244,8 @@ def test_the_name_of_a_file_may_say_its_format() -> None:
         (b"]", ""),
         (b'[{"unknown": 1}]', "form that is not known"),
         (b"[]", "form that is not known"),
+        (b" null\n", "form that is not known"),
+        (b"true", "form that is not known"),
         (b"PK\x03\x04 and nothing else", "damaged or cut off"),
         (packed({"notes.txt": b"x"}), "no file that is known"),
         (packed({"conversations.json": b"\xff"}), "conversations.json is not UTF-8"),

@@ -1,5 +1,6 @@
 """Alerts to administrators: when, how often, by which way, and without anybody's words"""
 
+import base64
 import json
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ import pytest
 import time_machine
 from django.core import mail
 from django.utils import timezone
+from standardwebhooks import Webhook as StandardWebhook
 
 from config.worker import SWEEPS
 from gateway.models import Alert, ApiKey, Run, Session, UsageDay
@@ -163,6 +165,16 @@ def test_it_is_posted(receiver: Receiver) -> None:
     told = json.loads(body)
     assert headers["content-type"] == "application/json"
     assert (told["type"], told["kind"], told["text"]) == ("alert", "reviews_failing", "The last 5 reviews failed.")
+    assert not [name for name in headers if name.startswith("webhook-")], "nobody gave a secret"
+
+
+def test_with_a_secret_it_is_signed_as_webhooks_are(receiver: Receiver, settings: Any) -> None:
+    settings.ALERTS_SECRET = "whsec_" + base64.b64encode(b"0123456789" * 3).decode()
+    for _ in range(2):
+        assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
+    for headers, body in receiver.got:
+        assert StandardWebhook(settings.ALERTS_SECRET).verify(body, headers)
+    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 2
 
 
 def test_an_address_that_refuses_it_is_logged_without_the_address(

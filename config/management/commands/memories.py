@@ -1,7 +1,9 @@
 """`manage.py memories export | import`: what is remembered of an owner as JSON Lines, and what other systems export."""
 
+import os
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,11 @@ from memories.imports.report import ImportReport
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Owner
 from memories.portability import export_lines
+from memories.selectors import require_book
 from memories.services import owner_for_user
 
 _STANDARD = Path("-")
+_READER_GONE = 141  # as a shell says it of a program that SIGPIPE ended
 _IMPORT_OPTIONS = ("book", "file", "format", "no_conversations", "preview")
 
 
@@ -52,15 +56,23 @@ class Command(BaseCommand):
                 self._import(owner, **{name: options[name] for name in _IMPORT_OPTIONS})
         except DomainError as error:
             raise CommandError(str(error)) from None
+        except BrokenPipeError:
+            # The reader has enough. Nothing is left for Python to write at the exit, which it would complain about.
+            with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), self.stdout.fileno())
+            sys.exit(_READER_GONE)
         except OSError as error:
             raise CommandError(f"{options['file']}: {error.strerror}") from None
 
     def _export(self, owner: Owner, book: str | None, file: Path) -> None:
+        if book is not None:
+            require_book(owner.pk, book)
         audit_record(Action.EXPORT, actor=SYSTEM, kind="owner", object_id=owner.pk, owner=owner)
         lines = export_lines(owner.pk, book=book)
         if file == _STANDARD:
             for line in lines:
                 self.stdout.write(line, ending="")
+            self.stdout.flush()
             return
         with file.open("w", encoding="utf-8") as out:
             file.chmod(0o600)  # it holds what is known about a person
