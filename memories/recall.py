@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
+from memories.book_views import BookView
 from memories.counters import recall_lanes
 from memories.frozen import ViewEntry
 from memories.providers import MemoryProvider, Scope, providers
@@ -29,7 +30,9 @@ logger = logging.getLogger("daybook.recall")
 TOTAL_BYTES = 4096
 SHORT_TERM_BYTES = 1536
 SNIPPET_BYTES = 512
-SMALL_BOOK = 2000  # entries: a search for a short message takes about a millisecond there and cannot hang
+# Entries up to which a search for a short message takes about a millisecond and cannot hang, with the index to be laid
+# out first or with one that is there.
+SMALL_BOOK, SMALL_INDEX = 2_000, 10_000
 _ELLIPSIS = "…"
 
 
@@ -121,8 +124,8 @@ async def recall(
         lanes["short_term"] = _lane("short_term", partial(_short_term, thread, query, limits), limits, trace)
     if long_term and searches_book(snapshot, limits.max_memories):
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
-        small = len(snapshot.view.entries) <= SMALL_BOOK and len(query) <= LONG_MESSAGE
-        lanes["long_term"] = _lane("long_term", search, limits, trace, small=small)
+        quick = len(query) <= LONG_MESSAGE and _is_small(snapshot.view)
+        lanes["long_term"] = _lane("long_term", search, limits, trace, quick=quick)
     if scope is not None:
         lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = dict(zip(lanes, await _together(lanes.values()), strict=True))
@@ -136,6 +139,10 @@ async def recall(
     if not blocks:
         short, long = [], []
     return Injection(frozen=snapshot.frozen.text, recall=blocks, recalled=(*frozen, *short, *long), trace=trace)
+
+
+def _is_small(view: BookView) -> bool:
+    return len(view.entries) <= (SMALL_INDEX if view.index_ready else SMALL_BOOK)
 
 
 def _blocks(short: Sequence[Recalled], long: Sequence[Recalled]) -> str:
@@ -179,12 +186,13 @@ async def _lane(
     limits: RecallSettings,
     trace: dict[str, Any],
     *,
-    small: bool = False,
+    quick: bool = False,
 ) -> list[Recalled]:
     # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop;
-    # a search in a small book takes less than the way to a thread and back.
-    work = _inline(search) if small else asyncio.to_thread(search)
-    return await _guarded(name, work, limits.lane_seconds, trace)
+    # a search in a small book takes less than the way to a thread and back, and nothing could interrupt it.
+    if quick:
+        return await _guarded(name, _inline(search), None, trace)
+    return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
 
 
 async def _inline(search: Callable[[], list[Recalled]]) -> list[Recalled]:
@@ -206,7 +214,7 @@ async def _ask(
 
 
 async def _guarded(
-    name: str, search: Awaitable[list[Recalled]], seconds: float, trace: dict[str, Any]
+    name: str, search: Awaitable[list[Recalled]], seconds: float | None, trace: dict[str, Any]
 ) -> list[Recalled]:
     """Run a lane within its deadline. If it fails, the turn goes on, and the trace names the error."""
     started = time.perf_counter()

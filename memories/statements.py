@@ -5,7 +5,9 @@ The models stay the one source: a statement is written as a query set or named b
 of values (docs/decisions/0049). What is compiled is kept with its connection, since converters belong to one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -14,6 +16,7 @@ from django.db.models.sql import InsertQuery, UpdateQuery
 from django.db.models.sql.compiler import SQLCompiler
 
 M = TypeVar("M", bound=Model)
+_Prepare = Callable[[Any], Any]
 _DEFAULT = "default"
 _KEPT_WITH = "_daybook_statements"
 _PLAIN = frozenset({"BooleanField", "CharField", "IntegerField", "PositiveIntegerField", "TextField"})
@@ -54,25 +57,34 @@ class _Compiled:
         self.names: tuple[str, ...] = ()
         self.converters: list[tuple[int, Sequence[Callable[..., Any]], Any]] = []
         self._params: list[Any] = []
-        self._places: list[tuple[int, str, Field[Any, Any] | None]] = []
-        self._connection = connection
+        self._places: list[tuple[int, str, _Prepare | None]] = []
         for place, param in enumerate(params):
             self._params.append(None if isinstance(param, Given) else param)
             if isinstance(param, Given):
                 field = param.output_field
                 target = field.target_field if isinstance(field, ForeignKey) else field
-                plain = target.get_internal_type() in _PLAIN
-                self._places.append((place, param.name, None if plain else field))
+                self._places.append((place, param.name, _preparing(target, connection)))
 
     def params(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the parameters of one execution."""
-        params, connection = self._params.copy(), self._connection
-        for place, name, field in self._places:
+        params = self._params.copy()
+        for place, name, prepare in self._places:
             value = values[name]
-            if field is not None and value is not None:
-                value = field.get_db_prep_save(value, connection)
-            params[place] = value
+            params[place] = value if prepare is None or value is None else prepare(value)
         return params
+
+
+def _preparing(field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> _Prepare | None:
+    """Return what makes a value of the field one that the database takes; None where it is one."""
+    kind = field.get_internal_type()
+    if kind in _PLAIN:
+        return None
+    prepare = partial(field.get_db_prep_save, connection=connection)
+    if kind != "UUIDField":
+        return prepare
+    # A third of a turn's parameters are ids.
+    native = connection.features.has_native_uuid_field
+    return lambda value: prepare(value) if type(value) is not UUID else value if native else value.hex
 
 
 class _Statement:
@@ -210,13 +222,13 @@ class _InsertRows(_Statement):
         self._model, self._count, self._instead = model, count, instead
         self._fields = [field for field in model._meta.local_concrete_fields if not field.generated]
         assert not any(getattr(field, "auto_now", False) for field in self._fields)
-        self._attributes = [field.attname for field in self._fields if field.name not in instead]
+        attributes = [field.attname for field in self._fields if field.name not in instead]
+        self._given = [(number, name, f"{number}.{name}") for number in range(count) for name in attributes]
 
     def execute(self, rows: Sequence[Model], values: dict[str, Any]) -> None:
         connection = connections[_DEFAULT]
         compiled = self.compiled(connection)
-        for number, row in enumerate(rows):
-            values |= {f"{number}.{name}": getattr(row, name) for name in self._attributes}
+        values |= {given: getattr(rows[number], name) for number, name, given in self._given}
         with connection.cursor() as cursor:
             cursor.execute(compiled.sql, compiled.params(values))
         for row in rows:

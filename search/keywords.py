@@ -29,6 +29,8 @@ _BRACKETS_AND_QUOTES = frozenset({"Ps", "Pe", "Pi", "Pf"})
 _AROUND_WORDS = frozenset({"Sk", "Sm"})
 _FEWEST_BYTES = 3
 _BETWEEN: Final = "\0"
+_MOST_KEPT: Final = 512
+"""Words of messages of which a book keeps whether any content holds them."""
 
 
 class _Separators(dict[int, str]):
@@ -99,6 +101,7 @@ class FoldedContents:
         self._texts = tuple(fold(content) for content in contents)
         self._joined = _BETWEEN.join(self._texts)
         self._ends = list(accumulate(len(text) + 1 for text in self._texts))
+        self._held: dict[str, bool] = {}
         self.nbytes = 2 * len(self._joined) + 8 * len(self._ends)
 
     def holding(self, keywords: Sequence[str]) -> list[int]:
@@ -107,11 +110,22 @@ class FoldedContents:
         if not wanted:
             return list(range(len(self._texts)))
         # Most messages hold a word that is nowhere in the book, most likely a long one.
-        if not holds_all(self._joined, wanted):
+        if not all(map(self._holds, wanted)):
             return []
         if _BETWEEN in wanted[0]:
             return [at for at, text in enumerate(self._texts) if holds_all(text, wanted)]
         return list(self._holding(wanted[0], wanted[1:]))
+
+    def _holds(self, keyword: str) -> bool:
+        """Say whether any content holds the keyword. Messages repeat their words, and looking through a whole book
+        takes long."""
+        held = self._held.get(keyword)
+        if held is None:
+            held = keyword in self._joined
+            if len(self._held) >= _MOST_KEPT:
+                self._held = {}
+            self._held[keyword] = held
+        return held
 
     def _holding(self, first: str, others: Sequence[str]) -> Iterator[int]:
         found = self._joined.find(first)

@@ -13,7 +13,7 @@ import numpy as np
 from search.analysis import Ints
 from search.book import SMALL_BOOK, BookArrays
 from search.languages import FIRST_PERSON, FIRST_PERSON_PARTS, OTHERS_FAMILY, OWN_FAMILY, POLITE_FRAMES
-from search.term_similarity import NEAR_COSINE, CloseWords, TermSimilarity
+from search.term_similarity import CloseWords, TermSimilarity
 from search.times import NamedTime, asks_when, named_times
 from search.tokens import Token, tokens_of, tokens_of_keyword
 from search.vectors import Floats, unit
@@ -63,8 +63,7 @@ class Query:
         """By a term near words of the message: minus the cosine, and the word's term (or -1)."""
         near: dict[int, list[tuple[float, int]]] = {}
         for asked, close in zip(self.terms.tolist(), self.close, strict=True):
-            count = int((close.cosines >= NEAR_COSINE).sum())
-            for term, value in zip(close.terms[:count].tolist(), close.cosines[:count].tolist(), strict=True):
+            for term, value in close.nearest:
                 near.setdefault(term, []).append((-value, asked))
         return near
 

@@ -155,13 +155,14 @@ def _median(scores: Floats) -> float:
 def best_places(score: Floats, allowed: NDArray[np.bool_], count: int) -> Ints:
     """Return the places of the `count` best allowed entries, best first; earlier first among equals."""
     places = allowed.nonzero()[0]
-    negated = -score[places]
-    if count < len(places):
-        parted = negated.copy()
-        parted.partition(count - 1)
-        good = negated <= parted[count - 1]
-        places, negated = places[good], negated[good]
-    return places[negated.argsort(kind="stable")][:count]
+    found = score[places]
+    # As many entries as there are pieces are as good as the best one of each piece.
+    tops = np.maximum.reduceat(found, np.arange(0, len(found), max(1, len(found) // (4 * count))))
+    if count < len(tops):
+        tops.partition(len(tops) - count)
+        good = (found >= tops[-count]).nonzero()[0]
+        places, found = places[good], found[good]
+    return places[(-found).argsort(kind="stable")][:count]
 
 
 def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int) -> list[int]:

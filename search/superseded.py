@@ -53,7 +53,7 @@ def asks_about_now(text: str) -> bool:
 
 def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays) -> list[int]:
     """Return the order of places with every newer fact moved before the older one it replaces."""
-    facts = [at for at in order[:MOST_COMPARED] if _is_fact(at, book)]
+    facts = _facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book)
     if len(facts) < 2:
         return order
     pairs = same_subject(facts, book)
@@ -79,7 +79,7 @@ def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
     return one > other
 
 
-def same_subject(facts: Sequence[int], book: BookArrays) -> list[tuple[int, int]]:
+def same_subject(facts: Ints, book: BookArrays) -> list[tuple[int, int]]:
     """Return the pairs of facts that are about the same thing, in the order given.
 
     What counts is the cosine (-1 to 1) plus the shared part of rare words (0 to 1). Content is compared
@@ -93,17 +93,20 @@ def same_subject(facts: Sequence[int], book: BookArrays) -> list[tuple[int, int]
     if not len(linked):
         return []
     cosine = cosine[linked[:, None], linked]
-    same = np.argwhere(
-        (cosine >= LEAST_COSINE) & (cosine + _shared_part(np.array(facts)[linked], book) >= SAME_SUBJECT)
-    )
-    return [(facts[linked[one]], facts[linked[other]]) for one, other in same.tolist() if one < other]
+    same = np.argwhere((cosine >= LEAST_COSINE) & (cosine + _shared_part(facts[linked], book) >= SAME_SUBJECT))
+    places = facts[linked].tolist()
+    return [(places[one], places[other]) for one, other in same.tolist() if one < other]
 
 
 def _shared_part(facts: Ints, book: BookArrays) -> Floats:
     """Return the rarity of the terms that two facts share as a part of the smaller one's (F, F)."""
     places, counts = end_to_end(book.entry_starts, facts)
     fact = np.arange(len(facts)).repeat(counts)
-    terms, term = np.unique(book.entry_terms[places], return_inverse=True)
+    pairs = book.entry_terms[places]
+    seen = np.zeros(len(book.places), dtype=bool)
+    seen[pairs] = True
+    terms = seen.nonzero()[0]
+    term = terms.searchsorted(pairs)
     parts = []
     for present in (book.in_content, book.in_keywords) if book.keywords.documents.size else (book.in_content,):
         held = np.zeros((len(facts), len(terms)), dtype=np.float32)
@@ -114,9 +117,12 @@ def _shared_part(facts: Ints, book: BookArrays) -> Floats:
     return np.asarray(np.maximum(parts[0], parts[-1]), dtype=np.float32)
 
 
-def _is_fact(at: int, book: BookArrays) -> bool:
-    alone = not book.around.any or (book.around.before[at] < 0 and book.around.after[at] < 0)
-    return bool(alone and book.facts.lengths[at] <= LONGEST_FACT)
+def _facts(places: Ints, book: BookArrays) -> Ints:
+    """Return those of the places that hold one short fact that stands for itself."""
+    are = book.facts.lengths[places] <= LONGEST_FACT
+    if book.around.any:
+        are &= (book.around.before[places] < 0) & (book.around.after[places] < 0)
+    return places[are]
 
 
 def _holds_only(names: set[int], older: int, newer: int, book: BookArrays) -> bool:

@@ -30,21 +30,20 @@ _MOST_KEPT: Final = 256
 class CloseWords:
     """What is close to one word of a message in one book."""
 
-    terms: Ints
-    """Terms above `CLOSEST_COSINE`, closest first, the word itself among them."""
-    cosines: Floats
+    nearest: tuple[tuple[int, float], ...]
+    """Terms from `NEAR_COSINE` with their cosines, closest first, the word itself among them."""
     near: Ints
     """At most `NEAR_WORDS` other terms above `NEAR_COSINE`, closest first."""
     near_weights: Floats
     entries: NDArray[np.int64]
-    """Entries that hold any of `terms`."""
+    """Entries that hold any term above `CLOSEST_COSINE`."""
     best: Floats
     """For each of them the cosine of its closest term; terms of the keywords count `KEYWORD_SHARE`."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return 12 * (len(self.terms) + len(self.near) + len(self.entries))
+        return 100 * len(self.nearest) + 12 * (len(self.near) + len(self.entries))
 
 
 class TermSimilarity:
@@ -72,16 +71,17 @@ class TermSimilarity:
 
     def _find(self, words: Sequence[Token], terms: Ints) -> list[CloseWords]:
         book = self._book
-        rows = np.empty((len(words), book.word_vectors.shape[1]), dtype=np.float32)
+        rows = np.zeros((len(words), book.word_vectors.shape[1]), dtype=np.float32)
         known = terms >= 0
-        rows[known] = book.word_vectors[terms[known]]
-        if not known.all():
-            strange = [word.surface for word, there in zip(words, known, strict=True) if not there]
-            rows[~known] = unit(unit(book.static.embed(strange)) - book.word_centre)
+        # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
+        has_meaning = np.array([not has_digit(word.term) for word in words])
+        own = known & has_meaning
+        rows[own] = book.word_vectors[terms[own]]
+        if (strange := ~known & has_meaning).any():
+            spelled = [words[at].surface for at in strange.nonzero()[0]]
+            rows[strange] = unit(unit(book.static.embed(spelled)) - book.word_centre)
         # Row by row: a product of matrices rounds a word's row otherwise in other company.
         cosine = np.vecdot(rows[:, None], book.word_vectors)
-        # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
-        cosine[[has_digit(word.term) for word in words]] = 0.0
         cosine[known, terms[known]] = 1.0
         return [self._close(row, term) for row, term in zip(cosine, terms.tolist(), strict=True)]
 
@@ -94,4 +94,6 @@ class TermSimilarity:
         near = near[near != own_term][:NEAR_WORDS]
         best = self._book.holding.best(terms, close)
         entries = best.nonzero()[0]
-        return CloseWords(terms, close, near, NEAR_WEIGHT * cosine[near], entries, best[entries])
+        count = int((close >= NEAR_COSINE).sum())
+        nearest = tuple(zip(terms[:count].tolist(), close[:count].tolist(), strict=True))
+        return CloseWords(nearest, near, NEAR_WEIGHT * cosine[near], entries, best[entries])

@@ -126,7 +126,7 @@ def messages_insert(
         rows.append(
             Message(
                 owner_id=session.owner_id,
-                session=session,
+                session_id=session.pk,
                 run_id=None if index < history else run_id,
                 seq=session.message_seq,
                 role=message["role"],
