@@ -69,7 +69,7 @@ class _Conversation:
                 continue
             self._begin(message)
             for call in message.get("tool_calls") or ():
-                self._unanswered[str(call["id"])] = self._groups[-1]
+                self._unanswered[str(call.get("id", ""))] = self._groups[-1]
 
     def take(self, item: Item, where: str) -> None:
         kind = item_type(item)
