@@ -8,9 +8,9 @@ from typing import Any
 from gateway.api.tool_names import short_name
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.waiting import NO_RESULT
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES
+from prompts.conversation import NO_RESULT
 
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _OF_OUTPUT = frozenset({"type", "annotations", "logprobs"})

@@ -14,8 +14,8 @@ from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
 from gateway.runs.session_rows import messages_of
 from gateway.runs.window import as_openai
+from prompts.conversation import NO_RESULT
 
-NO_RESULT = "No result: the conversation went on without one."
 AT_ONCE = 100
 
 
