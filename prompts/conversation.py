@@ -6,6 +6,8 @@ from xml.sax.saxutils import escape
 from prompts.files import fill, prompt_file
 
 ATTACHED_BEFORE = "[What was attached here is not sent again.]"
+NO_RESULT = "No result: the conversation went on without one."
+"""Stands for the result of a call of a tool that has none."""
 NOTHING_SAID = "(nothing was said here)"
 """Stands for the missing one of two turns, for models whose templates want user and assistant to alternate."""
 

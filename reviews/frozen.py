@@ -105,7 +105,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
 
 def spoken_of(rows: Sequence[Message]) -> tuple[Spoken, ...]:
     """Return messages as evidence sees them: whole, and with what tools said."""
-    calls = [call for row in rows for call in row.tool_calls or ()]
+    calls = [call for row in rows for call in row.calls]
     ours = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
     return tuple(
         Spoken(

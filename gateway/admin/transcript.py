@@ -85,7 +85,7 @@ def _line(message: Message, room: Room) -> Line:
         at=message.created_at,
         text=message.text,
         html=room.html(message),
-        calls=[_call(call) for call in message.tool_calls or []],
+        calls=[_call(call) for call in message.calls],
         attachments=attachments_of(message),
         turn=run.turn if run else 0,
         run_id=message.run_id,
@@ -98,8 +98,7 @@ def attachments_of(message: Message) -> int:
     return sum(isinstance(part, dict) and part.get("type") != "text" for part in message.parts or ())
 
 
-def _call(call: Any) -> str:
-    call = call if isinstance(call, dict) else {}
+def _call(call: dict[str, Any]) -> str:
     called = call.get("function") or call.get("custom") or call
     return f"{called.get('name', 'tool')}({called.get('arguments', called.get('input', ''))})"
 

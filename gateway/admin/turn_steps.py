@@ -65,7 +65,7 @@ def attempts_of(run: Run) -> list[Attempt]:
 
 
 def _step(number: int, row: Message, results: Mapping[str, str], sight: Sight, colours: Budget) -> Step:
-    calls = [call for call in row.tool_calls or () if isinstance(call, Mapping)]
+    calls = row.calls
     kept = row.kept or {}
     by = f"{kept['model']} of {kept['upstream']}" if kept.get("model") and kept.get("upstream") else ""
     return Step(

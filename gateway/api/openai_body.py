@@ -10,6 +10,7 @@ from django.conf import settings
 from gateway.client_tasks import is_client_task
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.fingerprint import last_asked, text_of
+from gateway.tool_calls import call_fault
 from memories.database import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
@@ -129,6 +130,24 @@ def _check_message(message: Any, where: str) -> None:
         raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
     if message["role"] == "user":
         check_length(content, where)
+    _check_calls(message, where)
+
+
+def _check_calls(message: dict[str, Any], where: str) -> None:
+    """Raises InvalidRequest for calls of tools, or the id of one, that could not be read again."""
+    if not isinstance(message.get("tool_call_id"), str | None):
+        raise InvalidRequest(f"{where}.tool_call_id is text.", param=f"{where}.tool_call_id")
+    calls, where = message.get("tool_calls"), f"{where}.tool_calls"
+    if calls is None:
+        return
+    if not isinstance(calls, list):
+        raise InvalidRequest(f"{where} is a list.", param=where)
+    if len(calls) > TOOLS:
+        raise InvalidRequest(f"{where} holds more than {TOOLS} calls.", param=where)
+    for index, call in enumerate(calls):
+        if fault := call_fault(call):
+            place = f"{where}[{index}]{fault[0]}"
+            raise InvalidRequest(f"{place} is {fault[1]}.", param=place)
 
 
 def check_length(content: Any, where: str) -> None:

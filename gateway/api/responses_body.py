@@ -197,13 +197,15 @@ _BY_TYPE: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"function": _
 def _tool_choice(given: Any) -> Any:
     if given is None or isinstance(given, str):
         return given
-    kind = given.get("type") if isinstance(given, dict) else None
+    kind = str(given.get("type")) if isinstance(given, dict) else ""
     if kind in _BY_TYPE:
         return _chosen(given)
     if kind == "allowed_tools" and isinstance(given.get("tools"), list):
-        allowed = [_chosen(tool) for tool in given["tools"] if isinstance(tool, dict) and tool.get("type") in _BY_TYPE]
+        allowed = [
+            _chosen(tool) for tool in given["tools"] if isinstance(tool, dict) and str(tool.get("type")) in _BY_TYPE
+        ]
         return {"type": kind, kind: {"mode": given.get("mode", "auto"), "tools": allowed}}
-    raise InvalidRequest(f"`tool_choice` of type {str(kind)[:40]} is not offered here.", param="tool_choice")
+    raise InvalidRequest(f"`tool_choice` of type {kind[:40]} is not offered here.", param="tool_choice")
 
 
 def _chosen(tool: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 from gateway.api.tool_names import short_name
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.waiting import NO_RESULT
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES
+from prompts.conversation import NO_RESULT
 
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _OF_OUTPUT = frozenset({"type", "annotations", "logprobs"})
@@ -69,7 +69,7 @@ class _Conversation:
                 continue
             self._begin(message)
             for call in message.get("tool_calls") or ():
-                self._unanswered[str(call["id"])] = self._groups[-1]
+                self._unanswered[str(call.get("id", ""))] = self._groups[-1]
 
     def take(self, item: Item, where: str) -> None:
         kind = item_type(item)
@@ -96,12 +96,15 @@ class _Conversation:
         return self._groups[-1]
 
     def _take_message(self, item: Item, where: str) -> None:
-        role, content = item.get("role"), _content(item.get("content"), where, joined=item.get("role") == "assistant")
+        role = str(item.get("role"))
+        content = _content(item.get("content"), f"{where}.content", joined=role == "assistant")
         if role in _SPOKEN:
             self._open = None
             self._begin({"role": role, "content": content})
         elif role != "assistant":
-            raise InvalidRequest(f"{where}.role is not one of system, developer, user, assistant.", param=where)
+            raise InvalidRequest(
+                f"{where}.role is not one of system, developer, user, assistant.", param=f"{where}.role"
+            )
         elif self._open is None:
             self._open = self._begin({"role": "assistant", "content": content})
         else:
@@ -169,8 +172,8 @@ def _content(content: Any, where: str, *, joined: bool) -> Any:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list) or any(not isinstance(part, dict) for part in content):
-        raise InvalidRequest(f"{where}.content is text or a list of parts.", param=where)
-    parts = [_part(part, f"{where}.content[{index}]") for index, part in enumerate(content)]
+        raise InvalidRequest(f"{where} is text or a list of parts.", param=where)
+    parts = [_part(part, f"{where}[{index}]") for index, part in enumerate(content)]
     texts = [str(part.get("text") or "") for part in parts if part.keys() == {"type", "text"}]
     if len(texts) == len(parts) and (joined or len(parts) < 2):
         return "".join(texts)
@@ -178,7 +181,7 @@ def _content(content: Any, where: str, *, joined: bool) -> Any:
 
 
 def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
-    kind = part.get("type")
+    kind = str(part.get("type"))
     rest = {name: value for name, value in part.items() if name not in _OF_OUTPUT and value is not None}
     if kind in _TEXTS:
         return {"type": "text", **rest}
@@ -193,7 +196,9 @@ def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
         return {"type": "file", "file": rest}
     if kind in {"refusal", "input_audio", "image_url", "file"}:
         return {"type": kind, **rest}
-    raise InvalidRequest(f"{where}.type is not one of input_text, input_image, input_file, input_audio.", param=where)
+    raise InvalidRequest(
+        f"{where}.type is not one of input_text, input_image, input_file, input_audio.", param=f"{where}.type"
+    )
 
 
 def _joined(one: Any, other: Any) -> Any:

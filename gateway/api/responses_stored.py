@@ -61,7 +61,7 @@ def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text
-        calls += [call_item(call) for call in row.tool_calls or () if str(call.get("id", "")).startswith(prefix)]
+        calls += [call_item(call) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
     said = [message_item(f"msg_{tail}_0", [text_part(text)])] if text else []
     return [*thoughts, *said, *calls]
 
@@ -79,7 +79,7 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
 def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, Any]]:
     custom: set[str] = set()
     for row in rows:
-        calls = [call for call in row.tool_calls or () if _is_shown(str(call.get("id", "")), row, forked=forked)]
+        calls = [call for call in row.calls if _is_shown(str(call.get("id", "")), row, forked=forked)]
         id = f"msg_{row.pk.hex}"
         if row.role == Message.Role.USER:
             parts = row.parts or [{"type": "text", "text": row.text}]
@@ -94,7 +94,7 @@ def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, An
                 "output": row.text if row.parts is None else [_input_part(part) for part in row.parts],
                 "status": "completed",
             }
-        custom.update(str(call["id"]) for call in calls if call.get("type") == "custom")
+        custom.update(str(call.get("id", "")) for call in calls if call.get("type") == "custom")
         yield from map(call_item, calls)
 
 

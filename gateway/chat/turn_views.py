@@ -149,7 +149,7 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
 def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[ToolUse]]:
     """By run: the calls of tools with their arguments and results, the beginning of long ones. One query, none where
     nothing was called."""
-    made = [message for message in messages if message.run_id and message.tool_calls]
+    made = [message for message in messages if message.run_id and message.calls]
     if not made:
         return {}
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, role=Message.Role.TOOL)
@@ -161,7 +161,7 @@ def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[Tool
     for message in made:
         if message.run_id is not None:
             of_run = results[message.run_id]
-            found[message.run_id] += [tool_use(call, of_run, longest=LONGEST) for call in message.tool_calls or ()]
+            found[message.run_id] += [tool_use(call, of_run, longest=LONGEST) for call in message.calls]
     return found
 
 

@@ -1,10 +1,13 @@
 """Runs and messages. Messages are append-only; a turn is executed by a run, which is a lease with a token."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from gateway.models.sessions import Session
+from gateway.tool_calls import sound_calls
 from memories.ids import uuid7
 from memories.json_output import LongTextEncoder
 from memories.models import Owner
@@ -116,6 +119,11 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls of tools that the message holds, without what is none."""
+        return sound_calls(self.tool_calls)
 
 
 class Compaction(models.Model):

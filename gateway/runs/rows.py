@@ -133,7 +133,7 @@ def messages_insert(
                 kind=Message.Kind.HISTORY if index < history else kind,
                 text=fingerprint.text_of(content),
                 parts=content if isinstance(content, list) else None,
-                tool_calls=message.get("tool_calls"),
+                tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
                 tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
                 # What a turn without tools thought is asked for by no server.
                 kept=kept.as_json() if called and (kept := kept_of(message)) else None,

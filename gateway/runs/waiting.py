@@ -14,8 +14,8 @@ from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
 from gateway.runs.session_rows import messages_of
 from gateway.runs.window import as_openai
+from prompts.conversation import NO_RESULT
 
-NO_RESULT = "No result: the conversation went on without one."
 AT_ONCE = 100
 
 
@@ -65,7 +65,7 @@ def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *
 def unanswered_calls(stored: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the tool calls of a run's stored messages that have no result."""
     answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
-    return [call for row in stored for call in row.tool_calls or () if call["id"] not in answered]
+    return [call for row in stored for call in row.calls if call["id"] not in answered]
 
 
 def missing_results(stored: Sequence[Message], results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -81,8 +81,8 @@ def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | 
 def as_openai(row: Message) -> dict[str, Any]:
     """Return a stored message as a request carries it."""
     message: dict[str, Any] = {"role": row.role, "content": row.parts if row.parts else row.text}
-    if row.tool_calls:
-        message["tool_calls"] = row.tool_calls
+    if calls := row.calls:
+        message["tool_calls"] = calls
         message["content"] = row.text or None
     if row.tool_call_id:
         message["tool_call_id"] = row.tool_call_id

@@ -32,7 +32,7 @@ def message_json(message: Message) -> dict[str, Any]:
         "object": "message",
         "role": message.role,
         "content": message.parts or message.text,
-        "tool_calls": message.tool_calls,
+        "tool_calls": message.calls or None,
         "tool_call_id": message.tool_call_id or None,
         "kind": message.kind,
         "turn_id": str(message.run_id) if message.run_id else None,

@@ -1,6 +1,6 @@
 """The request as a server takes it: what an upstream's dialect says is applied here, and nowhere else."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +9,7 @@ from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import Kept, kept_of
 from gateway.upstream.paths import without
-from prompts.conversation import NOTHING_SAID
+from prompts.conversation import NO_RESULT, NOTHING_SAID
 
 _SYSTEM = frozenset({"system", "developer"})
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
@@ -40,7 +40,7 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
 
 
 def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:
-    messages = _with_ids(given, dialect, asked)
+    messages = _with_ids(_answered(given), dialect, asked)
     if dialect.lost_said or dialect.lost_called or dialect.lost_call:
         messages = _with_stand_ins(messages, dialect)
     if dialect.text_results:
@@ -52,6 +52,26 @@ def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
     if dialect.alternate_roles:
         messages = _alternating(messages)
     return messages
+
+
+def _answered(given: Iterable[Message]) -> list[Message]:
+    """Return the messages with a result behind each call that none of the later ones answers: clients leave results out
+    when a person goes on without them, and no server takes a call without one."""
+    found: list[Message] = []  # from the last one on
+    results: Counter[str] = Counter()
+    for message in reversed(list(given)):
+        calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+        if message.get("role") == "tool":
+            results[str(message.get("tool_call_id") or "")] += 1
+        missing = []
+        for call in calls if isinstance(calls, list) else ():
+            call_id = str(call.get("id") or "") if isinstance(call, dict) else ""
+            if results[call_id]:
+                results[call_id] -= 1
+            else:
+                missing.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
+        found += [*reversed(missing), message]
+    return found[::-1]
 
 
 def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:

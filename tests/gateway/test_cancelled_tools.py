@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.waiting import NO_RESULT
 from memories.database import in_thread
 from memories.models import ThreadRecord
+from prompts.conversation import NO_RESULT
 from tests.conftest import Api
 from tests.gateway.test_client_tools import FIRST, LOOKUP, SECOND, USER, called, results
 from tests.gateway.v1 import Answer, Chat, ask

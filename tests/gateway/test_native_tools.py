@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from gateway.models import Message, Run, Session
-from gateway.runs.waiting import NO_RESULT
 from memories.database import in_thread
 from memories.models import ThreadRecord
+from prompts.conversation import NO_RESULT
 from tests.conftest import Api
 from tests.scripted_model import Says, ScriptedModel, calls, says
 

@@ -413,6 +413,10 @@ async def test_a_tool_of_a_namespace_is_called_there(alice_api: Api, agent: Agen
     assert model.calls[1].messages[-2]["tool_calls"][0]["function"]["name"] == "mcp__files__lookup"
 
 
+CALLED = {"type": "function_call", "call_id": "c", "name": "lookup"}
+ANSWERED = {"type": "function_call_output", "call_id": "c"}
+
+
 @pytest.mark.parametrize(
     ("asked", "param"),
     [
@@ -428,7 +432,12 @@ async def test_a_tool_of_a_namespace_is_called_there(alice_api: Api, agent: Agen
         ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]}, "input[0].content[0]"),
-        ({"input": [{"role": "user", "content": [{"type": "video"}]}]}, "input[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "video"}]}]}, "input[0].content[0].type"),
+        ({"input": [{"role": "user", "content": [{"type": []}]}]}, "input[0].content[0].type"),
+        ({"input": [{"role": ["user"], "content": "Hi"}]}, "input[0].role"),
+        ({"input": [CALLED, {**ANSWERED, "output": [{"type": {}}]}]}, "input[1].output[0].type"),
+        ({"tool_choice": {"type": []}}, "tool_choice"),
+        ({"tool_choice": {"type": "allowed_tools", "tools": [{"type": []}]}, "tools": [{"type": "x"}]}, "tool_choice"),
         ({"input": [{"type": "function_call_output", "call_id": "c9", "output": "A"}]}, "input[0].call_id"),
         ({"input": [{"type": "function_call", "call_id": "", "name": "lookup"}]}, "input[0].call_id"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),

@@ -29,6 +29,34 @@ def result(call_id: str, content: Any = "Yes.") -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
+def none_for(call_id: str) -> dict[str, Any]:
+    return result(call_id, "No result: the conversation went on without one.")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([USER, called("a"), USER], [USER, called("a"), none_for("a"), USER]),
+        ([USER, called("a")], [USER, called("a"), none_for("a")]),
+        ([called("a", "b"), result("b")], [called("a", "b"), none_for("a"), result("b")]),
+        ([called("a", "b"), result("a"), USER], [called("a", "b"), result("a"), none_for("b"), USER]),
+        ([called("a", "b"), USER], [called("a", "b"), none_for("a"), none_for("b"), USER]),
+    ],
+)
+def test_a_call_without_a_result_is_given_one(given: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    assert messages_sent(given) == expected
+
+
+def test_a_call_is_given_its_own_result_where_ids_repeat() -> None:
+    made, results = ids(messages_sent([called("a"), USER, called("a"), result("a", "Mine.")]))
+    assert (len(set(made)), results) == (2, made)
+
+
+def test_a_result_that_comes_late_is_not_doubled() -> None:
+    given = [called("a"), {"role": "system", "content": "Be brief."}, result("a")]
+    assert messages_sent(given) == given
+
+
 def ids(messages: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
     made = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     return made, [message["tool_call_id"] for message in messages if message["role"] == "tool"]

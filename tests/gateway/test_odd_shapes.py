@@ -1,0 +1,228 @@
+"""No shape of a body is answered 5xx: each field of valid requests is replaced by values of other types. What was
+taken all the same breaks neither a review of the session nor a consolidation."""
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from gateway import upstream
+from gateway.models import Session
+from gateway.sessions.as_json import message_json
+from gateway.upstream import Chunk, ModelRequest
+from gateway.upstream.dialects import DIALECTS
+from gateway.upstream.outgoing import request_body
+from memories.database import in_thread
+from memories.models import Book, Owner
+from reviews.api import ingest
+from reviews.consolidation.conversation import read_record
+from reviews.consolidation.preview import consolidation_preview
+from reviews.frozen import read_frozen
+from reviews.models import ReviewRun
+from tests.conftest import Api
+
+ODD: list[Any] = [None, 5, True, "", [], {}, {"a": 1}, "x" * 20_000]
+LOOK = {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}
+PICTURE = "data:image/png;base64,aGk="
+CHAT = {
+    "model": "assistant",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "42"},
+        {
+            "role": "user",
+            "content": [{"type": "image_url", "image_url": {"url": PICTURE}}, {"type": "text", "text": "?"}],
+        },
+    ],
+    "tools": [{"type": "function", "function": LOOK}],
+    "tool_choice": {"type": "function", "function": {"name": "look"}},
+    "metadata": {"temporary": "false", "user_id": "u"},
+    "stream": False,
+    "stream_options": {"include_usage": True},
+    "max_tokens": 5,
+    "response_format": {"type": "text"},
+}
+RESPONSES = {
+    "model": "assistant",
+    "input": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "function_call", "call_id": "c", "name": "look", "namespace": "n", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "42"}]},
+        {"type": "custom_tool_call", "call_id": "d", "name": "write", "input": "x"},
+        {"type": "custom_tool_call_output", "call_id": "d", "output": "ok"},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_image", "image_url": PICTURE, "detail": "low"},
+                {"type": "input_file", "filename": "a.png", "file_data": PICTURE},
+                {"type": "input_text", "text": "?"},
+            ],
+        },
+    ],
+    "instructions": "Be brief.",
+    "tools": [
+        {"type": "function", **LOOK},
+        {"type": "custom", "name": "write", "format": {"type": "grammar", "syntax": "lark", "definition": "x"}},
+        {"type": "namespace", "name": "n", "tools": [{"type": "function", **LOOK}]},
+    ],
+    "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "look"}]},
+    "text": {"format": {"type": "json_schema", "name": "x", "schema": {}}, "verbosity": "low"},
+    "reasoning": {"effort": "low", "summary": "auto"},
+    "metadata": {"user_id": "u"},
+    "include": ["reasoning.encrypted_content"],
+    "client_metadata": {"x-codex-turn-metadata": "{}"},
+    "truncation": "auto",
+    "previous_response_id": None,
+    "store": True,
+    "stream": False,
+    "parallel_tool_calls": True,
+    "max_output_tokens": 5,
+    "top_logprobs": 1,
+}
+MESSAGES = {
+    "model": "assistant",
+    "max_tokens": 5,
+    "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+    "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+                {"type": "tool_use", "id": "c", "name": "look", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c",
+                    "is_error": False,
+                    "content": [{"type": "text", "text": "42"}],
+                },
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+                {"type": "document", "title": "T", "source": {"type": "text", "data": "Words"}},
+                {"type": "search_result", "title": "T", "source": "S", "content": [{"type": "text", "text": "x"}]},
+                {"type": "text", "text": "?"},
+            ],
+        },
+    ],
+    "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}, "type": "custom"}],
+    "tool_choice": {"type": "tool", "name": "look", "disable_parallel_tool_use": True},
+    "thinking": {"type": "enabled", "budget_tokens": 100},
+    "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {}}},
+    "metadata": {"user_id": "u"},
+    "stop_sequences": ["x"],
+    "stream": False,
+}
+TURN = {
+    "content": [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": PICTURE}}],
+    "tools": [{"type": "function", "function": LOOK}],
+    "parameters": {"temperature": 0, "tool_choice": {"type": "function", "function": {"name": "look"}}},
+    "replaces": None,
+    "keep_attached": False,
+    "render": "text",
+}
+INGEST = {
+    "messages": [{"role": "user", "content": [{"type": "text", "text": "I like tea."}]}],
+    "book": "main",
+    "session_id": "brought",
+    "wait": False,
+}
+CHAT_PATH, RESPONSES_PATH, MESSAGES_PATH = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+BODIES: dict[str, dict[str, Any]] = {
+    CHAT_PATH: CHAT,
+    RESPONSES_PATH: RESPONSES,
+    MESSAGES_PATH: MESSAGES,
+    "/v1/completions": {"model": "assistant", "prompt": ["x"], "suffix": "y", "stream": False, "max_tokens": 5},
+    "/v1/embeddings": {"model": "assistant", "input": ["x"], "dimensions": 5},
+    "/api/sessions/{id}/turns": TURN,
+    "/api/memories/ingest": INGEST,
+}
+
+
+class Anything:
+    """A model that answers whatever it is asked."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
+        _sent(request, stream=True)
+        yield {"choices": [{"index": 0, "delta": {"content": "Yes."}, "finish_reason": "stop"}]}
+
+    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+        _sent(request, stream=False)
+        message = {"role": "assistant", "content": "Yes."}
+        return {"choices": [{"index": 0, "message": message, "text": "Yes.", "finish_reason": "stop"}]}
+
+    async def passed(self, request: ModelRequest) -> bytes:
+        return b"{}"
+
+
+def _sent(request: ModelRequest, *, stream: bool) -> None:
+    """Write the request as every kind of server gets it."""
+    for dialect in DIALECTS.values():
+        json.dumps(request_body(request.body(stream=stream), dialect, upstream="default"))
+
+
+def odd_bodies(body: dict[str, Any]) -> Iterator[Any]:
+    """Bodies in which one value, however deep, is an odd one: each a list, which nothing can be looked up by, and one
+    of the others in turn."""
+    for number, place in enumerate(_places(body)):
+        for odd in (["x"], ODD[number % len(ODD)]):
+            copy = deepcopy(body)
+            inner: Any = copy
+            for step in place[:-1]:
+                inner = inner[step]
+            inner[place[-1]] = odd
+            yield copy
+
+
+def _places(value: Any, *before: Any) -> Iterator[tuple[Any, ...]]:
+    for step, child in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield *before, step
+        yield from _places(child, *before, step)
+
+
+@pytest.mark.parametrize("path", BODIES)
+async def test_no_shape_of_a_body_is_answered_5xx(
+    alice: Owner, alice_api: Api, session: Session, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "WAIT_SECONDS", 0.0)
+    previous = upstream.install(Anything())
+    try:
+        failed = [
+            (body, fault)
+            for body in odd_bodies(BODIES[path])
+            if (fault := await _fault(alice_api, path.format(id=session.pk), body, str(session.pk)))
+        ]
+    finally:
+        upstream.install(previous)
+    assert not failed, failed[:20]
+    await in_thread(_read_again, alice)
+
+
+async def _fault(api: Api, path: str, body: Any, session: str) -> str:
+    """What is wrong with the answer to a body, "" for nothing."""
+    named = {"x-daybook-session": session} if path in {CHAT_PATH, RESPONSES_PATH, MESSAGES_PATH} else {}
+    status, text = await api.stream(path, body, **named)
+    return text if status >= 500 or "internal_error" in text else ""
+
+
+def _read_again(owner: Owner) -> None:
+    for session in Session.objects.filter(owner_id=owner.pk, message_seq__gt=0):
+        read_record(owner.pk, session.pk, floor=0, token_limit=10_000)
+        read_frozen(ReviewRun(owner=owner, session=session, last_seq=session.message_seq), reviewed_through=0)
+        assert [message_json(message) for message in session.messages.select_related("run")]
+    if book := Book.objects.filter(owner=owner).first():
+        assert consolidation_preview(book, force=True).text
