@@ -21,6 +21,7 @@ class DomainError(Exception):
         super().__init__(message)
         self.param = param
         self.details = details
+        self.headers: dict[str, str] = {}  # of the answer that says it
 
     def as_json(self) -> dict[str, Any]:
         """Return the body of the answer, the same for every API."""

@@ -38,7 +38,7 @@ def error_response(error: DomainError, path: str) -> HttpResponse:
     body, status = error.as_json(), error.http_status
     if is_anthropic(path):
         body, status = anthropic_error(error), anthropic_status(error)
-    response = HttpResponse(json.dumps(body), content_type="application/json", status=status)
+    response = HttpResponse(json.dumps(body), content_type="application/json", status=status, headers=error.headers)
     if retry_after := error.details.get("retry_after"):
         response["Retry-After"] = _whole_seconds(str(retry_after))
     if status == Unauthorized.http_status:

@@ -193,6 +193,8 @@ def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
     if kind == "input_file":
         if "file_url" in rest:
             raise InvalidRequest(f"{where}.file_url is not fetched here. Send the file as file_data.", param=where)
+        if "file_id" in rest:
+            raise InvalidRequest(f"{where}.file_id: Daybook keeps no files. Send the file as file_data.", param=where)
         return {"type": "file", "file": rest}
     if kind in {"refusal", "input_audio", "image_url", "file"}:
         return {"type": kind, **rest}

@@ -33,7 +33,7 @@ from gateway.turn_events import TurnOptions
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
-from memories.errors import InvalidRequest
+from memories.errors import DomainError, InvalidRequest
 
 BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
@@ -157,21 +157,30 @@ async def respond(
     keep_alive: bytes = sse.KEEP_ALIVE,
 ) -> HttpResponseBase:
     """Answer with JSON, the `whole`, or with a stream of `pieces`, where `late_error` writes what goes wrong after the
-    first one; for a turn, with the headers that name its session and run. Raises DomainErrors."""
+    first one; for a turn, with the headers that name its session and run, also where it fails. Raises DomainErrors."""
     response: HttpResponseBase
-    if stream:
-        # The first piece is waited for here: what goes wrong before it is answered with a status, not with a 200.
-        response = sse.EventStream(await sse.begin(pieces(), late_error, keep_alive))
-    else:
-        response = json_response(await whole())
+    try:
+        if stream:
+            # The first piece is waited for here: what goes wrong before it is answered with a status, not with a 200.
+            response = sse.EventStream(await sse.begin(pieces(), late_error, keep_alive))
+        else:
+            response = json_response(await whole())
+    except DomainError as error:
+        if context:
+            error.headers |= _headers(context.session_id, context.run_id)
+        raise
     return headed(response, context.session_id, context.run_id) if context else response
 
 
 def headed(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
     """Return the answer with the headers that name its session and run."""
-    response["x-daybook-session"] = str(session_id)
-    response["x-daybook-run"] = str(run_id)
+    for name, value in _headers(session_id, run_id).items():
+        response[name] = value
     return response
+
+
+def _headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
+    return {"x-daybook-session": str(session_id), "x-daybook-run": str(run_id)}
 
 
 def json_response(data: Any) -> HttpResponse:

@@ -200,6 +200,7 @@ def test_what_goes_wrong_upstream_is_clear_and_the_conversation_goes_on(
     assert raised.value.response.headers["x-request-id"]
     assert raised.value.response.headers.get("retry-after") == step.get("headers", {}).get("Retry-After")
     session = stage.sessions()[0]
+    assert raised.value.response.headers["x-daybook-session"] == session["id"]
     assert stage.messages(session["id"]) == [("user", said["content"])]
     again = client.chat.completions.with_raw_response.create(model="plain", messages=[said])
     assert again.headers["x-daybook-session"] == session["id"]

@@ -432,6 +432,7 @@ ANSWERED = {"type": "function_call_output", "call_id": "c"}
         ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]}, "input[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}, "input[0].content[0]"),
         ({"input": [{"role": "user", "content": [{"type": "video"}]}]}, "input[0].content[0].type"),
         ({"input": [{"role": "user", "content": [{"type": []}]}]}, "input[0].content[0].type"),
         ({"input": [{"role": ["user"], "content": "Hi"}]}, "input[0].role"),
