@@ -26,8 +26,9 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
     return rows.filter(unexpired(timezone.now())).order_by("number")
 
 
-def budgeted(book: Book) -> QuerySet[Memory]:
-    """Return the memories that count against the budget of a book, in no order yet: what expired left it."""
+def standing(book: Book) -> QuerySet[Memory]:
+    """Return the memories of a book that are neither deleted nor expired, in no order yet: those that can be written
+    to, and that count against its budget."""
     return undeleted(book).filter(unexpired(timezone.now()))
 
 
@@ -48,11 +49,11 @@ def require_book(owner_id: UUID, name: str) -> None:
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
-    """Return the owner's memory of that number. Raises NotFound, also for a deleted one unless `deleted`."""
+    """Return the owner's memory of that number. Raises NotFound, also for a deleted or expired one unless `deleted`."""
     rows = limits.filter(Memory.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     found = number if isinstance(number, int) else parse_number(number)
     memory = rows.filter(number=found).first() if found is not None else None
-    if memory is None or (memory.deleted_at and not deleted):
+    if memory is None or ((memory.deleted_at or memory.expired) and not deleted):
         raise NotFound("There is no such memory. It may have been deleted.")
     return memory
 

@@ -9,8 +9,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.utils import timezone
-
 from gateway.mcp.cursors import cursor_of, place_of, require_one_page, wrong_cursor
 from gateway.mcp.messages import INVALID_PARAMS, NOT_PERMITTED, RESOURCE_NOT_FOUND, RpcError
 from gateway.mcp.protocol import kept_by_clients
@@ -141,8 +139,6 @@ def _memory(memory: Memory) -> dict[str, Any]:
 
 def _memory_text(caller: Caller, limits: KeyLimits, number: str) -> str:
     memory = memory_get(caller.owner_id, number, limits=limits)
-    if memory.expires_at and memory.expires_at <= timezone.now():
-        raise NotFound("This memory has expired.")
     if memory.blocked:
         raise NotFound(f"This memory is blocked by rule {memory.scan_rule} until a person changes it.")
     shown = {

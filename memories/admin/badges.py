@@ -76,7 +76,7 @@ def memory_state_name(memory: Memory) -> str:
     """Return the one state to show for a memory: deleted, expired, blocked, pinned or live; the first that holds."""
     if memory.deleted_at:
         return "deleted"
-    if memory.expires_at and memory.expires_at <= timezone.now():
+    if memory.expired:
         return "expired"
     if memory.blocked:
         return "blocked"

@@ -106,6 +106,11 @@ class Memory(Evidenced):
         """A scan rule keeps it out of answers, and nobody allowed exactly this text."""
         return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
 
+    @property
+    def expired(self) -> bool:
+        """Its time is over: it has left answers, also before the sweep makes a tombstone of it."""
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
 
 class ChangeSet(models.Model):
     """One group of writes that belong together: the unit of undo."""

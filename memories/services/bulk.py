@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision, Target
 from memories.outbox import next_numbers
-from memories.selectors import budgeted, undeleted
+from memories.selectors import standing, undeleted
 from memories.services.books import book_limits
 from memories.services.rows import (
     evidence_of,
@@ -49,7 +49,7 @@ class Budgets:
         limits = book_limits(name)
         used: dict[str, int] = {}
         if book is not None and any(limits.values()):
-            sums = budgeted(book).values("target").annotate(sum=Sum(Length("content"))).order_by()
+            sums = standing(book).values("target").annotate(sum=Sum(Length("content"))).order_by()
             used = {row["target"]: int(row["sum"]) for row in sums}
         return cls(limits, used)
 
@@ -123,8 +123,8 @@ class BulkWriter:
 
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
-    """Live memories of a book by number."""
-    return {memory.number: memory for memory in undeleted(book).filter(number__in=numbers)}
+    """Return those of the memories of a book that are live, neither deleted nor expired, by number."""
+    return {memory.number: memory for memory in standing(book).filter(number__in=numbers)}
 
 
 def known_keys(book: Book, keys: Sequence[str], now: datetime) -> set[str]:

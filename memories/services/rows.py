@@ -5,7 +5,15 @@ from typing import Any
 
 from django.utils import timezone
 
-from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target, content_key
+from memories.entry_rules import (
+    check_expiry,
+    clean_category,
+    clean_content,
+    clean_expiry,
+    clean_keywords,
+    clean_target,
+    content_key,
+)
 from memories.errors import OverBudget
 from memories.metadata import clean_metadata
 from memories.models import Book, ChangeSet, Evidence, EvidenceKind, Memory, Revision, Target, WriteOrigin
@@ -27,6 +35,8 @@ _LATER: dict[str, Any] = {"metadata": {}}  # what the states of older revisions 
 
 def fields_cleaned(fields: MemoryFields) -> MemoryFields:
     """Return the fields of a new memory as they are stored. Raises InvalidRequest, TooLarge."""
+    expires_at = clean_expiry(fields.expires_at)
+    check_expiry(expires_at)
     return MemoryFields(
         content=clean_content(fields.content or ""),
         target=clean_target(fields.target or Target.MEMORY),
@@ -34,7 +44,7 @@ def fields_cleaned(fields: MemoryFields) -> MemoryFields:
         keywords=clean_keywords(fields.keywords or ()),
         metadata=clean_metadata(fields.metadata or {}),
         pinned=fields.pinned,
-        expires_at=clean_expiry(fields.expires_at),
+        expires_at=expires_at,
         evidence=fields.evidence,
     )
 

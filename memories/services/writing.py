@@ -16,11 +16,11 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories import invalidation
-from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
+from memories.entry_rules import check_expiry, check_hold, check_scan, content_key, store_verdict
 from memories.errors import Conflict, NotFound
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, Target
 from memories.outbox import next_number, notify
-from memories.selectors import budgeted, undeleted
+from memories.selectors import standing, undeleted
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
@@ -57,8 +57,7 @@ class BookWriter:
         Raises InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
-        same = undeleted(self.book).filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
-        known = next(iter(same.order_by()[:1]), None)
+        known = next(iter(standing(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
         if known:
             return WriteResult(known, None, changed=False)
         verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {})
@@ -79,6 +78,7 @@ class BookWriter:
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
+        check_expiry(changes.get("expires_at"))
         words = {name: getattr(memory, name) for name in ("content", "keywords", "metadata")} | changes
         scan_hash, evidence = "", evidence_of(self.source, fields)
         if words_change(changes):
@@ -86,7 +86,7 @@ class BookWriter:
             scan_hash = verdict.scan_hash
             check_hold(verdict, evidence, self.source.hold)
         memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence)
-        if {"content", "target"} & changes.keys() or ("expires_at" in changes and _expired(before)):
+        if {"content", "target"} & changes.keys():
             self._check_budget(memory.target, needed=len(memory.content), without=memory)
         return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
 
@@ -134,8 +134,8 @@ class BookWriter:
         return WriteResult(memory, self._revise(memory, Revision.Action.ALLOW, before=before, save=True))
 
     def memory(self, number: int) -> Memory:
-        """Return the live memory of this book with that number, or NotFound."""
-        memory = undeleted(self.book).filter(number=number).first()
+        """Return the live memory of this book with that number, or NotFound; one that has expired is not live."""
+        memory = standing(self.book).filter(number=number).first()
         if memory is None:
             if number < 0:
                 raise NotFound("There is no such memory: the id of a memory is a number, such as 42.")
@@ -192,7 +192,7 @@ def _expired(state: Mapping[str, Any]) -> bool:
 
 def characters_used(book: Book, target: str, *, without: Memory | None = None) -> int:
     """Characters that the live memories of a book with this target take."""
-    rows = budgeted(book).filter(target=target)
+    rows = standing(book).filter(target=target)
     if without is not None:
         rows = rows.exclude(pk=without.pk)
     return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)

@@ -109,7 +109,7 @@ def test_the_state_filter_tells_states_apart(root: Client) -> None:
     book = book_make()
     memory_make("Live.", book=book)
     memory_make("Pinned.", book=book, pinned=True)
-    memory_make("Expired.", book=book, expires_at=timezone.now() - timedelta(days=1))
+    memory_make("Expired.", book=book, expires_at=timezone.now() - timedelta(seconds=1))
     memory_delete(memory_make("Deleted.", book=book))
     memory_block(memory_make("Blocked.", book=book))
     by_state = {state: listed(root, state=state) for state in ("live", "pinned", "expired", "deleted", "blocked")}

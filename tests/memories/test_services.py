@@ -77,12 +77,12 @@ def test_an_expired_memory_may_be_written_again(book: Book) -> None:
         assert writer.add(MemoryFields(content="Likes tea.")).changed
 
 
-def test_what_expired_takes_no_room_until_it_is_valid_again(book: Book) -> None:
+def test_what_expired_takes_no_room_and_cannot_be_made_valid_again(book: Book) -> None:
     book_limits_set({"main": (10, 10)})
     with book_writing(book, BY_ALICE) as writer:
         past = writer.add(MemoryFields(content="Likes rum.", expires_at=timezone.now() - timedelta(seconds=1))).memory
         writer.add(MemoryFields(content="Likes tea."))
-    with pytest.raises(OverBudget), book_writing(book, BY_ALICE) as writer:
+    with pytest.raises(NotFound), book_writing(book, BY_ALICE) as writer:
         writer.update(past.number, MemoryFields(clear_expiry=True))
 
 

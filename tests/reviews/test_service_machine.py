@@ -144,6 +144,7 @@ class Writing(RuleBasedStateMachine):
         if row := self.one_of(self.rows(), pick):
             with self.refusable(), book_writing(self.book, self.source) as writer:
                 writer.update(row.number, MemoryFields(content=content, target=kind), version=version)
+                assert not row.expired
         assert self.within_limits() or not fitted
 
     @rule(pick=picks, pinned=st.booleans(), clear=st.booleans())
@@ -151,6 +152,7 @@ class Writing(RuleBasedStateMachine):
         if row := self.one_of(self.rows(), pick):
             with self.refusable(), book_writing(self.book, self.source) as writer:
                 writer.update(row.number, MemoryFields(pinned=pinned, clear_expiry=clear))
+                assert not row.expired
 
     @rule(pick=picks)
     def delete(self, pick: int) -> None:
@@ -313,6 +315,11 @@ class Writing(RuleBasedStateMachine):
         memories_sweep()
         expire_approvals(timezone.now())
         purge_proposals(timezone.now())
+
+    @rule(hours=st.sampled_from([1, 2]))
+    def wait(self, hours: int) -> None:
+        """Entries expire, and no sweep has seen it."""
+        self.now.shift(timedelta(hours=hours))
 
     # What always holds.
 
