@@ -1,15 +1,15 @@
 """Applying staged writes to a book as it is now: at the end of a review, and when a person approves them.
 Each write that no longer fits is refused with its reason, and the rest holds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from memories.errors import Conflict, DomainError
-from memories.models import ChangeSet, Evidence, EvidenceKind
+from memories.errors import Conflict, DomainError, NotFound
+from memories.models import ChangeSet, Evidence, EvidenceKind, Revision
 from memories.services import BookWriter, MemoryFields, Source, WriteResult, book_writing
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
@@ -51,29 +51,47 @@ def apply_writes(
     return (writer.change_set.pk if writer.change_set else review.change_set), refused
 
 
-def _more(write: ReviewWrite) -> dict[str, Any]:
-    """Return the fields that an import sets beside the words."""
-    more = dict(write.more)
-    if expires_at := more.get("expires_at"):
-        more["expires_at"] = datetime.fromisoformat(expires_at)
-    return more
+def _fields(write: ReviewWrite, read: Mapping[str, Any]) -> MemoryFields:
+    """Return what a write sets: of what it does not change in the memory, as it was `read`, nothing."""
+    wanted = {"category": write.category, "keywords": write.keywords, **write.more}
+    given = {name: value for name, value in wanted.items() if name not in read or read[name] != value}
+    if expires_at := given.get("expires_at"):
+        given["expires_at"] = datetime.fromisoformat(expires_at)
+    # What a person put in other words is theirs.
+    evidence = Evidence(kind=EvidenceKind.HAND) if write.edited else write.evidence
+    return MemoryFields(content=write.after, evidence=evidence, **given)
 
 
 def _write(writer: BookWriter, write: ReviewWrite, earlier: ReviewWrite | None) -> WriteResult:
     """`earlier`: the write of the same review to the same memory that was applied last."""
-    fields = MemoryFields(content=write.after, category=write.category, keywords=write.keywords, **_more(write))
-    if write.action != "delete":
-        # What a person put in other words is theirs.
-        fields.evidence = Evidence(kind=EvidenceKind.HAND) if write.edited else write.evidence
     if write.action == "add":
+        fields = _fields(write, {})
         fields.target = write.target
         return writer.add(fields)
     if earlier is None and not write.key.isdecimal():
         raise Conflict("The memory that this would change was not saved.")
     number = earlier.number if earlier else int(write.key)
     version = earlier.left_version if earlier else write.version
+    read: Mapping[str, Any] = {}
+    if write.proposed:
+        read, version = _as_read(writer, write, number, version), None
     if write.action == "update":
-        return writer.update(number, fields, version=version)
+        return writer.update(number, _fields(write, read), version=version)
     if write.action == "delete":
         return writer.delete(number, version=version)
     raise LookupError(f"a staged write says {write.action!r}")
+
+
+def _as_read(writer: BookWriter, write: ReviewWrite, number: int, version: int | None) -> Mapping[str, Any]:
+    """Return the memory as it was when a write that a person approves was proposed. What else changed since stays; only
+    other words are a conflict, unless the person gives words of their own. Raises Conflict."""
+    try:
+        memory = writer.memory(number)
+    except NotFound:
+        raise Conflict(f"Memory {number} was deleted or has expired in the meantime. Reject this.") from None
+    revision = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, version=version or 0).first()
+    read = revision.after if revision else {}
+    if read and not write.edited and memory.content not in (read["content"], write.after):
+        instead = "reject this" if write.action == "delete" else "approve this with the words that it shall have"
+        raise Conflict(f"Memory {number} was changed in the meantime. Read it again and {instead}.")
+    return read

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from gateway.models import Session
 from gateway.services import session_delete
-from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, OverBudget
+from memories.errors import BlockedByScan, Conflict, InvalidRequest, OverBudget
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from reviews.approvals import expire_approvals, purge_proposals, review_approve, review_reject
@@ -313,10 +313,57 @@ def test_cancelling_it_is_rejecting_it(wait: Wait) -> None:
     assert (review.state, states(review)) == ("cancelled", ["rejected"] * 2)
 
 
-def test_a_memory_that_is_gone_is_not_found(alice: Owner, wait: Wait) -> None:
+def edited_since(review: ReviewRun, number: int, **fields: Any) -> None:
+    with book_writing(review.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
+        writer.update(number, MemoryFields(**fields))
+
+
+def test_a_pin_or_keywords_since_are_no_conflict_and_stay(alice: Owner, wait: Wait) -> None:
+    leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
+    review = wait(updates(leeds.number, "Lives in York."), deletes(job.number))
+    edited_since(review, leeds.number, pinned=True, keywords=["home"], category="place")
+    edited_since(review, job.number, pinned=True)
+    assert approve(review).state == "saved"
+    memory = Memory.objects.get(deleted_at=None)
+    assert (memory.content, memory.pinned, memory.keywords, memory.category) == (
+        "Lives in York.", True, ["home"], "place",
+    )  # fmt: skip
+
+
+def test_words_of_the_person_are_saved_whatever_the_memory_says_by_now(alice: Owner, wait: Wait) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    review = wait(updates(leeds.number, "Lives in York."))
+    edited_since(review, leeds.number, content="Lives in Hull.", pinned=True)
+    assert approve(review, edits={0: "Lives in Bath."}).state == "saved"
+    assert contents() == ["Lives in Bath."]
+    assert Memory.objects.get().pinned
+
+
+def test_a_memory_that_says_so_by_now_is_no_conflict(alice: Owner, wait: Wait) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    review = wait(updates(leeds.number, "Lives in York."))
+    edited_since(review, leeds.number, content="Lives in York.")
+    assert states(approve(review)) == ["known"]
+
+
+def test_a_delete_of_words_that_changed_since_is_a_conflict(alice: Owner, wait: Wait) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    review = wait(deletes(leeds.number))
+    edited_since(review, leeds.number, content="Lives in Hull.")
+    with pytest.raises(Conflict, match="changed in the meantime"):
+        approve(review)
+    assert reject(review).state == "cancelled"
+
+
+@pytest.mark.parametrize("edits", [None, {0: "Likes water."}])
+def test_of_a_memory_that_is_gone_it_can_only_be_rejected(
+    alice: Owner, wait: Wait, edits: dict[int, str] | None
+) -> None:
     tea = memory_make(alice)
     review = wait(updates(tea.number, "Likes coffee."))
     with book_writing(review.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
         writer.delete(tea.number)
-    with pytest.raises(NotFound):
-        approve(review)
+    with pytest.raises(Conflict, match="was deleted"):
+        approve(review, edits=edits)
+    review.refresh_from_db()
+    assert reject(review).state == "cancelled"
