@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from gateway.api.openai_body import check_length
 from gateway.api.turn_body import MessageParts, MessageText, check_types
+from gateway.command_syntax import COMMAND, without_commands
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.fingerprint import text_of
 from memories.api.bodies import Body
@@ -57,12 +58,16 @@ class IngestIn(Body):
     )
 
     def said(self) -> list[dict[str, str]]:
-        """Return what person and assistant said, oldest first. Raises InvalidRequest, TooLarge."""
+        """Return what person and assistant said to each other, oldest first: no commands and no answers to them.
+        Raises InvalidRequest, TooLarge."""
         read = [message.said(f"messages[{index}]") for index, message in enumerate(self.messages)]
-        said = [message for message in read if message is not None]
+        said = without_commands([message for message in read if message is not None])
         if not any(message["role"] == "user" for message in said):
-            raise InvalidRequest("Bring at least one message of the role user that has words.", param="messages")
-        return said
+            raise InvalidRequest(
+                f"Bring at least one message of the role user that has words and is no {COMMAND} command.",
+                param="messages",
+            )
+        return list(said)
 
 
 @router.post("/memories/ingest", response={202: Any, 200: Any})

@@ -71,6 +71,34 @@ async def test_messages_become_memories_that_can_be_undone(alice_api: Api, agent
     assert (status, undone["undone"]) == (200, ["1"])
 
 
+COMMANDS = [
+    {"role": "user", "content": "/memory view"},
+    {"role": "assistant", "content": "You are given nothing."},
+    {"role": "user", "content": [{"type": "text", "text": " /memory clear "}]},
+    {"role": "assistant", "content": "Send /memory clear confirm abcd."},
+]
+
+
+async def test_commands_and_their_answers_are_neither_stored_nor_reviewed(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    about = {"role": "user", "content": "What does /memory view do?"}
+    status, review = await ingest(alice_api, [*COMMANDS, *SAID, *COMMANDS, about])
+    assert status == 202
+    await reviewed(model)
+    said = [("user", "I am a vegetarian."), ("assistant", "Noted."), ("user", about["content"])]
+    assert seen(model) == said
+    _, messages = await alice_api.get(f"/api/sessions/{review['session_id']}/messages")
+    assert [(row["role"], row["content"]) for row in messages["data"]] == said
+
+
+async def test_commands_alone_are_refused(alice_api: Api, agent: Agent) -> None:
+    status, answer = await ingest(alice_api, COMMANDS)
+    assert (status, answer["error"]["param"]) == (400, "messages")
+    assert "command" in answer["error"]["message"]
+    assert not await in_thread(ReviewRun.objects.exists)
+
+
 async def test_it_is_no_turn_and_its_session_is_no_chat(alice_api: Api, agent: Agent) -> None:
     _, review = await ingest(alice_api)
     _, session = await alice_api.get(f"/api/sessions/{review['session_id']}")
