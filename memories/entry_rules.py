@@ -4,10 +4,9 @@ Called by memories.services for every write, and by reviews.staged, which answer
 import hashlib
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from django.conf import settings
-from django.utils import timezone
 
 from memories.counters import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
@@ -22,7 +21,6 @@ from scanning import Outcome
 MAX_CATEGORY = 40
 MAX_KEYWORDS = 12
 MAX_KEYWORD = 40
-_CLOCKS_DIFFER = timedelta(seconds=5)  # a client's clock and ours
 
 
 def content_key(content: str) -> str:
@@ -64,12 +62,6 @@ def clean_target(target: str) -> str:
 def clean_expiry(expires_at: datetime | None) -> datetime | None:
     """Return a time of expiry as stored. Raises InvalidRequest as clean_moment does."""
     return clean_moment(expires_at, "A memory expires between", "expires_at")
-
-
-def check_expiry(expires_at: datetime | None) -> None:
-    """Raise InvalidRequest for a time in the past: what a person saves with it would be gone at once."""
-    if expires_at is not None and expires_at < timezone.now() - _CLOCKS_DIFFER:
-        raise InvalidRequest("A memory cannot expire in the past. Give a later time, or none.", param="expires_at")
 
 
 def clean_moment(moment: datetime | None, refusal: str, param: str) -> datetime | None:

@@ -6,7 +6,6 @@ from typing import Any
 from django.utils import timezone
 
 from memories.entry_rules import (
-    check_expiry,
     clean_category,
     clean_content,
     clean_expiry,
@@ -35,8 +34,6 @@ _LATER: dict[str, Any] = {"metadata": {}}  # what the states of older revisions 
 
 def fields_cleaned(fields: MemoryFields) -> MemoryFields:
     """Return the fields of a new memory as they are stored. Raises InvalidRequest, TooLarge."""
-    expires_at = clean_expiry(fields.expires_at)
-    check_expiry(expires_at)
     return MemoryFields(
         content=clean_content(fields.content or ""),
         target=clean_target(fields.target or Target.MEMORY),
@@ -44,7 +41,7 @@ def fields_cleaned(fields: MemoryFields) -> MemoryFields:
         keywords=clean_keywords(fields.keywords or ()),
         metadata=clean_metadata(fields.metadata or {}),
         pinned=fields.pinned,
-        expires_at=expires_at,
+        expires_at=clean_expiry(fields.expires_at),
         evidence=fields.evidence,
     )
 

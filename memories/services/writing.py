@@ -16,7 +16,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories import invalidation
-from memories.entry_rules import check_expiry, check_hold, check_scan, content_key, store_verdict
+from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
 from memories.errors import Conflict, NotFound
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, Target
 from memories.outbox import next_number, notify
@@ -78,7 +78,6 @@ class BookWriter:
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
-        check_expiry(changes.get("expires_at"))
         words = {name: getattr(memory, name) for name in ("content", "keywords", "metadata")} | changes
         scan_hash, evidence = "", evidence_of(self.source, fields)
         if words_change(changes):

@@ -13,7 +13,6 @@ from memories.services import MemoryFields, Source, book_writing
 from memories.sweep import memories_sweep
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.in_one_go import import_text
 
 
 def expired_make(owner: Owner, content: str = "On holiday until Monday.") -> Memory:
@@ -60,28 +59,3 @@ def test_no_writer_finds_it(alice: Owner) -> None:
             writer.update(memory.number, fields)
     with pytest.raises(NotFound), book_writing(memory.book, source) as writer:
         writer.delete(memory.number)
-
-
-async def test_a_time_in_the_past_is_refused(alice_api: Api) -> None:
-    memory = (await alice_api.post("/api/memories", {"content": "Likes tea."}))[1]
-    past = (timezone.now() - timedelta(minutes=1)).isoformat()
-    for method, path in (("POST", "/api/memories"), ("PATCH", f"/api/memories/{memory['id']}")):
-        status, answer = await alice_api.call(method, path, {"content": "Likes rum.", "expires_at": past})
-        assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "expires_at")
-        assert "past" in answer["error"]["message"]
-
-
-async def test_a_clock_that_is_a_second_late_is_no_error(alice_api: Api) -> None:
-    late = (timezone.now() - timedelta(seconds=1)).isoformat()
-    assert (await alice_api.post("/api/memories", {"content": "Likes rum.", "expires_at": late}))[0] == 201
-
-
-def test_an_import_names_the_line_whose_time_is_over(alice: Owner) -> None:
-    report = import_text(
-        alice.pk,
-        '{"content": "Likes rum.", "expires_at": "2020-01-01T00:00:00Z"}\n{"content": "Likes tea."}',
-        actor="user:1",
-        preview=False,
-    )
-    assert (report.refused, report.new) == (1, 1)
-    assert "past" in report.problems[0]["message"]
