@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from gateway.models import Message
-from gateway.runs.call_ids import calls_in
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import last_asked, text_of
+from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Spoken
 from memories.recall import Injection

@@ -1,6 +1,7 @@
-"""The shape of a call of a tool within a message: checked where a client's messages enter, and again where stored ones
-are read, for rows that are older than the check."""
+"""Calls of tools within a message, and their shape: it is checked where a client's messages enter, and again where
+stored ones are read, for rows that are older than the check."""
 
+from collections.abc import Mapping
 from typing import Any
 
 _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
@@ -22,6 +23,12 @@ def call_fault(call: Any) -> tuple[str, str] | None:
             if not _is_text((part or {}).get(name)):
                 return f".{kind}.{name}", "text"
     return None
+
+
+def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls of tools that a foreign message holds, of whatever form they are."""
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
 def sound_calls(given: Any) -> list[dict[str, Any]]:

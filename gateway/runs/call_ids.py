@@ -2,9 +2,10 @@
 give."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
+
+from gateway.tool_calls import calls_in
 
 Message = dict[str, Any]
 _CALL_ID = re.compile(r"call_([0-9a-f]{32})_\d+")
@@ -24,12 +25,6 @@ def run_of_call(given: Any) -> UUID | None:
     """Return the run that gave this id to a call; None for another's id."""
     match = _CALL_ID.fullmatch(given) if isinstance(given, str) else None
     return UUID(match[1]) if match else None
-
-
-def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls of tools that a foreign message holds, of whatever form they are."""
-    calls = message.get("tool_calls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
 def call_ids(message: Message) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.runs.call_ids import call_ids
 from gateway.runs.fingerprint import last_asked, strip_whitespace, text_of
+from gateway.tool_calls import calls_in
 from gateway.upstream.kept import kept_of, with_kept
 
 ChatMessage = dict[str, Any]
@@ -76,7 +77,7 @@ def _segment(steps: Sequence[Step], message: ChatMessage, client_ids: frozenset[
     unchanged = strip_whitespace(text_of(message.get("content"))) == strip_whitespace(said)
     for step in hidden:
         yield from step.own(client_ids, text=step.said["content"] if unchanged else None)
-    named = {call["id"]: call for call in message["tool_calls"]}
+    named = {call.get("id"): call for call in calls_in(message)}
     made = [named.get(call["id"], call) for call in last.said["tool_calls"]]
     content = last.said["content"] if unchanged else message.get("content")
     calls = [call for call in made if call["id"] in named or call["id"] not in client_ids]

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gateway.tool_calls import calls_in
 from gateway.upstream.call_ids import SHAPES, made_id
 from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
@@ -60,12 +61,11 @@ def _answered(given: Iterable[Message]) -> list[Message]:
     found: list[Message] = []  # from the last one on
     results: Counter[str] = Counter()
     for message in reversed(list(given)):
-        calls = message.get("tool_calls") if message.get("role") == "assistant" else None
         if message.get("role") == "tool":
             results[str(message.get("tool_call_id") or "")] += 1
         missing = []
-        for call in calls if isinstance(calls, list) else ():
-            call_id = str(call.get("id") or "") if isinstance(call, dict) else ""
+        for call in calls_in(message) if message.get("role") == "assistant" else ():
+            call_id = str(call.get("id") or "")
             if results[call_id]:
                 results[call_id] -= 1
             else:

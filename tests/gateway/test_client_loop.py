@@ -33,6 +33,14 @@ async def test_a_cleared_result_is_not_sent(alice_api: Api, agent: Agent, model:
     assert kept == ["A long result", "B"]  # the transcript tells what there was
 
 
+async def test_a_call_without_an_id_beside_ours_is_no_error(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(FIRST), "Done.")
+    said, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    nameless = {"type": "function", "function": {"name": "lookup", "arguments": "{}"}}
+    said["tool_calls"] = [nameless, *said["tool_calls"]]
+    assert (await ask(alice_api, USER, said, result, tools=[LOOKUP])).text == "Done."
+
+
 async def test_a_note_stays_where_it_was_put(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), calls(SECOND), "Done.")
     one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
