@@ -61,11 +61,13 @@ class RestoreIn(Body):
 
 @router.post("/memories", response={201: Any, 200: Any})
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
-    """Remember something. A repetition answers 200 with the memory that is there already."""
+    """Remember something. A repetition answers 200 with the memory that is there already, after the other fields that
+    the request names were changed in it."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
-    status, found = await in_thread(_add, request.auth, body.book, fields)
+    named = _named(body.dict(exclude={"book"}, exclude_unset=True))
+    status, found = await in_thread(_add, request.auth, body.book, fields, named)
     return Status(status, tagged(response, found))
 
 
@@ -120,8 +122,7 @@ async def memory_patch(
     request: ApiRequest, memory_id: str, body: MemoryPatch, response: HttpResponse
 ) -> dict[str, Any]:
     """Change a memory; with If-Match only the version that was read."""
-    given = body.dict(exclude_unset=True)
-    fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
+    fields = _named(body.dict(exclude_unset=True))
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     if len(fields.content or "") > SHORT or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
@@ -199,11 +200,19 @@ def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> S
     return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind)
 
 
-def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[int, dict[str, Any]]:
+def _named(given: dict[str, Any]) -> MemoryFields:
+    """Return the fields that a request names; a time of expiry that it names as null is removed."""
+    return MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
+
+
+def _add(
+    caller: Caller, book_name: str | None, fields: MemoryFields, named: MemoryFields
+) -> tuple[int, dict[str, Any]]:
     book = book_get_or_create(caller.owner_id, caller.limits.book_name(book_name))
     with book_writing(book, edit_source(caller)) as writer:
-        written = writer.add(fields)
-    return (201 if written.changed else 200), memory_json(written.memory)
+        written = writer.add(fields, if_known=named)
+    is_new = written.revision is not None and written.revision.action == Revision.Action.ADD
+    return (201 if is_new else 200), memory_json(written.memory)
 
 
 def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
