@@ -2,7 +2,7 @@
 The search is in memories.api.search."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import Q
 from django.http import HttpResponse
@@ -10,7 +10,7 @@ from django.utils import timezone
 from ninja import Router, Status
 from pydantic import Field
 
-from memories.api.bodies import METADATA_QUERY, Body, Content
+from memories.api.bodies import METADATA_QUERY, NO_FILTER, Body, Content, one_of
 from memories.api.forms import memory_json, revision_json
 from memories.api.operations import reading, writing
 from memories.batches import in_slices
@@ -24,8 +24,8 @@ from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
 from memories.metadata import Metadata
-from memories.models import ChangeSet, Memory, Revision, WriteOrigin
-from memories.outbox import notifications_after
+from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
+from memories.outbox import PAGE, notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
 from memories.selectors import memory_get, unexpired
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
@@ -76,9 +76,9 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
 def memory_list(
     request: ApiRequest,
     book: ShortText | None = None,
-    target: ShortText | None = None,
+    target: Annotated[Target | None, NO_FILTER, one_of(Target)] = None,
     category: ShortText | None = None,
-    write_origin: ShortText | None = None,
+    write_origin: Annotated[WriteOrigin | None, NO_FILTER, one_of(WriteOrigin)] = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
     created_after: datetime | None = None,
@@ -173,9 +173,10 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 
 @router.get("/notifications")
 @reading
-def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict[str, Any]:
+def notification_list(request: ApiRequest, after: AfterNumber = 0, limit: PageSize = PAGE) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
-    return page_json(notifications_after(request.auth.owner_id, after, limits=request.auth.limits))
+    found = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, most=limit + 1)
+    return page_json(found[:limit], has_more=len(found) > limit)
 
 
 def tagged(response: HttpResponse, found: dict[str, Any]) -> dict[str, Any]:

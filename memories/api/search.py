@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ninja import Router
 from pydantic import Field
@@ -12,7 +12,6 @@ from memories.api.forms import memory_json
 from memories.book_views import BookState, index_over
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database import in_read_thread
-from memories.errors import InvalidRequest
 from memories.filters import MemoryFilters
 from memories.limits import QueryText, ShortText
 from memories.metadata import Metadata
@@ -35,14 +34,12 @@ class SearchIn(Body):
     created_after: datetime | None = None
     created_before: datetime | None = None
     limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
-    search: ShortText = "ranked"
+    search: Literal["ranked", "match_all"] = "ranked"
 
 
 @router.post("/memories/search")
 async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
     """Search what is remembered: best first, or with `match_all` in insertion order."""
-    if body.search not in {"ranked", "match_all"}:
-        raise InvalidRequest("search is ranked or match_all.", param="search")
     wanted = MemoryFilters(metadata=body.metadata, created_after=body.created_after, created_before=body.created_before)
     vector = await _vector(request.auth, body)
     return await in_read_thread(_search, request.auth, body, wanted, vector)
