@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from django.db.models import Q
 from django.http import HttpResponse
-from django.utils import timezone
 from ninja import Router, Status
 from pydantic import Field
 
@@ -27,7 +26,7 @@ from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.outbox import PAGE, notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
-from memories.selectors import memory_get, unexpired
+from memories.selectors import live_condition, memory_get
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import SHORT, scan_ahead, verdict_of
 
@@ -92,8 +91,8 @@ def memory_list(
     )
     equal = {"target": target, "category": category, "write_origin": write_origin}
     equal["book__name"] = None if book == ALL_BOOKS else book
-    rows = Memory.objects.select_related("book").filter(unexpired(timezone.now()), owner_id=request.auth.owner_id)
-    rows = request.auth.limits.filter(rows.filter(deleted_at__isnull=True), book="book__name")
+    rows = Memory.objects.select_related("book").filter(live_condition(), owner_id=request.auth.owner_id)
+    rows = request.auth.limits.filter(rows, book="book__name")
     rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
     if review:
         review_id = parse_uuid(review)

@@ -18,7 +18,7 @@ from memories.metadata import Metadata
 from memories.models import Book, Memory
 from memories.pagination import page_json
 from memories.query_vectors import query_vectors
-from memories.selectors import book_named
+from memories.selectors import book_named, live_condition
 from memories.snapshot import snapshots
 from search.keywords import extract_keywords
 
@@ -55,7 +55,7 @@ async def _vector(caller: Caller, body: SearchIn) -> Sequence[float] | None:
 
 def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Sequence[float] | None) -> dict[str, Any]:
     books = _books(caller, body.book)
-    mine = Memory.objects.filter(owner_id=caller.owner_id, book__in=books, deleted_at__isnull=True)
+    mine = Memory.objects.filter(live_condition(), owner_id=caller.owner_id, book__in=books)
     only = set(wanted.of(mine).values_list("number", flat=True)) if wanted else None
     if not books or only == set():
         return page_json([])
