@@ -14,7 +14,7 @@ Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": s
 
 
 class Body(Schema):
-    """A body whose unknown fields are refused."""
+    """A body whose unknown fields are refused: a key whose limit is misspelt must not be made without it."""
 
     model_config = ConfigDict(extra="forbid")
 

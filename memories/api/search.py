@@ -62,7 +62,7 @@ def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Seque
     index = index_over([snapshots.view(BookState.of(book)) for book in books])
     hits = index.search(
         body.query,
-        limit=body.limit,
+        limit=body.limit + 1,
         keywords=extract_keywords(body.query),
         strategy=body.search,
         category=body.category,
@@ -77,7 +77,7 @@ def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Seque
         for hit in hits
         if hit.number in by_number
     ]
-    return page_json(found)
+    return page_json(found[: body.limit], has_more=len(found) > body.limit)
 
 
 def _books(caller: Caller, name: str | None) -> list[Book]:
