@@ -52,7 +52,7 @@ def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str
 
 def number(value: str) -> int | None:
     """Return an id that is a number, or None for text that cannot be one."""
-    if not value.isdecimal() or len(value) > len(str(LARGEST_NUMBER)):
+    if not (value.isascii() and value.isdecimal()) or len(value) > len(str(LARGEST_NUMBER)):
         return None
     found = int(value)
     return found if found <= LARGEST_NUMBER else None

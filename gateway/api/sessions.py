@@ -55,8 +55,8 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     content, options = body.checked_content(), body.options()
     if isinstance(content, str) and parse_command(content, native=True):
         return await _command(request.auth, session_id, content, stream=bool(body.stream), render=body.render)
-    replaces = parse_uuid(body.replaces) if body.replaces else None
-    if body.replaces and replaces is None:
+    replaces = parse_uuid(body.replaces)
+    if body.replaces is not None and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
     async with allowed(request.auth) as allowance:
         context = await open_run(

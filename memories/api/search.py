@@ -65,7 +65,7 @@ def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Seque
         limit=body.limit + 1,
         keywords=extract_keywords(body.query),
         strategy=body.search,
-        category=body.category,
+        category=body.category or None,
         only=only,
         query_vector=vector,
     )

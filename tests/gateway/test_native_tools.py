@@ -191,6 +191,12 @@ async def test_stream_is_true_or_false(alice_api: Api, session: Session, stream:
         assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "stream")
 
 
+@pytest.mark.parametrize("replaces", ["", "zz"])
+async def test_what_names_no_turn_replaces_none(alice_api: Api, session: Session, replaces: str) -> None:
+    status, answer = await alice_api.post(turns(session), {"content": "Hi", "replaces": replaces})
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+
+
 async def test_a_stream_that_is_null_is_none(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Yes.")
     status, turn = await alice_api.post(turns(session), {"content": "Hi", "stream": None})

@@ -52,3 +52,25 @@ async def test_many_at_once_are_of_one_book(alice: Owner, alice_api: Api) -> Non
     for book, changed in ((None, ids[:1]), ("work", ids[1:]), ("nothing", [])):
         _, answer = await alice_api.post("/api/memories/bulk", {"ids": ids, "action": "delete", "book": book})
         assert (answer["changed"], answer["left_alone"]) == (changed, [each for each in ids if each not in changed])
+
+
+async def test_an_empty_category_filters_no_search(alice: Owner, alice_api: Api) -> None:
+    await in_thread(memory_make, alice, "Likes tea.", category="food")
+    _, found = await alice_api.post("/api/memories/search", {"query": "tea", "category": ""})
+    assert [entry["content"] for entry in found["data"]] == ["Likes tea."]
+
+
+@pytest.mark.parametrize("book", [None, "nothing"])
+async def test_what_is_no_id_is_left_alone_too(alice: Owner, alice_api: Api, book: str | None) -> None:
+    await in_thread(memory_make, alice)
+    _, answer = await alice_api.post(
+        "/api/memories/bulk", {"ids": ["zz", "99", "zz", "\u0661"], "action": "pin", "book": book}
+    )
+    assert answer == {"change_set": None, "changed": [], "left_alone": ["99", "zz", "\u0661"]}
+    assert (await alice_api.get("/api/memories/%D9%A1"))[0] == 404  # an Arabic 1
+
+
+async def test_a_key_says_which_of_its_names_is_wrong(alice_api: Api) -> None:
+    for book in ("", "*", "x" * 65):
+        status, answer = await alice_api.post("/api/keys", {"name": "x", "books": [book]})
+        assert (status, answer["error"]["param"]) == (400, "books")
