@@ -97,9 +97,12 @@ def check_types(content: Any, where: str) -> None:
 
 
 def check_parts(content: Any, where: str) -> None:
-    """Raises InvalidRequest for a part of a type that is not one of those of MessageParts."""
+    """Raises InvalidRequest for a part of a type that is none of those of MessageParts, and for a text part without."""
     check_types(content, where)
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if part["type"] not in _PART_TYPES:
             named = f"{where}[{index}].type"
             raise InvalidRequest(f"{named} is {', '.join(_PART_TYPES[:-1])} or {_PART_TYPES[-1]}.", param=named)
+        if part["type"] == "text" and not isinstance(part.get("text"), str):
+            named = f"{where}[{index}].text"
+            raise InvalidRequest(f"{named} is text.", param=named)

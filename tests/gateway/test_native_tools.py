@@ -172,6 +172,12 @@ async def test_a_content_part_of_an_unknown_type_is_refused(alice_api: Api, sess
     assert (status, answer["error"]["param"]) == (400, "results[0].content[2].type")
 
 
+@pytest.mark.parametrize("part", [{"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text"}])
+async def test_a_text_part_holds_text(alice_api: Api, session: Session, part: Any) -> None:
+    status, answer = await alice_api.post(turns(session), {"content": [*PARTS, part]})
+    assert (status, answer["error"]["param"]) == (400, "content[2].text")
+
+
 async def test_every_known_type_of_a_content_part_is_passed_on(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
