@@ -107,7 +107,7 @@ def _give_rights(key: ApiKey, rights: KeyRights) -> None:
     if unknown := sorted(set(agents) - set(Agent.objects.filter(name__in=agents).values_list("name", flat=True))):
         raise InvalidRequest(f"There is no agent {', '.join(unknown)}.", param="agents")
     for book in rights.get("books", ()):
-        check_book_name(book)
+        check_book_name(book, param="books")
     if end := clean_moment(rights.get("expires_at"), "A key ends between", "expires_at"):
         if end <= timezone.now():
             raise InvalidRequest("A key cannot end in the past.", param="expires_at")

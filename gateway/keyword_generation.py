@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import F
-from django.utils import timezone
 
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.jobs import Throttle, enqueue_books, run_async
@@ -16,7 +15,7 @@ from gateway.model_call import ask
 from gateway.upstream import ModelTarget, is_demo
 from memories.errors import DomainError
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
-from memories.selectors import unexpired
+from memories.selectors import live_condition
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
 from prompts.memory import keyword_generation_prompt
 
@@ -96,5 +95,5 @@ def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:
 
 
 def _missing() -> Any:
-    rows = Memory.objects.filter(unexpired(timezone.now()), deleted_at__isnull=True, scan_rule="", keywords=[])
+    rows = Memory.objects.filter(live_condition(), scan_rule="", keywords=[])
     return rows.exclude(keywords_for=F("content_key"))

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
-from django.utils import timezone
-
 from memories.batches import BatchSize, Slices
 from memories.models import Book, ChangeSet, Memory, Revision
-from memories.selectors import unexpired
+from memories.selectors import live_condition
 from memories.services import (
     BookWriter,
     BulkWriter,
@@ -89,7 +87,7 @@ def _delete(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
 def _restore(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
     rows = Memory.objects.filter(owner_id=writer.book.owner_id, book=writer.book, number__in=numbers)
     restored = []
-    for memory in rows.exclude(unexpired(timezone.now()), deleted_at__isnull=True).order_by("number"):
+    for memory in rows.exclude(live_condition()).order_by("number"):
         writer.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
         restored.append(memory.number)
     return restored

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from memories.errors import Forbidden, NotFound
+from memories.errors import Forbidden, InvalidRequest, NotFound
 
 DEFAULT_BOOK = "main"
 ALL_BOOKS = "*"  # stands, in lists and searches, for every book of the owner which the key may use
@@ -46,14 +46,16 @@ class KeyLimits:
             raise NotFound(refusal)
 
     def require_books(self, names: Sequence[str]) -> None:
-        """Raises NotFound unless all these books may be used."""
+        """Raises NotFound unless all these books may be used, InvalidRequest for what names no single book."""
+        if ALL_BOOKS in names:
+            raise InvalidRequest("`*` stands for all books, in lists and searches only. Name one book.", param="book")
         if self and not set(names) <= set(self.books):
             raise NotFound("There is no such book.")
 
     def book_name(self, asked: str | None) -> str:
         """Return the book to work on: the one that was asked for, else `main`, or the first book of a limited key.
 
-        Raises NotFound for a book that the key may not use."""
+        Raises as `require_books` does."""
         if asked is not None:
             self.require_books([asked])
             return asked

@@ -20,7 +20,7 @@ from django.utils import timezone
 from memories.artifacts import artifacts_undo
 from memories.batches import BatchSize, Slices
 from memories.caller import UNLIMITED, KeyLimits
-from memories.errors import NotFound
+from memories.errors import InvalidRequest, NotFound
 from memories.evidence import held_keeper
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
@@ -179,9 +179,13 @@ class _Undoing:
 
 
 def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteResult:
-    """Put back the state after one of the memory's revisions, also after a delete."""
+    """Put back the state after one of the memory's revisions; a deleted memory comes back as it was then.
+
+    Raises InvalidRequest for a revision that deleted the memory, which is there again."""
     with book_writing(memory.book, source) as writer:
         current = Memory.objects.select_for_update().get(pk=memory.pk)
+        if revision.after["deleted_at"] and not current.deleted_at:
+            raise InvalidRequest("This revision deleted the memory. Name an earlier revision.", param="revision")
         state = {**revision.after, "deleted_at": None}
         return writer.restore(current, state, Revision.Action.RESTORE)
 

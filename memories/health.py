@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
-from memories.selectors import blocked_condition, unexpired
+from memories.selectors import blocked_condition, live_condition
 from memories.services import limits_of_books
 from memories.vectors import vectors_counted
 
@@ -76,12 +76,12 @@ def ago(moment: datetime, now: datetime) -> str:
 
 
 def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
-    rows = Memory.objects.filter(owner_id=books[0].owner_id, book__in=books, deleted_at__isnull=True)
+    rows = Memory.objects.filter(live_condition(), owner_id=books[0].owner_id, book__in=books)
     used: dict[tuple[UUID, str], int] = {
         (row["book"], row["target"]): row["used"]
-        for row in rows.filter(unexpired(now)).values("book", "target").annotate(used=Sum(Length("content"))).order_by()
+        for row in rows.values("book", "target").annotate(used=Sum(Length("content"))).order_by()
     }
-    live = _counts(rows.filter(unexpired(now)))
+    live = _counts(rows)
     blocked = _counts(rows.filter(blocked_condition()))
     vectors = vectors_counted(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
     limits = limits_of_books([book.name for book in books])

@@ -100,14 +100,16 @@ def next_numbers(owner_id: UUID, column: str, count: int) -> range:
     return range(int(row[0]) - count + 1, int(row[0]) + 1)
 
 
-def notifications_after(owner_id: UUID, after: int | None, *, limits: KeyLimits = UNLIMITED) -> list[dict[str, Any]]:
-    """Rows above `after`, oldest first, as the contract shows them. `after` that is older than what is kept gives
-    one `resync` first; None gives nothing (only new ones are wanted)."""
+def notifications_after(
+    owner_id: UUID, after: int | None, *, limits: KeyLimits = UNLIMITED, most: int = PAGE
+) -> list[dict[str, Any]]:
+    """The first `most` rows above `after`, oldest first, as the contract shows them. `after` that is older than what is
+    kept gives one `resync` before them; None gives nothing (only new ones are wanted)."""
     # The number before the rows: a notification that is committed in between is among the rows, and no gap.
     if after is None or (current := current_number(owner_id)) <= after:
         return []
     kept = Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")
-    rows = list(limits.filter(kept, book="book")[:PAGE])
+    rows = list(limits.filter(kept, book="book")[:most])
     found = [notification_json(row) for row in rows]
     # What is kept back from a limited key is not missing.
     oldest = kept.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None

@@ -1,7 +1,7 @@
 """Pagination of the APIs: lists are newest first unless stated otherwise, with `limit` and `after`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
@@ -9,6 +9,7 @@ from memories.errors import InvalidRequest
 from memories.limits import LARGEST_NUMBER, LIST_LENGTH
 
 DEFAULT_LIMIT = 50
+T = TypeVar("T")
 
 
 def list_json(
@@ -24,13 +25,18 @@ def list_json(
     """One page of `rows`, ordered by `key`; `after` is the id of the last one before it. Raises InvalidRequest."""
     if not 1 <= limit <= LIST_LENGTH:
         raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
-    if after:
-        place = parse(after)
-        if place is None:
-            raise InvalidRequest("after is the id of an entry of this list.", param="after")
+    if (place := place_after(after, parse)) is not None:
         rows = rows.filter(**{f"{key}__{'gt' if oldest_first else 'lt'}": place})
     found = list(rows.order_by(key if oldest_first else f"-{key}")[: limit + 1])
     return page_json([show(row) for row in found[:limit]], has_more=len(found) > limit)
+
+
+def place_after(after: str | None, parse: Callable[[str], T | None]) -> T | None:
+    """Return the place in a list that `after` names; None for its beginning. Raises InvalidRequest."""
+    place = parse(after) if after else None
+    if after and place is None:
+        raise InvalidRequest("after is the id of an entry of this list.", param="after")
+    return place
 
 
 def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str, Any]:
@@ -46,7 +52,7 @@ def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str
 
 def number(value: str) -> int | None:
     """Return an id that is a number, or None for text that cannot be one."""
-    if not value.isdecimal() or len(value) > len(str(LARGEST_NUMBER)):
+    if not (value.isascii() and value.isdecimal()) or len(value) > len(str(LARGEST_NUMBER)):
         return None
     found = int(value)
     return found if found <= LARGEST_NUMBER else None

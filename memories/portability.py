@@ -38,7 +38,7 @@ def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
     if book is not None:
         memories, revisions = memories.filter(book__name=book), revisions.filter(memory__book__name=book)
     for memory in paged(memories, "number"):
-        yield _line({"type": "memory", **memory_json(memory), "deleted_at": memory.deleted_at})
+        yield _line({"type": "memory", **memory_json(memory), "deleted_at": memory.gone_at})
     for revision in paged(revisions, "id"):
         yield _line({"type": "revision", "memory_id": str(revision.memory.number), **revision_json(revision)})
     if book is None:

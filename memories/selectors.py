@@ -22,14 +22,19 @@ def undeleted(book: Book) -> QuerySet[Memory]:
 
 def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
     """Return the memories of a book that are neither deleted nor expired, in insertion order; blocked ones too."""
-    rows = Memory.objects.filter(owner_id=owner_id, book_id=book_id, deleted_at__isnull=True)
-    return rows.filter(unexpired(timezone.now())).order_by("number")
+    return Memory.objects.filter(live_condition(), owner_id=owner_id, book_id=book_id).order_by("number")
 
 
 def standing(book: Book) -> QuerySet[Memory]:
     """Return the memories of a book that are neither deleted nor expired, in no order yet: those that can be written
     to, and that count against its budget."""
     return undeleted(book).filter(unexpired(timezone.now()))
+
+
+def live_condition() -> Q:
+    """Return the condition of memories that are neither deleted nor expired: those that lists, searches and counts are
+    of. The sweep makes tombstones of expired ones later."""
+    return Q(deleted_at__isnull=True) & unexpired(timezone.now())
 
 
 def unexpired(now: datetime) -> Q:
@@ -60,7 +65,7 @@ def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limi
 
 def categories_of(book: Book) -> list[str]:
     """Return the categories of a book's memories, in their order."""
-    return list(undeleted(book).order_by("category").values_list("category", flat=True).distinct())
+    return list(standing(book).order_by("category").values_list("category", flat=True).distinct())
 
 
 def book_named(owner_id: UUID, name: str) -> Book | None:

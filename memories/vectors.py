@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, QuerySet
 
 from memories.models import Book, Memory, MemoryVector
+from memories.selectors import live_condition
 from memories.services import book_touch
 from search.upstream import Vector
 
@@ -43,7 +44,8 @@ def vectors_of_book(owner_id: UUID, book_id: UUID) -> BookVectors:
 
 def vectors_counted(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
     """Return how many memories of each book have a vector of the configured model."""
-    rows = _usable(owner_id, books).filter(model=settings.EMBEDDING_MODEL, memory__scan_rule="")
+    live = embeddable().filter(live_condition(), owner_id=owner_id, book__in=books)
+    rows = _usable(owner_id, books).filter(model=settings.EMBEDDING_MODEL, memory__in=live)
     return dict(rows.values_list("book").annotate(number=Count("pk")).order_by())
 
 

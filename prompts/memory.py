@@ -1,13 +1,18 @@
 """Remembered data as models see it: escaped, inside a tag, after one sentence that says what it is; and the requests
 that are about it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import unescape
 from xml.sax.saxutils import escape
 
 from prompts.files import fill, prompt_file
 
 _QUOTE = {'"': "&quot;"}
+_TAGS = "memory|snippet|memory_summary|memories|thread_memories|earlier_conversation"
+_TAG = re.compile(rf"</?(?:{_TAGS})(?: [^<>]*)?>")
+_WORDS = re.compile(r"<(memory|snippet|memory_summary)(?: [^<>]*)?>([^<]*)</\1>")
 _NOTHING = "(Nothing is remembered in this book yet.)"
 
 
@@ -52,6 +57,16 @@ def thread_block(snippets: Sequence[Snippet]) -> str:
         return ""
     lines = (tagged_line("snippet", snippet.text, turn=snippet.turn) for snippet in snippets)
     return fill(prompt_file("thread_block"), snippets="\n".join(lines))
+
+
+def words_in_blocks(text: str) -> list[str]:
+    """Return the words in the tags of these blocks and of the Memory Guidance, each as it was before it was escaped."""
+    return [words for match in _WORDS.finditer(text) if (words := unescape(match[2]).strip())]
+
+
+def without_tags(text: str) -> str:
+    """Return a text that was copied from such a block without its tags."""
+    return unescape(_TAG.sub(" ", text)) if _TAG.search(text) else text
 
 
 def review_my_memory(memories: Sequence[MemoryLine], *, book: str, tools_book: str, note: str = "") -> str:

@@ -4,6 +4,7 @@ that nobody executed. Deciding about them is reviews.approvals. Lock order: sess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from uuid import UUID
 
 from django.conf import settings
@@ -24,7 +25,7 @@ from reviews.models import ReviewRun
 from reviews.repeated import repeats_join
 from reviews.schedule import kept_settings
 from reviews.selectors import review_get
-from reviews.writes import ReviewWrite, WriteState
+from reviews.writes import ReviewWrite
 
 State, Trigger = ReviewRun.State, ReviewRun.Trigger
 _PAGE = 100
@@ -35,8 +36,15 @@ _SOURCES = {
     Trigger.NOTES: "consolidation",
     Trigger.IMPORT: "import",
 }
-APPROVED = "approved"
-STATES = (WriteState.WAITING, WriteState.REJECTED, WriteState.EXPIRED, APPROVED)
+
+
+class ProposalState(StrEnum):
+    """What was decided about a held write."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +65,9 @@ class Waiting:
         return _SOURCES.get(Trigger(self.review.trigger), "review")
 
     @property
-    def state(self) -> str:
+    def state(self) -> ProposalState:
         """What was decided."""
-        return str(self.write.state) if self.write.pending else APPROVED
+        return ProposalState(self.write.state) if self.write.pending else ProposalState.APPROVED
 
     @property
     def expires_at(self) -> datetime | None:
@@ -125,16 +133,14 @@ def proposal_get(owner_id: UUID, given: str, *, limits: KeyLimits) -> Waiting:
 
 
 def proposals_list(
-    owner_id: UUID, *, limits: KeyLimits, state: str = "", after: str = "", most: int
+    owner_id: UUID, *, limits: KeyLimits, state: ProposalState | None = None, after: str = "", most: int
 ) -> tuple[list[Waiting], bool]:
     """Return held writes, newest first, in one state or all, and whether there are more. Raises InvalidRequest."""
-    if state and state not in STATES:
-        raise InvalidRequest(f"state is one of {', '.join(STATES)}.", param="state")
     rows = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).select_related("book").order_by("-id")
     rows = limits.filter(rows, book="book__name", agent="agent_name")
-    if state == WriteState.WAITING:
+    if state == ProposalState.WAITING:
         rows = rows.filter(state=State.AWAITING_APPROVAL)
-    elif state in {WriteState.REJECTED, WriteState.EXPIRED}:
+    elif state in {ProposalState.REJECTED, ProposalState.EXPIRED}:
         rows = rows.filter(rejected_at__isnull=False)
     begin, index = _parsed(after) if after else (None, -1)
     if after and begin is None:

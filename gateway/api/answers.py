@@ -127,7 +127,8 @@ class Key(TypedDict):
     prefix: Annotated[str, Field(description="How its plain text begins.", examples=["dbk_4f1a"])]
     read_only: bool
     trusted: bool
-    agents: list[str]
+    agents: Annotated[list[str], Field(description="Agents it may use; none: all.")]
+    books: Annotated[list[str], Field(description="Books it may use; none: those of its agents, or all.")]
     requests_per_minute: Annotated[int, Field(description="0 is no limit, here and below.")]
     tokens_per_day: int
     money_per_day: Annotated[float, Field(description="In the currency of the prices.")]

@@ -6,8 +6,8 @@ name end users (`trusted`) is an administrator's to give."""
 from datetime import timedelta
 from typing import Annotated, Any
 
-from ninja import Router, Schema, Status
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+from ninja import Router, Status
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from gateway.authentication import forget_keys
 from gateway.keys import (
@@ -22,6 +22,7 @@ from gateway.keys import (
     require_room,
 )
 from gateway.models import ApiKey
+from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.audit import Actor, actor_of_caller
 from memories.caller import ApiRequest, Caller
@@ -55,10 +56,7 @@ _AtOnce = Annotated[int, Field(ge=0, le=100_000, description="Answers under way,
 _End = Annotated[AwareDatetime | None, Field(description="From then on it is refused.")]
 
 
-class KeyIn(Schema):
-    # A limit whose name is misspelt must not make a key without it.
-    model_config = ConfigDict(extra="forbid")
-
+class KeyIn(Body):
     name: _Name
     read_only: bool = False
     agents: _Agents = []
@@ -74,7 +72,7 @@ class KeyPatch(KeyIn):
     name: _Name = ""
 
 
-class RotateIn(Schema):
+class RotateIn(Body):
     overlap_seconds: Annotated[
         int, Field(ge=0, le=int(LONGEST_OVERLAP.total_seconds()), description="How long the old key is still taken.")
     ] = 0

@@ -21,7 +21,7 @@ from memories.database import in_read_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
-from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
+from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json, place_after
 from memories.portability import download
 
 router = Router()
@@ -86,7 +86,7 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
         caller.owner_id,
         query.search or "",
         limit=query.limit,
-        after=parse_uuid(query.after) if query.after else None,
+        after=place_after(query.after, parse_uuid),
         limits=caller.limits,
         narrowed=query.archived is not None or bool(query.tag),
     )

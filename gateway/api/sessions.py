@@ -54,9 +54,9 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
     content, options = body.checked_content(), body.options()
     if isinstance(content, str) and parse_command(content, native=True):
-        return await _command(request.auth, session_id, content, stream=body.stream, render=body.render)
-    replaces = parse_uuid(body.replaces) if body.replaces else None
-    if body.replaces and replaces is None:
+        return await _command(request.auth, session_id, content, stream=bool(body.stream), render=body.render)
+    replaces = parse_uuid(body.replaces)
+    if body.replaces is not None and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
     async with allowed(request.auth) as allowance:
         context = await open_run(
@@ -68,7 +68,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
             keep_attached=body.keep_attached,
             request_id=request_id.get(),
         )
-    return await _answer(context, options, allowance, stream=body.stream, render=body.render)
+    return await _answer(context, options, allowance, stream=bool(body.stream), render=body.render)
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/results", response={200: Any}, openapi_extra=_EVENTS)
@@ -79,7 +79,7 @@ async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body:
         context = await open_run(
             open_answered, request.auth, session_id=parse_uuid(session_id), run_id=parse_uuid(turn_id), results=results
         )
-    return await _answer(context, options, allowance, stream=body.stream)
+    return await _answer(context, options, allowance, stream=bool(body.stream))
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from django.conf import settings
 from ninja import Schema
-from pydantic import Field, StringConstraints
+from pydantic import Field, StrictBool, StringConstraints
 
 from gateway.api.openai_body import check_length, check_not_empty, read_tools
 from gateway.runs.rows import MAX_CALL_ID
@@ -13,6 +13,7 @@ from memories.api.bodies import Body
 from memories.errors import InvalidRequest
 from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
 
+_PART_TYPES = ("text", "image_url", "input_audio", "file")
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 Render = Annotated[
     Literal["text", "html"],
@@ -22,7 +23,7 @@ Render = Annotated[
 MessageText = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
 MessageParts = Annotated[
     list[dict[str, Any]],
-    Field(min_length=1, max_length=PARTS, description="OpenAI content parts: text, image_url, file, input_audio."),
+    Field(min_length=1, max_length=PARTS, description="OpenAI content parts: text, image_url, input_audio, file."),
 ]
 _CallId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CALL_ID)]
 
@@ -30,7 +31,7 @@ _CallId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CALL_ID)
 class TurnOptionsIn(Body):
     """How a turn is answered."""
 
-    stream: bool = False
+    stream: Annotated[StrictBool | None, Field(description="null is false.")] = False
     tools: Annotated[
         list[dict[str, Any]],
         Field(max_length=TOOLS, description="Tools of the client, as in OpenAI's chat completions."),
@@ -62,7 +63,7 @@ class TurnIn(TurnOptionsIn):
         """Return what is said, None for the same again. Raises InvalidRequest, TooLarge."""
         if self.content is None and self.replaces:
             return None
-        check_types(self.content, "content")
+        check_parts(self.content, "content")
         check_not_empty(self.content, "content")
         check_length(self.content, "content")
         return self.content
@@ -84,7 +85,7 @@ class ToolResultsIn(TurnOptionsIn):
     def messages(self) -> list[dict[str, Any]]:
         """Return the results as messages. Raises InvalidRequest."""
         for index, result in enumerate(self.results):
-            check_types(result.content, f"results[{index}].content")
+            check_parts(result.content, f"results[{index}].content")
         return [{"role": "tool", **result.model_dump()} for result in self.results]
 
 
@@ -93,3 +94,15 @@ def check_types(content: Any, where: str) -> None:
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(part.get("type"), str):
             raise InvalidRequest(f"{where}[{index}].type is text, such as text or image_url.", param=where)
+
+
+def check_parts(content: Any, where: str) -> None:
+    """Raises InvalidRequest for a part of a type that is none of those of MessageParts, and for a text part without."""
+    check_types(content, where)
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        if part["type"] not in _PART_TYPES:
+            named = f"{where}[{index}].type"
+            raise InvalidRequest(f"{named} is {', '.join(_PART_TYPES[:-1])} or {_PART_TYPES[-1]}.", param=named)
+        if part["type"] == "text" and not isinstance(part.get("text"), str):
+            named = f"{where}[{index}].text"
+            raise InvalidRequest(f"{named} is text.", param=named)

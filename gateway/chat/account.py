@@ -31,6 +31,7 @@ from memories.batches import in_turns_within
 from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
+from memories.selectors import live_condition
 from memories.services import is_only_administrator, owner_time_zone_set
 from memories.viewers import Viewer, form_view, page_view
 
@@ -219,7 +220,7 @@ def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **shown: A
         "has_password": has_password(user),
         "delete_line": DELETE_LINE,
         "keeps_login": is_only_administrator(user),
-        "memories": Memory.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
+        "memories": Memory.objects.filter(live_condition(), owner_id=owner_id).count(),
         "documents": Artifact.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
         "sessions": Session.objects.filter(owner_id=owner_id).count(),
     }

@@ -17,6 +17,7 @@ from gateway.chat.labels import near_day_words, period_words
 from gateway.models import Message, Run, Session
 from gateway.sessions.search import FoundSession, search_sessions
 from gateway.sessions.tags import tagged, tags_of
+from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.provenance import Names, Turns
 
@@ -131,11 +132,14 @@ def session_page(
 
 def found_page(owner_id: UUID, zone: ZoneInfo, search: str, *, after: UUID | None = None, tag: str = "") -> SessionPage:
     """Return up to PAGE_FOUND sessions in which a search finds something, those that stand behind `after`; with `tag`
-    only those that have it."""
+    only those that have it. Where `after` was deleted meanwhile, the list ends."""
     sessions = titled(Session.objects.filter(owner_id=owner_id)).select_related("agent")
     if tag:
         sessions = tagged(sessions, tag)
-    found, more = search_sessions(sessions, owner_id, search, limit=PAGE_FOUND, after=after, narrowed=bool(tag))
+    try:
+        found, more = search_sessions(sessions, owner_id, search, limit=PAGE_FOUND, after=after, narrowed=bool(tag))
+    except InvalidRequest:
+        return SessionPage()
     today = timezone.now().astimezone(zone).date()
     rows = [_found_row(row, zone, today) for row in found]
     before = str(found[-1].session.pk) if more and found else ""

@@ -119,6 +119,7 @@ def _go_on_from(session: Session, way: list[_Node]) -> None:
     """Let the next turn of a session follow the last completed one on the way, by its number and its hashes."""
     completed = [node for node in way if node.state == Run.State.COMPLETED]
     session.turns = max((node.turn for node in completed), default=0)
+    session.turns_since_memory_review = min(session.turns_since_memory_review, session.turns)
     session.history_hash = session.last_pair = ""
     if completed:
         run = Run.objects.get(pk=completed[-1].pk)
@@ -126,4 +127,4 @@ def _go_on_from(session: Session, way: list[_Node]) -> None:
         said = fingerprint.canonical_content(user.parts or user.text) if user else ""
         session.history_hash = run.history_hash_after
         session.last_pair = fingerprint.pair_key(said, fingerprint.strip_whitespace(run.text))
-    session.save(update_fields=["turns", "history_hash", "last_pair"])
+    session.save(update_fields=["turns", "turns_since_memory_review", "history_hash", "last_pair"])

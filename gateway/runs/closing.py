@@ -162,7 +162,7 @@ def run_end(
     session.last_active_at = now
     _STORE_SESSION.execute(session)
     answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
-    first = answered and context.counted and not context.resumed_trace.get("steps")
+    first = answered and not context.answered_before and not context.resumed_trace.get("steps")
     _count(context, output, turns=int(first))
     return session.turns_since_memory_review, record_id
 

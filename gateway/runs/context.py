@@ -48,7 +48,8 @@ class TurnContext:
     run_id: UUID
     lease_token: UUID
     turn: int
-    counted: bool
+    counted: bool  # as a turn since the last review, when it completes
+    answered_before: bool = False  # the turn had an answer, which this one replaces
     temporary: bool
     agent: AgentConfig
     book: BookState | None  # None: nothing of memory is read or written in this run

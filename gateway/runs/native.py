@@ -59,7 +59,7 @@ def open_native(
         if not session.title:
             session.title = title_of(first_text(message.parts or ()) or message.text)
         session_touch(session)
-        context = turn_context(session, run, user=message, user_canonical=canonical)
+        context = turn_context(session, run, user=message, user_canonical=canonical, replaced=replaced)
     parts_read(rows)
     return _with_window(context, summary, [*rows, message])
 

@@ -42,7 +42,9 @@ _INSERT_NEXT_RUN: Insert[Run] = Insert(
 )
 _INSERT_MESSAGES: Insert[Message] = Insert(Message)
 _INSERT_SESSION: Insert[Session] = Insert(Session)
-_TOUCH = UpdateRow(Session, "title", "turns", "message_seq", "reviewed_through", "last_active_at")
+_TOUCH = UpdateRow(
+    Session, "title", "turns", "turns_since_memory_review", "message_seq", "reviewed_through", "last_active_at"
+)
 _NEWEST_RECORD = Select(
     lambda: (
         ThreadRecord.objects.filter(**given(ThreadRecord, "owner_id", "session_id"), cleared_at=None)
@@ -81,13 +83,13 @@ def run_open(
 ) -> Run:
     """Return a running run of the session, with a lease of its own. It follows the run that the one it replaces
     follows, else the last one of the branch that is shown, which the database looks up as it inserts. One that is
-    replaced leaves that branch, with what followed it, and stays readable."""
+    replaced leaves that branch, with what followed it, and stays readable; these turns are not counted any more."""
     run = Run(
         owner_id=caller.owner_id,
         session=session,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
-        counted=_is_new_turn(replaces),
+        counted=replaces is None or _is_counted_for(replaces, session),
         temporary=session.temporary or temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
@@ -103,6 +105,7 @@ def run_open(
         _INSERT_RUN.execute([run])
         left = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
         left.update(superseded=True)
+        session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_left(replaces, session))
         session.turns = replaces.turn - 1
     else:
         _INSERT_NEXT_RUN.execute([run], owner=caller.owner_id, session=session.pk)
@@ -143,10 +146,24 @@ def messages_insert(
     return rows
 
 
-def _is_new_turn(replaced: Run | None) -> bool:
-    """Return True if completing a run makes one more user turn: a turn that was counted is not counted again, however
-    often it is repeated and whatever became of the repetitions."""
-    return replaced is None or (replaced.counted and replaced.state != Run.State.COMPLETED)
+def _turns_left(replaced: Run, session: Session) -> int:
+    """Return how many completed turns leave the branch that is shown when a run is replaced."""
+    return max(0, session.turns - replaced.turn + 1)
+
+
+def _is_counted_for(replaced: Run, session: Session) -> bool:
+    """Return True if a run counts as a turn since the last review when it completes in place of another one: where that
+    was such a turn, which is taken off the count, or never completed. One that a review has is not counted again,
+    however often it is repeated and whatever became of the repetitions."""
+    if replaced.state != Run.State.COMPLETED:
+        return replaced.counted
+    return session.turns_since_memory_review >= _turns_left(replaced, session)
+
+
+def _answered_before(replaced: Run) -> bool:
+    """Return True if the turn of a run that is replaced has had an answer, be it that run's or an earlier one's."""
+    same = Run.objects.filter(session=replaced.session_id, turn=replaced.turn, follows=replaced.follows)
+    return same.filter(state=Run.State.COMPLETED).exists()
 
 
 def session_touch(session: Session) -> None:
@@ -173,8 +190,10 @@ def turn_context(
     messages: tuple[dict[str, Any], ...] = (),
     client_system: SystemContent = "",
     agent: Agent | None = None,
+    replaced: Run | None = None,
 ) -> TurnContext:
-    """Return what a turn is executed with, for the transaction that opens its run; `agent`, if not the session's."""
+    """Return what a turn is executed with, for the transaction that opens its run; `agent`, if not the session's, and
+    the run that it replaces."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
     injected = _still_given(run, book)
@@ -188,6 +207,7 @@ def turn_context(
         lease_token=run.lease_token,
         turn=run.turn,
         counted=run.counted,
+        answered_before=replaced is not None and _answered_before(replaced),
         temporary=run.temporary,
         agent=config,
         book=book,

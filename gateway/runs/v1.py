@@ -125,6 +125,7 @@ def _open_in(
         client_system=request.client_system,
         user=stored[-1],
         user_canonical=conversation.user,
+        replaced=match.regenerates,
     )
 
 

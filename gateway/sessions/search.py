@@ -16,6 +16,7 @@ from django.db.models.functions import Coalesce, Substr
 from gateway.models import Message, Session
 from gateway.sessions.message_index import INDEXED, messages_with
 from memories.caller import UNLIMITED, KeyLimits
+from memories.errors import InvalidRequest
 
 MAX_QUERY = 200
 """Characters of a query."""
@@ -80,6 +81,7 @@ def search_sessions(
 ) -> tuple[list[FoundSession], bool]:
     """Return some of the owner's `sessions` that hold all words of a query, of which the last may go on, and whether
     there are more. First those whose titles do, then by their newest message; `after` is the last of the page before.
+    Raises InvalidRequest where that is not among them.
 
     At most the newest 2,000 messages that match are looked at (`message_index`). Four queries, and one more where
     `sessions` are not all of the owner's (`narrowed`): a page is made of those that are among them."""
@@ -96,7 +98,9 @@ def search_sessions(
     if narrowed:
         among = set(sessions.filter(pk__in=order).values_list("pk", flat=True))
         order = [key for key in order if key in among]
-    begin = order.index(after) + 1 if after in by_session else 0
+    if after is not None and after not in order:
+        raise InvalidRequest("after is the id of an entry of this list; what it named may have left it.", param="after")
+    begin = order.index(after) + 1 if after else 0
     page = order[begin : begin + limit]
     rows = sessions.in_bulk(page)
     hits = _hits(owner_id, [pk for key in page for pk in by_session[key][:HITS_SHOWN]], words)

@@ -186,5 +186,5 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
                 writer.update(obj.number, form.wanted(), version=form.cleaned_data["version"])
             else:
                 # The admin logs and redirects with obj, so it must carry the key the service chose.
-                memory = writer.add(form.wanted()).memory
+                memory = writer.add(form.wanted(), if_known=form.wanted()).memory
                 obj.pk, obj.number = memory.pk, memory.number

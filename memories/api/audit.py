@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 from django.contrib.auth.models import User
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import QuerySet
 from ninja import Router
 
+from memories.api.bodies import NO_FILTER, one_of
 from memories.audit import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
@@ -32,14 +33,14 @@ async def audit_list(
     request: ApiRequest,
     actor: ShortText = "",
     owner: ShortText = "",
-    action: ShortText = "",
+    action: Annotated[Action | None, NO_FILTER, one_of(Action)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> Any:
     """Who looked at or changed whose what, newest first. `actor`, `owner` and `action` choose entries with exactly
     these; `after` is the id of the last entry of the page before. With `Accept: application/x-ndjson` all entries come
     as JSON Lines, oldest first, and `limit` and `after` count for nothing. Reading is recorded."""
-    named = {"actor": actor, "owner": owner, "action": action}
+    named = {"actor": actor, "owner": owner, "action": action or ""}
     if CONTENT_TYPE not in request.headers.get("accept", ""):
         return await in_thread(_list, request.auth, named, limit, after)
     await in_thread(_export_record, request.auth)

@@ -1,10 +1,11 @@
 """What the bodies and queries of this app's operations share."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from django.conf import settings
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from memories.limits import METADATA_KEY, METADATA_KEYS, METADATA_VALUE
 
@@ -13,9 +14,18 @@ Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": s
 
 
 class Body(Schema):
-    """A body whose unknown fields are refused."""
+    """A body whose unknown fields are refused: a key whose limit is misspelt must not be made without it."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+NO_FILTER = BeforeValidator(lambda value: value or None)
+"""For filters of lists: an empty value filters nothing."""
+
+
+def one_of(choices: Iterable[str]) -> WithJsonSchema:
+    """Return how a filter by one of these values is documented: in its place, since names of enums repeat."""
+    return WithJsonSchema({"type": "string", "enum": list(map(str, choices))})
 
 
 METADATA_QUERY: dict[str, Any] = {

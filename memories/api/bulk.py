@@ -23,16 +23,23 @@ class BulkIn(Body):
     ids: Annotated[list[ShortText], Field(min_length=1, max_length=BULK_MEMORIES)]
     action: BulkAction = Field(description="`restore` is for deleted memories, the others are for live ones.")
     category: ShortText | None = Field(None, description="The new category, for `categorise`.")
-    book: ShortText | None = Field(None, description="Unless named: `main`, or the key's first book.")
+    book: ShortText | None = Field(
+        None, description="The book of these memories. Unless named: `main`, or the key's first book."
+    )
 
 
 @router.post("/memories/bulk")
 async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
-    """Delete, restore, pin, unpin or categorise many memories of a book. All of it is undone with one change set."""
+    """Delete, restore, pin, unpin or categorise many memories of one book: those of other books are left alone. All of
+    it is undone with one change set."""
     caller = request.auth
     edit = edit_of(body.action, clean_category(body.category or "") if body.action == "categorise" else "")
-    numbers = [found for found in map(number, body.ids) if found is not None]
+    numbers = {given: number(given) for given in body.ids}
+    there = [found for found in numbers.values() if found is not None]
     book = await in_read_thread(book_named, caller.owner_id, caller.limits.book_name(body.book))
-    if book is None:
-        return BulkEdited(change_set=None, changed=(), left_alone=tuple(numbers)).as_json()
-    return (await in_slices(bulk_edit_slices(book, numbers, edit, edit_source(caller)))).as_json()
+    done = BulkEdited(change_set=None, changed=(), left_alone=tuple(there))
+    if book is not None:
+        done = await in_slices(bulk_edit_slices(book, there, edit, edit_source(caller)))
+    answer = done.as_json()
+    answer["left_alone"] += [given for given, found in numbers.items() if found is None]
+    return answer

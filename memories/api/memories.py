@@ -2,15 +2,14 @@
 The search is in memories.api.search."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import Q
 from django.http import HttpResponse
-from django.utils import timezone
 from ninja import Router, Status
 from pydantic import Field
 
-from memories.api.bodies import METADATA_QUERY, Body, Content
+from memories.api.bodies import METADATA_QUERY, NO_FILTER, Body, Content, one_of
 from memories.api.forms import memory_json, revision_json
 from memories.api.operations import reading, writing
 from memories.batches import in_slices
@@ -24,10 +23,10 @@ from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
 from memories.metadata import Metadata
-from memories.models import ChangeSet, Memory, Revision, WriteOrigin
-from memories.outbox import notifications_after
+from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
+from memories.outbox import PAGE, notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
-from memories.selectors import memory_get, unexpired
+from memories.selectors import live_condition, memory_get
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import SHORT, scan_ahead, verdict_of
 
@@ -61,11 +60,13 @@ class RestoreIn(Body):
 
 @router.post("/memories", response={201: Any, 200: Any})
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
-    """Remember something. A repetition answers 200 with the memory that is there already."""
+    """Remember something. A repetition answers 200 with the memory that is there already, after the other fields that
+    the request names were changed in it."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
-    status, found = await in_thread(_add, request.auth, body.book, fields)
+    named = _named(body.dict(exclude={"book"}, exclude_unset=True))
+    status, found = await in_thread(_add, request.auth, body.book, fields, named)
     return Status(status, tagged(response, found))
 
 
@@ -74,9 +75,9 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
 def memory_list(
     request: ApiRequest,
     book: ShortText | None = None,
-    target: ShortText | None = None,
+    target: Annotated[Target | None, NO_FILTER, one_of(Target)] = None,
     category: ShortText | None = None,
-    write_origin: ShortText | None = None,
+    write_origin: Annotated[WriteOrigin | None, NO_FILTER, one_of(WriteOrigin)] = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
     created_after: datetime | None = None,
@@ -90,8 +91,8 @@ def memory_list(
     )
     equal = {"target": target, "category": category, "write_origin": write_origin}
     equal["book__name"] = None if book == ALL_BOOKS else book
-    rows = Memory.objects.select_related("book").filter(unexpired(timezone.now()), owner_id=request.auth.owner_id)
-    rows = request.auth.limits.filter(rows.filter(deleted_at__isnull=True), book="book__name")
+    rows = Memory.objects.select_related("book").filter(live_condition(), owner_id=request.auth.owner_id)
+    rows = request.auth.limits.filter(rows, book="book__name")
     rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
     if review:
         review_id = parse_uuid(review)
@@ -120,8 +121,7 @@ async def memory_patch(
     request: ApiRequest, memory_id: str, body: MemoryPatch, response: HttpResponse
 ) -> dict[str, Any]:
     """Change a memory; with If-Match only the version that was read."""
-    given = body.dict(exclude_unset=True)
-    fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
+    fields = _named(body.dict(exclude_unset=True))
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     if len(fields.content or "") > SHORT or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
@@ -172,9 +172,10 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 
 @router.get("/notifications")
 @reading
-def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict[str, Any]:
+def notification_list(request: ApiRequest, after: AfterNumber = 0, limit: PageSize = PAGE) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
-    return page_json(notifications_after(request.auth.owner_id, after, limits=request.auth.limits))
+    found = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, most=limit + 1)
+    return page_json(found[:limit], has_more=len(found) > limit)
 
 
 def tagged(response: HttpResponse, found: dict[str, Any]) -> dict[str, Any]:
@@ -199,11 +200,19 @@ def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> S
     return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind)
 
 
-def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[int, dict[str, Any]]:
+def _named(given: dict[str, Any]) -> MemoryFields:
+    """Return the fields that a request names; a time of expiry that it names as null is removed."""
+    return MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
+
+
+def _add(
+    caller: Caller, book_name: str | None, fields: MemoryFields, named: MemoryFields
+) -> tuple[int, dict[str, Any]]:
     book = book_get_or_create(caller.owner_id, caller.limits.book_name(book_name))
     with book_writing(book, edit_source(caller)) as writer:
-        written = writer.add(fields)
-    return (201 if written.changed else 200), memory_json(written.memory)
+        written = writer.add(fields, if_known=named)
+    is_new = written.revision is not None and written.revision.action == Revision.Action.ADD
+    return (201 if is_new else 200), memory_json(written.memory)
 
 
 def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:

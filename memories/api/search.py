@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ninja import Router
 from pydantic import Field
@@ -12,14 +12,13 @@ from memories.api.forms import memory_json
 from memories.book_views import BookState, index_over
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database import in_read_thread
-from memories.errors import InvalidRequest
 from memories.filters import MemoryFilters
 from memories.limits import QueryText, ShortText
 from memories.metadata import Metadata
 from memories.models import Book, Memory
 from memories.pagination import page_json
 from memories.query_vectors import query_vectors
-from memories.selectors import book_named
+from memories.selectors import book_named, live_condition
 from memories.snapshot import snapshots
 from search.keywords import extract_keywords
 
@@ -35,14 +34,12 @@ class SearchIn(Body):
     created_after: datetime | None = None
     created_before: datetime | None = None
     limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
-    search: ShortText = "ranked"
+    search: Literal["ranked", "match_all"] = "ranked"
 
 
 @router.post("/memories/search")
 async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
     """Search what is remembered: best first, or with `match_all` in insertion order."""
-    if body.search not in {"ranked", "match_all"}:
-        raise InvalidRequest("search is ranked or match_all.", param="search")
     wanted = MemoryFilters(metadata=body.metadata, created_after=body.created_after, created_before=body.created_before)
     vector = await _vector(request.auth, body)
     return await in_read_thread(_search, request.auth, body, wanted, vector)
@@ -58,17 +55,17 @@ async def _vector(caller: Caller, body: SearchIn) -> Sequence[float] | None:
 
 def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Sequence[float] | None) -> dict[str, Any]:
     books = _books(caller, body.book)
-    mine = Memory.objects.filter(owner_id=caller.owner_id, book__in=books, deleted_at__isnull=True)
+    mine = Memory.objects.filter(live_condition(), owner_id=caller.owner_id, book__in=books)
     only = set(wanted.of(mine).values_list("number", flat=True)) if wanted else None
     if not books or only == set():
         return page_json([])
     index = index_over([snapshots.view(BookState.of(book)) for book in books])
     hits = index.search(
         body.query,
-        limit=body.limit,
+        limit=body.limit + 1,
         keywords=extract_keywords(body.query),
         strategy=body.search,
-        category=body.category,
+        category=body.category or None,
         only=only,
         query_vector=vector,
     )
@@ -80,7 +77,7 @@ def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Seque
         for hit in hits
         if hit.number in by_number
     ]
-    return page_json(found)
+    return page_json(found[: body.limit], has_more=len(found) > body.limit)
 
 
 def _books(caller: Caller, name: str | None) -> list[Book]:

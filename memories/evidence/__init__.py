@@ -2,6 +2,7 @@
 
 own_words      which parts of a person's message are their own words
 quotes         finding a quote in a text
+recalled       the words in what was recalled, without its tags
 support        which sentences say what a memory says
 conversation   who said what, where a quote stands, whose words a memory is closest to
 decision       stored, held or refused

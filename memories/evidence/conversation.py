@@ -9,6 +9,7 @@ from uuid import UUID
 
 from memories.evidence.own_words import foreign_spans
 from memories.evidence.quotes import find_parts, folded, parts_of, unfolded
+from memories.evidence.recalled import recalled_words
 from memories.evidence.support import (
     Wanted,
     Window,
@@ -19,6 +20,7 @@ from memories.evidence.support import (
     windows_of,
 )
 from memories.models import Evidence, EvidenceKind
+from prompts.memory import without_tags
 from search.vectors import Floats
 
 MOST_CHARACTERS = 200_000  # of a longer conversation the newest part is looked at
@@ -66,7 +68,6 @@ _KINDS = {
     Speaker.ATTACHMENT: EvidenceKind.PASTED,
     Speaker.TOOL: EvidenceKind.TOOL,
     Speaker.ASSISTANT: EvidenceKind.ASSISTANT,
-    Speaker.MEMORY: EvidenceKind.RECALLED,
 }
 _SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)
 # Where a quote stands in several places, the first of these counts.
@@ -89,9 +90,11 @@ class Conversation:
         for one in _newest(self.spoken):
             spans = foreign_spans(one.text) if one.speaker == Speaker.PERSON else []
             foreign = foreign or bool(spans) or one.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
+            if one.speaker == Speaker.MEMORY:
+                found += [_Passage(EvidenceKind.RECALLED, False, words, 0, one) for words in recalled_words(one.text)]
+                continue
             if one.speaker != Speaker.PERSON:
-                doubtful = foreign and one.speaker != Speaker.MEMORY
-                found.append(_Passage(_KINDS[one.speaker], doubtful, one.text, 0, one))
+                found.append(_Passage(_KINDS[one.speaker], foreign, one.text, 0, one))
                 continue
             at = 0
             for start, end in [*spans, (len(one.text), len(one.text))]:
@@ -110,8 +113,10 @@ class Conversation:
         _ = self._folded, self._own_terms, self._foreign_rows, self._rows
 
     def quoted(self, quote: str) -> Evidence | None:
-        """Return where a quote stands; None where it stands nowhere."""
-        parts = parts_of(quote)
+        """Return where a quote stands; None where it stands nowhere. Tags around what was recalled may be in it."""
+        return self._quoted(parts_of(quote)) or self._quoted(parts_of(without_tags(quote)))
+
+    def _quoted(self, parts: list[str]) -> Evidence | None:
         if not parts:
             return None
         found = []
@@ -205,7 +210,8 @@ def _evidence(passage: _Passage, start: int, end: int) -> Evidence:
         session_id=passage.spoken.session_id,
         run_id=passage.spoken.run_id,
         message_id=passage.spoken.message_id,
-        start=passage.start + start,
+        # What was recalled stood among tags or in JSON there.
+        start=None if passage.kind == EvidenceKind.RECALLED else passage.start + start,
         untrusted=passage.foreign,
     )
 

@@ -1,5 +1,7 @@
 """Memories, and the append-only record of every change to them."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import F, Func, Q
 from django.utils import timezone
@@ -110,6 +112,12 @@ class Memory(Evidenced):
     def expired(self) -> bool:
         """Its time is over: it has left answers, also before the sweep makes a tombstone of it."""
         return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
+    def gone_at(self) -> datetime | None:
+        """When it was deleted or, until the sweep makes a tombstone of it, when its time was over; None for a live
+        one."""
+        return self.deleted_at or (self.expires_at if self.expired else None)
 
 
 class ChangeSet(models.Model):

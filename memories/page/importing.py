@@ -10,6 +10,7 @@ from memories.imports.files import Upload
 from memories.imports.formats import found_in
 from memories.imports.found import Entry
 from memories.models import Memory
+from memories.selectors import live_condition
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
 
@@ -44,7 +45,7 @@ def _named(viewer: Viewer, lines: Sequence[Entry]) -> Iterator[tuple[Entry, Memo
     numbered = [line for line in lines if line.number]
     for start in range(0, len(numbered), _AT_ONCE):
         some = numbered[start : start + _AT_ONCE]
-        rows = Memory.objects.filter(owner_id=viewer.owner.pk, deleted_at__isnull=True).select_related("book")
+        rows = Memory.objects.filter(live_condition(), owner_id=viewer.owner.pk).select_related("book")
         here = {(row.book.name, row.number): row for row in rows.filter(number__in=[line.number for line in some])}
         for line in some:
             if memory := here.get((line.book, line.number or 0)):

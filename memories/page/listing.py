@@ -6,7 +6,7 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from memories.book_views import BookState
 from memories.caller import DEFAULT_BOOK
@@ -14,12 +14,13 @@ from memories.models import Book, Memory
 from memories.page.filters import MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
 from memories.query_vectors import query_vectors
-from memories.selectors import blocked_condition, categories_of, undeleted
+from memories.selectors import blocked_condition, categories_of, live_condition, standing
 from memories.snapshot import snapshots
 from memories.viewers import Viewer
 from search import Hit, extract_keywords
 
 _MOST_WORDS = 10
+_DELETED = Q(deleted_at__isnull=False)
 _NOT_FOUND = "There is no memory #{number}. It may have been deleted for good."
 
 
@@ -35,7 +36,7 @@ class BookCounts:
     @classmethod
     def of(cls, book: Book) -> "BookCounts":
         """Return what a book holds; four queries."""
-        live = undeleted(book)
+        live = standing(book)
         return cls(
             live=live.count(),
             blocked=live.filter(blocked_condition()).count(),
@@ -115,7 +116,7 @@ def listed(viewer: Viewer, filters: Filters) -> Listed:
         return Listed(filters=filters, books=sorted({*books, DEFAULT_BOOK}))
     counts = BookCounts.of(book)
     chosen = filters.of(Memory.objects.filter(owner_id=viewer.owner.pk, book=book))
-    chosen = chosen.filter(deleted_at__isnull=not filters.deleted)
+    chosen = chosen.filter(_DELETED if filters.deleted else live_condition())
     if filters.query and not (filters.deleted or filters.blocked):
         found = _ranked(chosen, book, filters)
     else:
@@ -138,7 +139,7 @@ def memory_count(number: int) -> str:
 
 def _numbered(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> Listed:
     """The one memory of that number, also a deleted one, with what its book holds."""
-    mine = Memory.objects.filter(owner_id=viewer.owner.pk, number=filters.number)
+    mine = Memory.objects.filter(_DELETED | live_condition(), owner_id=viewer.owner.pk, number=filters.number)
     memories = list(with_changes(mine))
     book = memories[0].book if memories else books.get(filters.book)
     return Listed(

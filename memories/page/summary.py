@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, ChangeSet, Revision, Target
-from memories.selectors import book_named, undeleted
+from memories.selectors import book_named, standing
 from memories.services import book_limits
 from memories.viewers import Viewer
 
@@ -163,5 +163,5 @@ def last_clear(book: Book, viewer: Viewer) -> Cleared | None:
 
 
 def _numbers(book: Book) -> dict[str, int]:
-    rows = undeleted(book).values("target").annotate(number=Count("pk")).order_by()
+    rows = standing(book).values("target").annotate(number=Count("pk")).order_by()
     return {row["target"]: row["number"] for row in rows}

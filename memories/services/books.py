@@ -53,12 +53,12 @@ def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
             )
 
 
-def check_book_name(name: str) -> None:
+def check_book_name(name: str, *, param: str = "book") -> None:
     """Raise InvalidRequest for what cannot be the name of a book."""
     if name == ALL_BOOKS:
-        raise InvalidRequest("`*` stands for all books. Name the one that is meant.", param="book")
+        raise InvalidRequest("`*` stands for all books. Name the one that is meant.", param=param)
     if not name.strip() or len(name) > 64 or not name.isprintable():
-        raise InvalidRequest("A book's name has 1 to 64 printable characters.", param="book")
+        raise InvalidRequest("A book's name has 1 to 64 printable characters.", param=param)
 
 
 def book_limits(name: str) -> dict[Target, int]:

@@ -5,7 +5,7 @@ notification together, or raises and commits none of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -51,15 +51,16 @@ class BookWriter:
     numbers: list[int] = field(default_factory=list)
     removed: bool = False  # something became a tombstone: its words have to leave the caches
 
-    def add(self, fields: MemoryFields) -> WriteResult:
-        """Store a new memory. A repetition of a live one (same after normalisation) is answered as known.
+    def add(self, fields: MemoryFields, *, if_known: MemoryFields | None = None) -> WriteResult:
+        """Store a new memory. A repetition of a live one (same after normalisation) is answered as known, after what
+        `if_known` sets beside the content was changed in it.
 
         Raises InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
         known = next(iter(standing(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
         if known:
-            return WriteResult(known, None, changed=False)
+            return self.update(known.number, replace(if_known or MemoryFields(), content=None))
         verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {})
         evidence = evidence_of(self.source, cleaned)
         check_hold(verdict, evidence, self.source.hold)

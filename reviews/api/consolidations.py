@@ -9,7 +9,7 @@ from gateway.services import session_forget, session_get
 from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
-from memories.caller import ApiRequest, Caller
+from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.pagination import DEFAULT_LIMIT, list_json
@@ -52,7 +52,7 @@ def consolidation_list(
     """Runs, newest first."""
     rows = ConsolidationRun.objects.filter(owner_id=request.auth.owner_id).select_related("book")
     rows = request.auth.limits.filter(rows, book="book__name")
-    if book:
+    if book and book != ALL_BOOKS:
         rows = rows.filter(book__name=book)
     return list_json(rows, limit=limit, after=after, key="id", show=run_json, parse=parse_uuid)
 

@@ -6,7 +6,7 @@ from ninja import Router
 from pydantic import Field
 
 from memories.api.answers import as_shape
-from memories.api.bodies import Body, Content
+from memories.api.bodies import NO_FILTER, Body, Content, one_of
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.limits import PageSize, ShortText
@@ -14,7 +14,7 @@ from memories.pagination import DEFAULT_LIMIT, page_json
 from reviews import approvals
 from reviews.api.answers import Proposal
 from reviews.api.reviews import decision_record
-from reviews.proposals import Waiting, proposal_get, proposals_list
+from reviews.proposals import ProposalState, Waiting, proposal_get, proposals_list
 
 router = Router()
 
@@ -26,9 +26,12 @@ class ProposalApproval(Body):
 @router.get("/proposals")
 @reading
 def proposal_list(
-    request: ApiRequest, state: ShortText = "", limit: PageSize = DEFAULT_LIMIT, after: ShortText = ""
+    request: ApiRequest,
+    state: Annotated[ProposalState | None, NO_FILTER, one_of(ProposalState)] = None,
+    limit: PageSize = DEFAULT_LIMIT,
+    after: ShortText = "",
 ) -> dict[str, Any]:
-    """Writes that wait for a decision, or waited, newest first; `state` is waiting, approved, rejected or expired."""
+    """Writes that wait for a decision, or waited, newest first."""
     caller = request.auth
     found, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, most=limit)
     return page_json([proposal_json(one) for one in found], has_more=more)

@@ -9,13 +9,12 @@ from pydantic import Field, StrictInt
 
 from gateway.services import session_get
 from memories.api.answers import as_shape
-from memories.api.bodies import Body, Content
+from memories.api.bodies import NO_FILTER, Body, Content, one_of
 from memories.api.operations import reading, writing
 from memories.audit import Action, actor_of_caller, audit_record
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
-from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
 from memories.models import Owner, WriteOrigin
@@ -52,7 +51,7 @@ def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
 def review_list(
     request: ApiRequest,
     session_id: ShortText | None = None,
-    state: ShortText | None = None,
+    state: Annotated[ReviewRun.State | None, NO_FILTER, one_of(ReviewRun.State)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:
@@ -63,8 +62,6 @@ def review_list(
     if session_id:
         rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
     if state:
-        if state not in ReviewRun.State.values:
-            raise InvalidRequest(f"state is one of {', '.join(ReviewRun.State.values)}.", param="state")
         rows = rows.filter(state=state)
     return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
 

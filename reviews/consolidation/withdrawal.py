@@ -79,7 +79,7 @@ def sessions_return(before: Mapping[Session, tuple[int, tuple[int, int] | None]]
     for session, (passed, position) in before.items():
         if position and session.reviewed_through == passed:
             session.reviewed_through = position[0]
-            session.turns_since_memory_review += position[1]
+            session.turns_since_memory_review = min(session.turns, session.turns_since_memory_review + position[1])
             changed.append(session)
     Session.objects.bulk_update(changed, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
 

@@ -24,7 +24,7 @@ export function installAdd(form, list) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     await attempt(form, form.querySelector("[type=submit]"), async () => {
-      await call("POST", "/api/memories", { ...values(form), book: list.book });
+      await call("POST", "/api/memories", { ...filledIn(form), book: list.book });
       form.reset();
       form.querySelector("[data-count]").textContent = "0";
       show(false);
@@ -129,6 +129,18 @@ function values(form) {
   };
   // An unchanged day keeps its hour.
   if (expires.value !== expires.dataset.was) found.expires_at = expires.value ? beginningOf(expires.value) : null;
+  return found;
+}
+
+// What somebody filled in or chose in the form of a new memory: what they left alone is not changed in one that is
+// there already.
+function filledIn(form) {
+  const { category, target, pinned, keywords } = form.elements;
+  const found = values(form);
+  if (category.value === category.defaultValue) delete found.category;
+  if (target.selectedOptions[0].defaultSelected) delete found.target;
+  if (pinned.checked === pinned.defaultChecked) delete found.pinned;
+  if (keywords.value === keywords.defaultValue) delete found.keywords;
   return found;
 }
 

@@ -77,6 +77,20 @@ def test_a_newcomer_adds_the_first_memory(alices: Visitor) -> None:
     assert Memory.objects.get().write_origin == WriteOrigin.USER
 
 
+def test_adding_what_is_there_changes_only_what_is_filled_in(alices: Visitor) -> None:
+    memory_make(owner_of("alice"), "Keeps bees.", target="memory", category="hobby", keywords=["hive"], pinned=True)
+    page = opened(alices)
+    page.get_by_role("button", name="Add memory").click()
+    form = page.get_by_role("form", name="Add memory")
+    form.get_by_label("Memory").fill("keeps bees")
+    form.get_by_label("Search keywords").fill("honey")
+    form.get_by_role("button", name="Save").click()
+    expect(form).to_be_hidden()
+    expect(row(page, "Keeps bees.")).to_contain_text("Search keywords: honey")
+    memory = Memory.objects.get()
+    assert (memory.target, memory.category, memory.keywords, memory.pinned) == ("memory", "hobby", ["honey"], True)
+
+
 def test_what_is_refused_is_said_in_the_form_and_the_words_stay(alices: Visitor) -> None:
     alices.expect_trouble(REFUSED)
     page = opened(alices)

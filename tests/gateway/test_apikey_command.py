@@ -42,6 +42,8 @@ def test_it_takes_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixtu
         (("create", "--user", "alice", "--name", "x", "--agents", "none"), "There is no agent none."),
         (("create", "--user", "alice", "--name", "x", "--requests-per-minute", "-1"), "--requests-per-minute"),
         (("create", "--user", "alice", "--name", "x", "--money-per-day", "nan"), "--money-per-day"),
+        (("create", "--user", "alice", "--name", "x", "--books", ""), "--books names at least one."),
+        (("create", "--user", "alice", "--name", "x", "--agents", " ,"), "--agents names at least one."),
         (("create", "--name", "x"), "--user"),
         (("revoke", "dbk_zzzz"), "There is no key dbk_zzzz"),
         (("list", "--user", "nobody"), "There is no user nobody."),

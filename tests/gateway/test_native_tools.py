@@ -161,6 +161,54 @@ async def test_the_next_message_ends_a_turn_that_waits(alice_api: Api, session: 
     assert (status, body["error"]["code"], body["error"]["details"]) == (409, "conflict", {"state": "completed"})
 
 
+@pytest.mark.parametrize("kind", ["zz", "", "input_text", "video", "tool_use"])
+async def test_a_content_part_of_an_unknown_type_is_refused(alice_api: Api, session: Session, kind: str) -> None:
+    content = [*PARTS, {"type": kind, kind or "x": {}}]
+    status, answer = await alice_api.post(turns(session), {"content": content})
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "content[2].type")
+    assert "text, image_url, input_audio or file" in answer["error"]["message"]
+    results = {"results": [{"tool_call_id": "c", "content": content}]}
+    status, answer = await alice_api.post(f"{turns(session)}/{session.pk}/results", results)
+    assert (status, answer["error"]["param"]) == (400, "results[0].content[2].type")
+
+
+@pytest.mark.parametrize("part", [{"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text"}])
+async def test_a_text_part_holds_text(alice_api: Api, session: Session, part: Any) -> None:
+    status, answer = await alice_api.post(turns(session), {"content": [*PARTS, part]})
+    assert (status, answer["error"]["param"]) == (400, "content[2].text")
+
+
+async def test_every_known_type_of_a_content_part_is_passed_on(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    content = [*PARTS, {"type": "input_audio", "input_audio": {}}, {"type": "file", "file": {}}]
+    model.script("Yes.")
+    assert (await alice_api.post(turns(session), {"content": content}))[0] == 200
+    assert model.calls[0].messages[-1]["content"] == content
+
+
+@pytest.mark.parametrize("stream", ["false", "true", 0, 1, [], "x"])
+async def test_stream_is_true_or_false(alice_api: Api, session: Session, stream: Any) -> None:
+    for path, body in (
+        (turns(session), {"content": "Hi"}),
+        (f"{turns(session)}/{session.pk}/results", {"results": [{"tool_call_id": "c", "content": "x"}]}),
+    ):
+        status, answer = await alice_api.post(path, {**body, "stream": stream})
+        assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "stream")
+
+
+@pytest.mark.parametrize("replaces", ["", "zz"])
+async def test_what_names_no_turn_replaces_none(alice_api: Api, session: Session, replaces: str) -> None:
+    status, answer = await alice_api.post(turns(session), {"content": "Hi", "replaces": replaces})
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_stream_that_is_null_is_none(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script("Yes.")
+    status, turn = await alice_api.post(turns(session), {"content": "Hi", "stream": None})
+    assert (status, turn["content"]) == (200, "Yes.")
+
+
 async def test_a_turn_that_waits_can_be_replaced(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     turn = await waiting(alice_api, session, model)
     model.script("Plainly.")

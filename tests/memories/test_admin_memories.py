@@ -378,3 +378,13 @@ def test_a_memory_links_to_the_session_it_came_from(root: Client) -> None:
 def test_a_memory_that_is_not_there_is_no_error(root: Client, key: str) -> None:
     assert root.get(f"/admin/memories/memory/{key}/change/").status_code == 302
     assert root.post(f"/admin/memories/memory/{key}/action/", {"verb": "delete"}).status_code == 404
+
+
+def test_adding_what_is_there_changes_what_the_form_names(root: Client) -> None:
+    memory = memory_make("Likes tea.", target="user", category="food", keywords=["leaf"])
+    form = {"content": "likes tea", "target": "user", "category": "drink", "book": str(memory.book_id)}
+    answer = root.post("/admin/memories/memory/add/", {**form, "expires_at_0": "", "expires_at_1": ""})
+    assert answer.status_code == 302
+    memory = Memory.objects.get()
+    assert (memory.content, memory.category, memory.keywords) == ("Likes tea.", "drink", ["leaf"])
+    assert memory.revisions.latest("version").write_origin == WriteOrigin.ADMIN

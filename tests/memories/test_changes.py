@@ -8,9 +8,11 @@ import pytest
 from memories import changes
 from memories.batches import finish
 from memories.changes import change_set_get, memory_restore, undo_slices
+from memories.database import in_thread
 from memories.errors import NotFound
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
+from tests.conftest import Api
 from tests.factories import memory_make
 from tests.in_one_go import import_text, undo_changes
 
@@ -124,3 +126,15 @@ def test_a_large_set_is_taken_back_in_short_transactions(alice: Owner, monkeypat
     assert len(rest.undone) == 120 - gone
     assert not Memory.objects.filter(deleted_at__isnull=True).exists()
     assert Notification.objects.count() == 2
+
+
+async def test_a_live_memory_is_not_put_back_to_its_deletion(alice: Owner, alice_api: Api) -> None:
+    path = f"/api/memories/{(await in_thread(memory_make, alice)).number}"
+    await alice_api.call("DELETE", path)
+    _, history = await alice_api.get(f"{path}/revisions")
+    deletion = history["data"][0]["id"]
+    status, memory = await alice_api.post(f"{path}/restore", {"revision": deletion})
+    assert (status, memory["content"]) == (200, "Likes tea.")  # a deleted one comes back by any of its revisions
+    status, answer = await alice_api.post(f"{path}/restore", {"revision": deletion})
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "revision")
+    assert "earlier revision" in answer["error"]["message"]

@@ -11,6 +11,8 @@ from memories.evidence.own_words import foreign_spans
 from memories.evidence.quotes import find_parts, folded, parts_of, unfolded
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import Judged
+from prompts.consolidation import guidance
+from prompts.memory import MemoryLine, memory_block
 from scanning import Outcome
 
 PAGE = (
@@ -270,3 +272,55 @@ def test_a_long_conversation_costs_little() -> None:
     said.prepare()
     evidence_for(said, "Wears size 43.", "")
     assert time.process_time() - began < 20
+
+
+RECALLED = Spoken(
+    speaker=Speaker.MEMORY,
+    text=memory_block(
+        [
+            MemoryLine(number=12, category="food", content="Likes <green> tea & honey."),
+            MemoryLine(number=13, category="home", content="Lives in York."),
+        ]
+    )
+    + guidance("Rides a tandem."),
+)
+LISTED = Spoken(
+    speaker=Speaker.MEMORY,
+    text='{"ok": true, "memories": [{"id": 14, "category": "pets", "content": "Has a cat named \\"Tux\\"."}]}',
+)
+READ = Spoken(speaker=Speaker.MEMORY, text='{"ok": true, "text": "# Garden\\nGrows beans.", "next_offset": null}')
+
+
+@pytest.mark.parametrize(
+    ("quote", "words"),
+    [
+        ("likes green tea & honey", "Likes <green> tea & honey"),
+        ('<memory id="12" category="food">Likes &lt;green&gt; tea &amp; honey.</memory>', "Likes <green> tea & honey"),
+        ("Rides a tandem", "Rides a tandem"),
+        ('a cat named "Tux"', 'a cat named "Tux'),
+        ("Grows beans.", "Grows beans"),
+    ],
+)
+def test_what_was_recalled_is_quoted_in_plain_words(quote: str, words: str) -> None:
+    found = Conversation([RECALLED, LISTED, READ, *person("Hi")]).quoted(quote)
+    assert found is not None
+    assert (found.kind, found.quote, found.start) == (EvidenceKind.RECALLED, words, None)
+
+
+@pytest.mark.parametrize("content", ["Likes green tea with honey.", "Has a cat, Tux.", "Grows beans in the garden."])
+def test_the_closest_recalled_words_are_plain_too(content: str) -> None:
+    found = Conversation([RECALLED, LISTED, READ, *person("Hi")]).closest(content)
+    assert found.kind == EvidenceKind.RECALLED
+    assert not set("{}[]\\") & set(found.quote)
+    assert "memory" not in found.quote
+
+
+@pytest.mark.parametrize("quote", ["memory id 12 category food", "remembered data, not instructions", "ok true"])
+def test_what_stands_around_what_was_recalled_is_no_evidence(quote: str) -> None:
+    assert Conversation([RECALLED, LISTED, READ, *person("Hi")]).quoted(quote) is None
+
+
+def test_a_person_may_speak_of_tags() -> None:
+    found = Conversation(person("I end each <memory> tag.")).quoted("I end each <memory> tag")
+    assert found is not None
+    assert found.quote == "I end each <memory> tag"

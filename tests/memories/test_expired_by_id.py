@@ -1,23 +1,28 @@
 """An expired memory that no sweep has seen yet: by its id it is as gone as after the sweep"""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from memories.database import in_thread
 from memories.errors import NotFound
 from memories.models import Memory, Owner, WriteOrigin
+from memories.portability import export_lines
 from memories.services import MemoryFields, Source, book_writing
 from memories.sweep import memories_sweep
+from reviews.consolidation.clear import contents_of
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.in_one_go import book_clear
 
 
-def expired_make(owner: Owner, content: str = "On holiday until Monday.") -> Memory:
+def expired_make(owner: Owner, content: str = "On holiday until Monday.", **columns: str) -> Memory:
     memory = memory_make(owner, content, expires_at=timezone.now() + timedelta(hours=1))
-    Memory.objects.filter(pk=memory.pk).update(expires_at=timezone.now() - timedelta(minutes=1))
+    Memory.objects.filter(pk=memory.pk).update(expires_at=timezone.now() - timedelta(minutes=1), **columns)
     return memory
 
 
@@ -59,3 +64,38 @@ def test_no_writer_finds_it(alice: Owner) -> None:
             writer.update(memory.number, fields)
     with pytest.raises(NotFound), book_writing(memory.book, source) as writer:
         writer.delete(memory.number)
+
+
+async def test_what_lists_and_counts_leaves_it_out(alice: Owner, alice_api: Api) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    await in_thread(expired_make, alice, "Tea on holiday until Monday.", scan_rule="odd")
+    _, listed = await alice_api.get("/api/memories")
+    assert [memory["content"] for memory in listed["data"]] == ["Likes tea."]
+    for strategy in ("ranked", "match_all"):
+        _, found = await alice_api.post("/api/memories/search", {"query": "tea", "search": strategy, "book": "*"})
+        assert [memory["content"] for memory in found["data"]] == ["Likes tea."]
+    _, health = await alice_api.get("/api/memories/health")
+    assert [(book["memories"], book["blocked"]) for book in health["data"]] == [(1, 0)]
+    lines = (await in_thread(lambda: [json.loads(line) for line in export_lines(alice.pk)]))[1:]
+    gone = {line["content"]: bool(line["deleted_at"]) for line in lines if line["type"] == "memory"}
+    assert gone == {"Likes tea.": False, "Tea on holiday until Monday.": True}
+
+
+def test_the_pages_leave_it_out(alice: Owner, client: Client) -> None:
+    memory_make(alice, "Likes tea.")
+    number = expired_make(alice, "Tea on holiday until Monday.", category="passing").number
+    assert alice.user
+    client.force_login(alice.user)
+    for address in ("/memories/", "/memories/?q=tea", "/memories/?pinned=0&expiring=1", f"/memories/?number={number}"):
+        page = client.get(address).content.decode()
+        assert "on holiday" not in page
+        assert "passing" not in page
+    assert "1 memory" in client.get("/memories/").content.decode()
+    assert "1 memory" in client.get("/account/").content.decode()
+
+
+def test_a_clear_leaves_it_to_the_sweep(alice: Owner) -> None:
+    book = memory_make(alice, "Likes tea.").book
+    expired_make(alice)
+    assert contents_of(book).memories == 1
+    assert len(book_clear(book, actor="user:1").changes) == 1

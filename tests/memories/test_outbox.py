@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from memories.database import in_thread
 from memories.models import Notification, Owner
 from memories.outbox import notifications_after, notify
+from tests.conftest import Api
 
 pytestmark = pytest.mark.django_db
 
@@ -37,3 +39,18 @@ def test_what_was_deleted_is_a_gap(alice: Owner) -> None:
     ]
     Notification.objects.all().delete()
     assert [(note["kind"], note["id"]) for note in notifications_after(alice.pk, 0)] == [("resync", "2")]
+
+
+async def test_a_list_has_as_many_as_were_asked_for(alice: Owner, alice_api: Api) -> None:
+    for _ in range(5):
+        await in_thread(notify, owner_id=alice.pk, kind=Notification.Kind.MEMORY_CHANGED)
+    await in_thread(Notification.objects.filter(seq=1).delete)
+    pages, after, more = [], "0", True
+    while more:
+        status, page = await alice_api.get(f"/api/notifications?after={after}&limit=2")
+        assert status == 200
+        pages.append([note["id"] for note in page["data"]])
+        assert (page["first_id"], page["last_id"]) == (pages[-1][0], pages[-1][-1])
+        after, more = page["last_id"], page["has_more"]
+    assert pages == [["1", "2"], ["3", "4"], ["5"]]
+    assert (await alice_api.get("/api/notifications?limit=0"))[0] == 400

@@ -28,7 +28,7 @@ from memories.book_views import load_view
 from memories.books import book_state
 from memories.changes import memory_restore
 from memories.entry_rules import content_key
-from memories.errors import DomainError
+from memories.errors import DomainError, InvalidRequest
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
 from memories.services import (
     Budgets,
@@ -203,6 +203,10 @@ class Writing(RuleBasedStateMachine):
     def restore(self, pick: int, version: int) -> None:
         if row := self.one_of(self.rows(), pick):
             revision = self.one_of(list(row.revisions.order_by("version")), version)
+            if revision.after["deleted_at"] and not row.deleted_at:
+                with pytest.raises(InvalidRequest):
+                    memory_restore(row, revision, self.source)
+                return
             with self.refusable():
                 memory_restore(row, revision, self.source)
             row.refresh_from_db()

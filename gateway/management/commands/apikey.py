@@ -28,10 +28,8 @@ class Command(BaseCommand):
         create.add_argument("--name", required=True, help="what the key is for")
         create.add_argument("--read-only", action="store_true", help="may read, but not write or chat")
         create.add_argument("--trusted", action="store_true", help="may name end users")
-        create.add_argument("--agents", default="", metavar="A,B", help="agents it may use (default: all)")
-        create.add_argument(
-            "--books", default="", metavar="A,B", help="books it may use (default: those of its agents)"
-        )
+        create.add_argument("--agents", metavar="A,B", help="agents it may use (default: all)")
+        create.add_argument("--books", metavar="A,B", help="books it may use (default: those of its agents)")
         create.add_argument("--requests-per-minute", type=int, default=0, metavar="N", help="0: no limit")
         create.add_argument("--tokens-per-day", type=int, default=0, metavar="N", help="0: no limit")
         create.add_argument("--money-per-day", type=float, default=0.0, metavar="X", help="0: no limit")
@@ -61,8 +59,8 @@ class Command(BaseCommand):
             name=options["name"].strip(),
             read_only=options["read_only"],
             trusted=options["trusted"],
-            agents=_names(options["agents"]),
-            books=_names(options["books"]),
+            agents=_names(options, "agents"),
+            books=_names(options, "books"),
             **{name: options[name] for name in _LIMITS},
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] else None,
         )
@@ -88,8 +86,15 @@ class Command(BaseCommand):
         self.stdout.write(f"Revoked {key}.")
 
 
-def _names(given: str) -> list[str]:
-    return [name.strip() for name in given.split(",") if name.strip()]
+def _names(options: dict[str, Any], option: str) -> list[str]:
+    """Return the names that an option lists; none unless it is given. Raises CommandError for one that lists none: the
+    key would have no such limit."""
+    if options[option] is None:
+        return []
+    names = [name.strip() for name in options[option].split(",") if name.strip()]
+    if not names:
+        raise CommandError(f"--{option} names at least one. Leave it out for a key without that limit.")
+    return names
 
 
 def _limits(key: ApiKey) -> str:

@@ -1,0 +1,214 @@
+"""Every list of the native API: its pages, and its filters by a choice"""
+
+from functools import reduce
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from config.api import api
+from gateway.models import Agent
+from gateway.runs.rows import messages_insert
+from gateway.services import session_create
+from memories.database import in_thread
+from memories.models import Notification, Owner, WriteOrigin
+from memories.outbox import notify
+from memories.services import MemoryFields, Source, book_writing
+from reviews.models import ConsolidationRun, ReviewRun
+from tests.conftest import Api
+from tests.factories import key_make, memory_make
+
+CHOICES = {
+    ("/api/memories", "target"): ["user", "memory"],
+    ("/api/memories", "write_origin"): [
+        "tool", "background_review", "consolidation", "user", "admin", "import", "system",
+    ],
+    ("/api/reviews", "state"): [
+        "scheduled", "running", "awaiting_approval", "saved", "nothing_to_save", "timed_out", "failed", "cancelled",
+        "undone",
+    ],
+    ("/api/proposals", "state"): ["waiting", "approved", "rejected", "expired"],
+    ("/api/usage", "by"): ["day", "key", "agent", "model"],
+    ("/api/sessions", "archived"): ["true", "false"],
+}  # fmt: skip
+AUDIT = ("/api/audit", "action")
+
+
+@pytest.fixture
+def bob_api(bob: Owner) -> Api:
+    return Api(key_make(bob)[1])
+
+
+@pytest.mark.parametrize(("path", "name"), [*CHOICES, AUDIT])
+async def test_a_filter_refuses_what_no_entry_can_be(bob_api: Api, path: str, name: str) -> None:
+    for value in ("zz", "ZZ", "user,memory"):
+        status, answer = await bob_api.get(f"{path}?{name}={value}")
+        assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", name)
+    for allowed in CHOICES.get((path, name), ["view", "change"]):
+        assert (await bob_api.get(f"{path}?{name}={allowed}"))[0] == 200
+        if name not in {"archived", "action"}:
+            assert allowed in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(("path", "name"), [*CHOICES, AUDIT])
+async def test_an_empty_one_filters_nothing(bob_api: Api, path: str, name: str) -> None:
+    if name not in {"archived", "by"}:
+        assert (await bob_api.get(f"{path}?{name}="))[0] == 200
+
+
+def test_the_choices_are_documented() -> None:
+    document = api.get_openapi_schema()["paths"]
+    for (path, name), allowed in CHOICES.items():
+        (found,) = [each for each in document[path]["get"]["parameters"] if each["name"] == name]
+        if name != "archived":
+            assert allowed == _enum(found["schema"]), (path, name)
+
+
+def _enum(schema: dict[str, Any]) -> Any:
+    inner = [_enum(each) for key in ("anyOf", "allOf") for each in schema.get(key, ())]
+    return schema.get("enum") or next(filter(None, inner), None)
+
+
+PAGED = [
+    "/api/sessions",
+    "/api/sessions?search=tea",
+    "/api/sessions?archived=false",
+    "/api/sessions/{session}/messages",
+    "/api/memories",
+    "/api/memories?target=user&q=tea",
+    "/api/memories/1/revisions",
+    "/api/reviews",
+    "/api/reviews?state=awaiting_approval",
+    "/api/proposals",
+    "/api/proposals?state=waiting",
+    "/api/consolidations",
+    "/api/keys",
+    "/api/notifications",
+    "/api/audit?action=key_create",
+]
+
+
+@pytest.fixture
+def session_id(bob: Owner, agent: Agent) -> str:
+    """A session of Bob, who has several of everything that is listed."""
+    source = Source(actor="user:1", origin=WriteOrigin.USER)
+    memory = memory_make(bob, "Likes tea.")
+    for number in range(3):
+        memory_make(bob, f"Likes tea number {number}.", book=f"book{number % 2}")
+        with book_writing(memory.book, source) as writer:
+            writer.update(1, MemoryFields(category=f"c{number}"))
+        session = session_create(bob, agent, title=f"Tea {number}")
+        messages_insert(session, None, [{"role": "user", "content": f"Tea {n}?"} for n in range(3)], history=3)
+        session.save()
+        write = {"action": "add", "state": "waiting", "target": "user", "category": "c", "keywords": [], "after": "x"}
+        ReviewRun.objects.create(
+            owner=bob,
+            book=memory.book,
+            session=session,
+            state=ReviewRun.State.AWAITING_APPROVAL,
+            trigger="request",
+            first_seq=1,
+            last_seq=2,
+            book_epoch=1,
+            agent_name=agent.name,
+            finished_at=timezone.now(),
+            proposals=2,
+            writes=[{"index": index, "key": f"new{index}", **write} for index in range(2)],
+        )
+        ConsolidationRun.objects.create(owner=bob, book=memory.book, book_epoch=1, trigger="request", state="completed")
+        key_make(bob)
+        notify(owner_id=bob.pk, kind=Notification.Kind.MEMORY_CHANGED)
+    return str(session.pk)
+
+
+@pytest.mark.parametrize("path", PAGED)
+async def test_pages_of_one_are_the_whole_list(bob_api: Api, session_id: str, path: str) -> None:
+    path = path.format(session=session_id)
+    path += "&" if "?" in path else "?"
+    _, whole = await bob_api.get(f"{path}limit=200")
+    ids = [entry["id"] for entry in whole["data"]]
+    assert len(ids) > 2
+    assert (whole["first_id"], whole["last_id"], whole["has_more"]) == (ids[0], ids[-1], False)
+    walked: list[str] = []
+    more = True
+    while more and len(walked) < len(ids):
+        status, page = await bob_api.get(f"{path}limit=1" + (f"&after={walked[-1]}" if walked else ""))
+        assert status == 200
+        (entry,) = page["data"]
+        assert page["first_id"] == page["last_id"] == entry["id"]
+        walked.append(entry["id"])
+        more = page["has_more"]
+    assert (walked, more) == (ids, False)
+    _, beyond = await bob_api.get(f"{path}limit=1&after={ids[-1]}")
+    assert (beyond["data"], beyond["has_more"], beyond["first_id"], beyond["last_id"]) == ([], False, None, None)
+    _, half = await bob_api.get(f"{path}limit={len(ids)}")
+    assert (len(half["data"]), half["has_more"]) == (len(ids), False)
+
+
+@pytest.mark.parametrize("path", PAGED)
+async def test_a_place_that_is_none_is_refused(bob_api: Api, session_id: str, path: str) -> None:
+    path = path.format(session=session_id)
+    status, answer = await bob_api.get(f"{path}{'&' if '?' in path else '?'}after=zz")
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "after")
+
+
+def test_every_list_with_pages_is_walked() -> None:
+    named = {"{session}": "{session_id}", "/1/": "/{memory_id}/"}
+    walked = {reduce(lambda path, name: path.replace(*name), named.items(), each.partition("?")[0]) for each in PAGED}
+    paged = {
+        path
+        for path, operations in api.get_openapi_schema()["paths"].items()
+        if {"limit", "after"} <= {parameter["name"] for parameter in operations.get("get", {}).get("parameters", ())}
+    }
+    assert paged == walked
+
+
+async def test_a_search_says_whether_it_found_more(bob_api: Api, session_id: str) -> None:
+    for strategy in ("ranked", "match_all"):
+        asked = {"query": "tea", "book": "*", "search": strategy}
+        _, whole = await bob_api.post("/api/memories/search", {**asked, "limit": 100})
+        ids = [memory["id"] for memory in whole["data"]]
+        assert (len(ids), whole["has_more"]) == (4, False)
+        for limit in range(1, 5):
+            _, page = await bob_api.post("/api/memories/search", {**asked, "limit": limit})
+            assert [memory["id"] for memory in page["data"]] == ids[:limit]
+            assert page["has_more"] == (limit < 4)
+
+
+OPEN = {"ToolResult", "IngestMessage"}  # messages as in OpenAI's chat completions
+
+
+def test_every_body_refuses_fields_that_it_does_not_know() -> None:
+    document = api.get_openapi_schema()
+    schemas = document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            refs = [each["$ref"] for each in (body, *body.get("anyOf", ())) if "$ref" in each]
+            for name in (ref.rpartition("/")[2] for ref in refs):
+                assert schemas[name].get("additionalProperties") is False or name in OPEN, (method, path, name)
+
+
+async def test_an_unknown_field_is_named(bob_api: Api, bob: Owner, session_id: str) -> None:
+    key = (await in_thread(key_make, bob))[0]
+    for method, path in (
+        ("POST", "/api/sessions"),
+        ("PATCH", f"/api/sessions/{session_id}"),
+        ("POST", f"/api/sessions/{session_id}/turns"),
+        ("POST", "/api/memories/search"),
+        ("PATCH", "/api/memories/1"),
+        ("POST", "/api/consolidations"),
+        ("POST", f"/api/keys/{key.pk}/rotate"),
+        ("POST", "/api/keys"),
+    ):
+        good = {"agent": "assistant"} if path == "/api/sessions" else {"query": "x"} if path.endswith("search") else {}
+        good |= {"content": "Hi"} if path.endswith("turns") else {"name": "x"} if path == "/api/keys" else {}
+        status, answer = await bob_api.call(method, path, {**good, "zz": 1})
+        assert (status, answer["error"]["param"]) == (400, "zz"), path
+
+
+async def test_a_search_of_sessions_goes_on_only_behind_what_it_finds(bob_api: Api, session_id: str) -> None:
+    await bob_api.call("PATCH", f"/api/sessions/{session_id}", {"archived": True})
+    for after in (session_id, "01a20650-d0a0-7484-b03a-04197972ff6f"):
+        status, answer = await bob_api.get(f"/api/sessions?search=tea&archived=false&after={after}")
+        assert (status, answer["error"]["param"]) == (400, "after")

@@ -1,0 +1,93 @@
+"""Turns since the last review: those of the branch that is shown, each counted once, never more than there are"""
+
+from typing import Any
+
+from gateway.models import Run, Session, UsageDay
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Owner
+from reviews.models import ReviewRun
+from tests.conftest import Api
+from tests.factories import agent_make, session_make
+from tests.scripted_model import ScriptedModel
+
+
+class Talk:
+    """A conversation; after each turn the session's counters are looked at."""
+
+    def __init__(self, api: Api, model: ScriptedModel, session: Session) -> None:
+        self.api, self.model, self.path = api, model, f"/api/sessions/{session.pk}"
+
+    async def counters(self) -> tuple[int, int]:
+        _, session = await self.api.get(self.path)
+        assert session["turns_since_memory_review"] <= session["turns"]
+        return session["turns"], session["turns_since_memory_review"]
+
+    async def say(self, answer: str | Exception = "Yes.", **body: Any) -> str:
+        self.model.script(answer)
+        await self.api.post(f"{self.path}/turns", {"content": "So?", **body})
+        await self.counters()
+        return str((await in_thread(Run.objects.latest, "id")).pk)
+
+
+async def talk_make(owner: Owner, api: Api, model: ScriptedModel, **settings: Any) -> Talk:
+    agent = await in_thread(agent_make, **settings)
+    return Talk(api, model, await in_thread(session_make, owner, agent))
+
+
+async def test_a_replaced_turn_takes_what_followed_along(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+    talk = await talk_make(alice, alice_api, model)
+    first, _, _ = [await talk.say() for _ in range(3)]
+    again = await talk.say(replaces=first)
+    assert await talk.counters() == (1, 1)
+    await talk.say(replaces=again)
+    assert await talk.counters() == (1, 1)
+    await talk.say()
+    assert await talk.counters() == (2, 2)
+
+
+async def test_a_replacement_that_fails_is_no_turn(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+    talk = await talk_make(alice, alice_api, model)
+    first = await talk.say()
+    failed = await talk.say(UpstreamError("no"), replaces=first)
+    assert await talk.counters() == (0, 0)
+    await talk.say(replaces=failed)
+    assert await talk.counters() == (1, 1)
+    failed = await talk.say(UpstreamError("no"), replaces=await talk.say())
+    await talk.say()
+    assert await talk.counters() == (2, 2)
+
+
+async def test_a_turn_that_a_review_has_is_not_counted_again(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
+    talk = await talk_make(alice, alice_api, model, memory_review_interval=2)
+    await talk.say()
+    second = await talk.say()
+    assert (await talk.counters(), await in_thread(ReviewRun.objects.count)) == ((2, 0), 1)
+    third = await talk.say(replaces=second)
+    assert await talk.counters() == (2, 0)
+    failed = await talk.say(UpstreamError("no"), replaces=third)
+    await talk.say(replaces=failed)
+    assert (await talk.counters(), await in_thread(ReviewRun.objects.count)) == ((2, 0), 1)
+
+
+async def test_another_branch_has_no_more_than_its_turns(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+    talk = await talk_make(alice, alice_api, model)
+    first = await talk.say()
+    again = await talk.say(replaces=first)
+    for chosen in (first, again):
+        assert (await alice_api.post(f"{talk.path}/turns/{chosen}/choose"))[0] == 200
+        await talk.counters()
+        for _ in range(2 if chosen == first else 0):
+            await talk.say()
+    assert await talk.counters() == (1, 1)
+
+
+async def test_an_answer_again_is_no_turn_of_the_days_usage(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+    talk = await talk_make(alice, alice_api, model)
+    first = await talk.say()
+    failed = await talk.say(UpstreamError("no"), replaces=first)
+    await talk.say(replaces=failed)
+    await talk.say(replaces=await talk.say(UpstreamError("no")))
+    assert sum(await in_thread(lambda: list(UsageDay.objects.values_list("turns", flat=True)))) == 2
