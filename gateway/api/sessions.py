@@ -12,6 +12,7 @@ from ninja import Router
 from gateway import commands, live, sse
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
 from gateway.api.v1_turn import headed
+from gateway.attachments.keeping import content_keep, messages_keep
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
 from gateway.live_html import as_html
@@ -63,7 +64,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
             open_native,
             request.auth,
             session_id=parse_uuid(session_id),
-            content=content,
+            content=await content_keep(request.auth.owner_id, content),
             replaces=replaces,
             keep_attached=body.keep_attached,
             request_id=request_id.get(),
@@ -77,7 +78,11 @@ async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body:
     options, results = body.options(), body.messages()
     async with allowed(request.auth) as allowance:
         context = await open_run(
-            open_answered, request.auth, session_id=parse_uuid(session_id), run_id=parse_uuid(turn_id), results=results
+            open_answered,
+            request.auth,
+            session_id=parse_uuid(session_id),
+            run_id=parse_uuid(turn_id),
+            results=await messages_keep(request.auth.owner_id, results),
         )
     return await _answer(context, options, allowance, stream=body.stream)
 

@@ -13,6 +13,7 @@ from django.http.request import HttpHeaders
 
 from gateway import sse
 from gateway.api.openai_body import CompletionBody
+from gateway.attachments.keeping import messages_keep
 from gateway.command_syntax import answered_command, without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
@@ -24,10 +25,10 @@ from gateway.requests import request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import read_conversation
+from gateway.runs.fingerprint import last_asked, read_conversation
 from gateway.runs.joined import SAID, joined_context, running_state
 from gateway.runs.opening import open_run
-from gateway.runs.requested import SameTurnRunning, SessionUnknown, V1Request
+from gateway.runs.requested import HistoryUnkept, SameTurnRunning, SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turn_events import TurnOptions
 from memories.batches import in_slices_to_the_end
@@ -113,6 +114,8 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
 async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
     conversation, finding, looks = None, None, 0
+    newest = max(0, last_asked(v1_request.messages))
+    v1_request = replace(v1_request, messages=await messages_keep(caller.owner_id, v1_request.messages, first=newest))
     if len(v1_request.messages) > _MANY_MESSAGES:  # reading them takes a while: not in the thread that writes
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
@@ -126,6 +129,9 @@ async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
             if looks > _MOST_LOOKS:
                 raise
             finding = await in_read_thread(find_session, caller, v1_request)
+        except HistoryUnkept:
+            messages = await messages_keep(caller.owner_id, v1_request.messages)
+            v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
             if joined := await _joined(caller, UUID(running.details["run_id"])):
                 return joined

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Case, Exists, F, OuterRef, When
 
+from gateway.attachments.references import Attached
 from gateway.models import Compaction, Message, Run, Session
 from gateway.runs.session_rows import from_run
 from gateway.upstream.kept import Kept, with_kept
@@ -43,8 +44,8 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
 
 
 def parts_read(rows: Sequence[Message]) -> None:
-    """Give the rows of a window their content parts; older ones keep their words only. May read megabytes, so it is
-    called after the transaction of a turn: messages never change."""
+    """Give the rows of a window their content parts; older ones keep their words only. Messages of earlier versions may
+    hold megabytes themselves, so it is called after the transaction of a turn: messages never change."""
     holding = [row for row in rows if row.has_parts]  # type: ignore[attr-defined]
     found: dict[Any, Any] = {}
     left = ATTACHED_CHARACTERS
@@ -62,7 +63,9 @@ def parts_read(rows: Sequence[Message]) -> None:
 
 
 def _length(value: Any) -> int:
-    """Return how many characters of text a JSON value holds."""
+    """Return how many characters of text a JSON value holds, with what it refers to."""
+    if isinstance(value, Attached):
+        return value.reference.length
     if isinstance(value, dict | list):
         return sum(map(_length, value.values() if isinstance(value, dict) else value))
     return len(value) if isinstance(value, str) else 0

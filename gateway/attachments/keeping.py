@@ -1,0 +1,117 @@
+"""What comes with a request is stored as files before the transaction that stores its messages: decoded, hashed and
+written outside of the event loop and of the threads that ask the database. A text that no file can be made of stays in
+its message: a short one, base64 that would not come out the same, a file that is being deleted at this moment, and any
+while the storage fails."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from gateway.attachments.decoding import media_type, split_data
+from gateway.attachments.files import file_store, sha256_of
+from gateway.attachments.references import (
+    Attached,
+    Hashed,
+    Part,
+    Reference,
+    attached,
+    attached_in,
+    data_of,
+    hashed,
+    with_data,
+)
+from gateway.attachments.uses import uses_reserve
+from gateway.runs.fingerprint import part_digest
+from memories.database import in_thread
+
+LEAST = 2_000
+"""How many characters a text has that is worth a file."""
+STORE_SECONDS = 20.0
+logger = logging.getLogger("daybook.attachments")
+
+Message = dict[str, Any]
+
+
+def holds_large(content: Any) -> bool:
+    """Return True if a message's content holds what could be a file and is none yet."""
+    return isinstance(content, list) and any(isinstance(part, dict) and _is_large(part) for part in content)
+
+
+async def content_keep(owner_id: UUID, content: Any) -> Any:
+    """Return a message's content with what is attached to it stored."""
+    [message] = await messages_keep(owner_id, [{"content": content}])
+    return message["content"]
+
+
+async def messages_keep(owner_id: UUID, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
+    """Return messages with what is attached from the `first` on stored as files. What identifies the other large parts
+    is made here as well, once, so that nobody has to hash them in a transaction."""
+    if not any(holds_large(message.get("content")) for message in messages):
+        return tuple(messages)
+    found, data = await asyncio.to_thread(_read, messages, first)
+    uses = await _store(owner_id, data) if data else {}
+    return tuple(_changed(message, lambda text: _with_use(text, uses)) for message in found)
+
+
+async def _store(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
+    """Return the uses of what was stored, by hash: all of it, or nothing."""
+    files = {sha256: (len(one), media_type(one)) for sha256, one in data.items()}
+    uses = await in_thread(uses_reserve, owner_id, files)
+    try:
+        await asyncio.wait_for(asyncio.to_thread(_write, owner_id, data, uses), STORE_SECONDS)
+    except Exception:  # each storage has its own errors
+        logger.exception("attachments cannot be stored as files; they stay in their message")
+        return {}
+    return uses
+
+
+def _write(owner_id: UUID, data: Mapping[str, bytes], uses: Mapping[str, UUID]) -> None:
+    for sha256 in uses:
+        file_store(owner_id, sha256, data[sha256])
+
+
+def _read(messages: Sequence[Message], first: int) -> tuple[list[Message], dict[str, bytes]]:
+    """Return the messages with the digests of their large parts, and the bytes of those from the `first` message on."""
+    data: dict[str, bytes] = {}
+
+    def of_part(part: Part, *, is_kept: bool) -> Hashed:
+        text = data_of(part) or ""
+        digest = text.digest if isinstance(text, Hashed) else part_digest(part)
+        split = split_data(text) if is_kept else None
+        if split is None:
+            return hashed(text, digest)
+        head, found = split
+        sha256 = sha256_of(found)
+        data[sha256] = found
+        return attached(Reference(sha256, len(found), head, digest), text)
+
+    found = []
+    for place, message in enumerate(messages):
+        content = message.get("content")
+        if holds_large(content):
+            parts = [
+                with_data(part, of_part(part, is_kept=place >= first)) if _is_large(part) else part for part in content
+            ]
+            message = {**message, "content": parts}
+        found.append(message)
+    return found, data
+
+
+def _with_use(text: Attached, uses: Mapping[str, UUID]) -> Hashed:
+    text.use = text.use or uses.get(text.reference.sha256)
+    return text if text.use or not text.is_read else hashed(text, text.digest)
+
+
+def _changed(message: Message, change: Callable[[Attached], Hashed]) -> Message:
+    content = message.get("content")
+    if next(attached_in(content), None) is None:
+        return message
+    parts = [with_data(part, change(text)) if isinstance(text := data_of(part), Attached) else part for part in content]
+    return {**message, "content": parts}
+
+
+def _is_large(part: Part) -> bool:
+    text = data_of(part)
+    return text is not None and len(text) > LEAST and not isinstance(text, Attached)
