@@ -55,10 +55,21 @@ async def messages_keep(owner_id: UUID, messages: Sequence[Message], *, first: i
     return tuple(_changed(message, lambda text: _with_use(text, uses)) for message in found)
 
 
+def content_keep_in_worker(owner_id: UUID, content: Any) -> Any:
+    """Return a content with what is attached to it stored, for a worker. Raises what the storage raises."""
+    [message], data = _read([{"content": content}], 0)
+    uses = _reserve(owner_id, data) if data else {}
+    _write(owner_id, data, uses)
+    return _changed(message, lambda text: _with_use(text, uses))["content"]
+
+
+def _reserve(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
+    return uses_reserve(owner_id, {sha256: (len(one), media_type(one)) for sha256, one in data.items()})
+
+
 async def _store(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
     """Return the uses of what was stored, by hash: all of it, or nothing."""
-    files = {sha256: (len(one), media_type(one)) for sha256, one in data.items()}
-    uses = await in_thread(uses_reserve, owner_id, files)
+    uses = await in_thread(_reserve, owner_id, data)
     try:
         await asyncio.wait_for(asyncio.to_thread(_write, owner_id, data, uses), STORE_SECONDS)
     except Exception:  # each storage has its own errors
@@ -89,7 +100,7 @@ def _read(messages: Sequence[Message], first: int) -> tuple[list[Message], dict[
 
     found = []
     for place, message in enumerate(messages):
-        content = message.get("content")
+        content = message.get("content") or ()
         if holds_large(content):
             parts = [
                 with_data(part, of_part(part, is_kept=place >= first)) if _is_large(part) else part for part in content
@@ -105,7 +116,7 @@ def _with_use(text: Attached, uses: Mapping[str, UUID]) -> Hashed:
 
 
 def _changed(message: Message, change: Callable[[Attached], Hashed]) -> Message:
-    content = message.get("content")
+    content = message.get("content") or ()
     if next(attached_in(content), None) is None:
         return message
     parts = [with_data(part, change(text)) if isinstance(text := data_of(part), Attached) else part for part in content]

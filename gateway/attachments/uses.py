@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from gateway.attachments.references import Attached, attached_in
@@ -57,7 +57,8 @@ def _use_again(session: Session, known: Iterable[Attached]) -> None:
     )
 
 
-def _usable(owner_id: UUID, hashes: Iterable[str]):  # type: ignore[no-untyped-def]
+def _usable(owner_id: UUID, hashes: Iterable[str]) -> "QuerySet[Attachment]":
+    """Return files that are not being deleted, locked against it."""
     rows = Attachment.objects.select_for_update(of=("self",))
     return rows.filter(owner_id=owner_id, sha256__in=list(hashes), deleting_at=None)
 

@@ -18,7 +18,7 @@ WINDOW_ROWS = 400
 ATTACHED_MESSAGES = 20
 ATTACHED_CHARACTERS = 8_000_000
 # A plain IS NOT NULL, as a value, makes SQLite read all of the parts; a condition looks at their type alone.
-_HAS_PARTS = Case(When(parts__isnull=True, then=False), default=True, output_field=BooleanField())
+HAS_PARTS = Case(When(parts__isnull=True, then=False), default=True, output_field=BooleanField())
 
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
@@ -35,7 +35,7 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
         summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
     found = (
         rows.defer("parts", "created_at")  # this is stored after the parts: SQLite would go through all of them
-        .annotate(has_parts=_HAS_PARTS, history_hash=F("run__history_hash_after"))
+        .annotate(has_parts=HAS_PARTS, history_hash=F("run__history_hash_after"))
         .order_by("-seq")[:WINDOW_ROWS]
     )
     newest: list[Message] = [*reversed(found)]

@@ -23,6 +23,7 @@ from gateway.attachments import keeping
 from gateway.attachments.decoding import bytes_in, joined_data, media_type, split_data
 from gateway.attachments.files import Unread
 from gateway.attachments.keeping import messages_keep
+from gateway.attachments.moving import Walk, attachments_move
 from gateway.attachments.references import Attached, Reference, attached, data_of
 from gateway.attachments.sweep import attachments_sweep
 from gateway.attachments.uses import deletion_begin, uses_reserve
@@ -430,6 +431,42 @@ async def test_a_file_goes_with_its_owner(
     await in_thread(attachments_sweep)
     assert ([path.read_bytes() for path in files()], await counted(Attachment.objects)) == ([LARGE], 1)
     assert len(files(charlie.pk)) == 1
+
+
+# ---- What messages hold themselves -----------------------------------------------------------------------------------
+
+
+async def test_what_an_earlier_version_stored_is_moved(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise ConnectionError("away")
+
+    assert attachments_move in SWEEPS
+    said = [SAID, "Words.", [picture(PNG)], [*SAID, picture(LARGE)]]
+    model.script(*["Fine."] * 4, "And found again.")
+    with monkeypatch.context() as patch:
+        patch.setattr(storages["attachments"], "save", away)
+        for content in said:
+            await alice_api.post(turns, {"content": content})
+        keys = await in_thread(lambda: list(Run.objects.order_by("pk").values_list("user_key", flat=True)))
+        walk = Walk()
+        await in_thread(attachments_move, walk)
+        assert (walk.after, files(alice.pk)) == (UUID(int=0), []), "it waits for its storage"
+        assert walk.paused_until > 0
+    walk = Walk()
+    await in_thread(attachments_move, walk)
+    assert len(files(alice.pk)) == 3
+    assert all(len(row) < 2_000 for row in await raw_parts())
+    assert await counted(AttachmentUse.objects.exclude(session=session).filter(expires_at__lte=timezone.now())) == 0
+    _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
+    assert [one["content"] for one in listed["data"] if one["role"] == "user"] == said
+    await alice_api.post(turns, {"content": said[3]})
+    again = await in_thread(lambda: Run.objects.order_by("-pk").values_list("user_key", flat=True).first())
+    assert again == keys[3]
+    async with statements() as found:
+        await in_thread(attachments_move, walk)
+    assert len(found) == 3, "two looks for new messages, and one at what the new one holds"
 
 
 # ---- Rows that refer, in memory --------------------------------------------------------------------------------------
