@@ -14,7 +14,6 @@ from django_q.conf import Conf
 
 from config import heartbeat
 from config.processes import SignalInbox, forks_die_with_parent, is_stop
-from gateway.attachments.moving import attachments_move
 from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.known import known
@@ -41,7 +40,6 @@ SWEEPS: tuple[Sweep, ...] = (
     forgetting_sweep,
     sessions_sweep,
     attachments_sweep,
-    attachments_move,
     accounts_sweep,
     alerts_sweep,
 )

@@ -5,7 +5,7 @@ while the storage fails."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -34,9 +34,16 @@ logger = logging.getLogger("daybook.attachments")
 Message = dict[str, Any]
 
 
+def large_texts(content: Any) -> Iterator[str]:
+    """Yield the texts of a message's content that could be files and are none yet."""
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and _is_large(part):
+            yield data_of(part) or ""
+
+
 def holds_large(content: Any) -> bool:
     """Return True if a message's content holds what could be a file and is none yet."""
-    return isinstance(content, list) and any(isinstance(part, dict) and _is_large(part) for part in content)
+    return next(large_texts(content), None) is not None
 
 
 async def content_keep(owner_id: UUID, content: Any) -> Any:

@@ -17,8 +17,8 @@ from memories.services.erasing import ErasureStep, updating
 
 RESERVED = timedelta(hours=1)
 """How long a file is kept for a message that may still be stored: longer than any request waits."""
-RETRY = timedelta(minutes=1)
-"""How long after a deletion was begun it is taken for failed."""
+RETRY = timedelta(minutes=10)
+"""How long after a deletion was begun it is taken for failed: longer than any storage is waited for."""
 
 
 @transaction.atomic
@@ -26,7 +26,8 @@ def uses_reserve(owner_id: UUID, files: Mapping[str, tuple[int, str]]) -> dict[s
     """Keep files, by hash with size and media type, for a message that is stored next: nothing deletes them for an
     hour. Returns the ids of the uses; none for a file that is being deleted at this moment."""
     rows = [
-        Attachment(owner_id=owner_id, sha256=sha, size=size, media_type=kind) for sha, (size, kind) in files.items()
+        Attachment(owner_id=owner_id, sha256=sha, size=size, media_type=kind)
+        for sha, (size, kind) in sorted(files.items())  # two requests lock the same ones in the same order
     ]
     Attachment.objects.bulk_create(rows, ignore_conflicts=True)
     usable = _usable(owner_id, files).values_list("sha256", "pk")
@@ -60,32 +61,47 @@ def _use_again(session: Session, known: Iterable[Attached]) -> None:
 def _usable(owner_id: UUID, hashes: Iterable[str]) -> "QuerySet[Attachment]":
     """Return files that are not being deleted, locked against it."""
     rows = Attachment.objects.select_for_update(of=("self",))
-    return rows.filter(owner_id=owner_id, sha256__in=list(hashes), deleting_at=None)
+    return rows.filter(owner_id=owner_id, sha256__in=list(hashes), deleting_at=None).order_by("sha256")
+
+
+def is_deletion_due(now: datetime) -> bool:
+    """Return True if there may be a file to delete."""
+    return _given_up(now).exists() or _half_deleted(now).exists()
+
+
+def deletion_begin(now: datetime) -> Attachment | None:
+    """Return a file that nothing uses any more, to be deleted by this process; None where there is none. From here on
+    nothing may use it."""
+    while use := _given_up(now).order_by("expires_at").first():
+        if file := _unused(use.attachment_id, now):
+            return file
+    for file in _half_deleted(now).order_by("deleting_at")[:1]:
+        if Attachment.objects.filter(pk=file.pk, deleting_at=file.deleting_at).update(deleting_at=now) == 1:
+            file.deleting_at = now
+            return file
+    return None
+
+
+def _given_up(now: datetime) -> "QuerySet[AttachmentUse]":
+    """Return uses that keep their file no longer."""
+    return AttachmentUse.objects.filter(session=None, expires_at__lte=now)
+
+
+def _half_deleted(now: datetime) -> "QuerySet[Attachment]":
+    """Return files whose deletion was begun so long ago that it failed, or its process died."""
+    return Attachment.objects.filter(deleting_at__lte=now - RETRY)
 
 
 @transaction.atomic
-def deletion_begin(attachment_id: UUID, now: datetime) -> Attachment | None:
-    """Forget uses that keep nothing any more. Returns the file, if nothing else uses it: from here on nothing may, and
-    it is to be deleted."""
-    file = Attachment.objects.select_for_update().filter(pk=attachment_id).first()
-    if file is None:
-        return None
-    file.uses.filter(session=None, expires_at__lte=now).delete()
+def _unused(attachment_id: UUID, now: datetime) -> Attachment | None:
+    """Forget the uses of a file that were given up. Returns it, marked, if there are no others."""
+    file = Attachment.objects.select_for_update().get(pk=attachment_id)
+    _given_up(now).filter(attachment=file).delete()
     if file.deleting_at or file.uses.exists():
         return None
     file.deleting_at = now
     file.save(update_fields=["deleting_at"])
     return file
-
-
-def deletion_retry(now: datetime) -> Attachment | None:
-    """Return a file whose deletion was begun and not ended, taken by this process; None for none."""
-    for file in Attachment.objects.filter(deleting_at__lte=now - RETRY).order_by("deleting_at")[:1]:
-        mine = Attachment.objects.filter(pk=file.pk, deleting_at=file.deleting_at)
-        if mine.update(deleting_at=now) == 1:
-            file.deleting_at = now
-            return file
-    return None
 
 
 def deletion_end(file: Attachment) -> None:

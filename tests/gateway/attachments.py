@@ -3,8 +3,12 @@
 import base64
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from django.core.files.storage import FileSystemStorage, storages
+
+from gateway.attachments import sweep
+from gateway.attachments.inline import Walk
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8
 LARGE = PNG + bytes(range(256)) * 20  # what is worth a file
@@ -37,3 +41,13 @@ def folder() -> Path:
 def files(owner_id: object = "") -> list[Path]:
     """The files that are stored, of one owner or of all."""
     return sorted(path for path in (folder() / str(owner_id)).rglob("*") if path.is_file())
+
+
+def tidied(walk: Walk | None = None) -> bool:
+    """Sweep, and do the job that is queued. Returns whether there was one."""
+    queued: list[tuple[str, ...]] = []
+    with patch.object(sweep, "enqueue", lambda task, *given, timeout: queued.append(tuple(map(str, given)))):
+        sweep.attachments_sweep(walk or Walk())
+    for given in queued:
+        sweep.attachments_tidy(*given)
+    return bool(queued)

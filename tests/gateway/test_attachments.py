@@ -22,8 +22,8 @@ from config.worker import SWEEPS
 from gateway.attachments import keeping
 from gateway.attachments.decoding import bytes_in, joined_data, media_type, split_data
 from gateway.attachments.files import Unread
+from gateway.attachments.inline import Walk
 from gateway.attachments.keeping import messages_keep
-from gateway.attachments.moving import Walk, attachments_move
 from gateway.attachments.references import Attached, Reference, attached, data_of
 from gateway.attachments.sweep import attachments_sweep
 from gateway.attachments.uses import deletion_begin, uses_reserve
@@ -40,7 +40,7 @@ from memories.models import Owner
 from memories.portability import export_lines
 from tests.conftest import Api
 from tests.factories import caller_make, key_make, session_make
-from tests.gateway.attachments import LARGE, PNG, TEXT, files, folder, paper, picture, sound
+from tests.gateway.attachments import LARGE, PNG, TEXT, files, folder, paper, picture, sound, tidied
 from tests.gateway.v1 import ask
 from tests.in_one_go import forget_owner
 from tests.pages import client_of, html_of
@@ -356,7 +356,7 @@ async def test_a_file_goes_with_the_last_session_that_uses_it(
     await alice_api.post(f"/api/sessions/{other.pk}/turns", {"content": [picture(LARGE)]})
     for left, gone in ((1, session), (0, other)):
         await in_thread(session_delete, gone)
-        await in_thread(attachments_sweep)
+        await in_thread(tidied)
         assert (len(files(alice.pk)), await counted(Attachment.objects)) == (left, left)
     assert await counted(AttachmentUse.objects) == 0
 
@@ -364,10 +364,10 @@ async def test_a_file_goes_with_the_last_session_that_uses_it(
 async def test_a_message_that_was_never_stored_leaves_no_file(alice: Owner, alice_api: Api, turns: str) -> None:
     status, _ = await alice_api.post(f"/api/sessions/{uuid7()}/turns", {"content": [picture(LARGE)]})
     assert (status, len(files(alice.pk))) == (404, 1)
-    await in_thread(attachments_sweep)
+    await in_thread(tidied)
     assert len(files(alice.pk)) == 1, "its message may be on the way"
     with time_machine.travel(timezone.now() + timedelta(hours=2), tick=False):
-        await in_thread(attachments_sweep)
+        await in_thread(tidied)
     assert (files(alice.pk), await counted(Attachment.objects)) == ([], 0)
 
 
@@ -378,20 +378,22 @@ async def test_a_deletion_that_failed_or_died_is_done_again(
         raise PermissionError(name)
 
     model.script("One.")
-    await alice_api.post(turns, {"content": [picture(LARGE), paper()]})
+    await alice_api.post(turns, {"content": [picture(LARGE), paper(), sound()]})
     await in_thread(session_delete, session)
     with monkeypatch.context() as patch:
         patch.setattr(storages["attachments"], "delete", refuse)
-        await in_thread(attachments_sweep)
-    # As if the process had died after the file, or before it.
-    left = await in_thread(lambda: Attachment.objects.exclude(deleting_at=None).get())
-    (folder() / str(alice.pk) / left.sha256[:2] / left.sha256).unlink()
-    started = await in_thread(lambda: Attachment.objects.get(deleting_at=None).pk)
-    await in_thread(deletion_begin, started, timezone.now())
-    await in_thread(attachments_sweep)
-    assert await counted(Attachment.objects) == 2, "another process may be at it"
-    with time_machine.travel(timezone.now() + timedelta(minutes=2), tick=False):
-        await in_thread(attachments_sweep)
+        assert await in_thread(tidied)
+    assert await counted(Attachment.objects.exclude(deleting_at=None)) == 1
+    assert not await in_thread(tidied), "the failed job left its lease"
+    # One process dies before its file is deleted, another after it.
+    for _ in range(2):
+        file = await in_thread(deletion_begin, timezone.now())
+        assert file is not None
+    (folder() / str(alice.pk) / file.sha256[:2] / file.sha256).unlink()
+    assert await in_thread(deletion_begin, timezone.now()) is None, "they may still be at it"
+    assert await counted(Attachment.objects) == 3
+    with time_machine.travel(timezone.now() + timedelta(minutes=11), tick=False):
+        await in_thread(tidied)
     assert (files(alice.pk), await counted(Attachment.objects)) == ([], 0)
 
 
@@ -402,17 +404,19 @@ async def test_what_is_sent_while_its_file_is_deleted_stays_in_its_message(
         data = {hashlib.sha256(LARGE).hexdigest(): (len(LARGE), "image/png")}
         uses_reserve(alice.pk, data)
         AttachmentUse.objects.update(expires_at=timezone.now())
-        assert deletion_begin(Attachment.objects.get().pk, timezone.now())
+        assert deletion_begin(timezone.now())
 
     await in_thread(begin)
-    model.script("One.", "Two.")
+    model.script("One.")
     await alice_api.post(turns, {"content": [picture(LARGE)]})
-    with time_machine.travel(timezone.now() + timedelta(minutes=2), tick=False):
-        await in_thread(attachments_sweep)
+    assert len((await raw_parts())[0]) > len(LARGE)
+    with time_machine.travel(timezone.now() + timedelta(minutes=11), tick=False):
+        await in_thread(tidied)
+    # The file was deleted, and then the bytes were moved to a new one.
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
-    assert (listed["data"][0]["content"], await counted(Attachment.objects)) == ([picture(LARGE)], 0)
-    await alice_api.post(turns, {"content": [picture(LARGE)]})
-    assert len(files(alice.pk)) == 1
+    assert listed["data"][0]["content"] == [picture(LARGE)]
+    assert (len(files(alice.pk)), await counted(Attachment.objects.filter(deleting_at=None))) == (1, 1)
+    assert len((await raw_parts())[0]) < 1_000
 
 
 async def test_a_file_goes_with_its_owner(
@@ -428,7 +432,7 @@ async def test_a_file_goes_with_its_owner(
     await alice_api.post(f"/api/sessions/{uuid7()}/turns", {"content": [sound()]})  # refused, its file is there
     assert await counted(Attachment.objects) == 4
     await in_thread(forget_owner, alice)
-    await in_thread(attachments_sweep)
+    await in_thread(tidied)
     assert ([path.read_bytes() for path in files()], await counted(Attachment.objects)) == ([LARGE], 1)
     assert len(files(charlie.pk)) == 1
 
@@ -442,31 +446,31 @@ async def test_what_an_earlier_version_stored_is_moved(
     def away(*_: object) -> None:
         raise ConnectionError("away")
 
-    assert attachments_move in SWEEPS
-    said = [SAID, "Words.", [picture(PNG)], [*SAID, picture(LARGE)]]
-    model.script(*["Fine."] * 4, "And found again.")
+    odd = picture(LARGE)
+    odd["image_url"]["url"] = odd["image_url"]["url"][:-4] + "AB=="
+    said = [SAID, "Words.", [picture(PNG)], [odd], [*SAID, picture(LARGE)]]
+    model.script(*["Fine."] * 5, "And found again.")
+    walk = Walk()
     with monkeypatch.context() as patch:
         patch.setattr(storages["attachments"], "save", away)
         for content in said:
             await alice_api.post(turns, {"content": content})
         keys = await in_thread(lambda: list(Run.objects.order_by("pk").values_list("user_key", flat=True)))
-        walk = Walk()
-        await in_thread(attachments_move, walk)
-        assert (walk.after, files(alice.pk)) == (UUID(int=0), []), "it waits for its storage"
-        assert walk.paused_until > 0
-    walk = Walk()
-    await in_thread(attachments_move, walk)
+        assert await in_thread(tidied, walk)
+    assert not await in_thread(tidied, walk), "it waits a minute for its storage"
+    with time_machine.travel(timezone.now() + timedelta(seconds=61), tick=False):
+        assert await in_thread(tidied, walk)
+        assert not await in_thread(tidied, walk), "nothing is left, and what cannot be moved is no reason"
+        found = await in_thread(lambda: Message.objects.order_by("pk").values_list("pk", flat=True).last())
+        assert walk.after == found
     assert len(files(alice.pk)) == 3
-    assert all(len(row) < 2_000 for row in await raw_parts())
-    assert await counted(AttachmentUse.objects.exclude(session=session).filter(expires_at__lte=timezone.now())) == 0
+    assert [len(row) > len(LARGE) for row in await raw_parts()] == [False, False, True, False]
+    assert await counted(AttachmentUse.objects.filter(session=session)) == 6
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert [one["content"] for one in listed["data"] if one["role"] == "user"] == said
-    await alice_api.post(turns, {"content": said[3]})
+    await alice_api.post(turns, {"content": said[4]})
     again = await in_thread(lambda: Run.objects.order_by("-pk").values_list("user_key", flat=True).first())
-    assert again == keys[3]
-    async with statements() as found:
-        await in_thread(attachments_move, walk)
-    assert len(found) == 3, "two looks for new messages, and one at what the new one holds"
+    assert again == keys[4]
 
 
 # ---- Rows that refer, in memory --------------------------------------------------------------------------------------
