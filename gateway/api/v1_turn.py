@@ -13,7 +13,7 @@ from django.http.request import HttpHeaders
 
 from gateway import sse
 from gateway.api.openai_body import CompletionBody
-from gateway.attachments.keeping import messages_keep
+from gateway.attachments.keeping import Keeping
 from gateway.command_syntax import answered_command, without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
@@ -106,16 +106,16 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
     if command_in(body.messages):
         answered = await in_slices_to_the_end(answer_v1(caller, asked))
         return JoinedTurn(answered.context, options, answered.ended)
-    async with allowed(caller) as allowance:
-        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)))
+    async with allowed(caller) as allowance, Keeping(caller.owner_id) as keeping:
+        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)), keeping)
         return turn_of(replace(context, allowance=allowance), options)
 
 
-async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
+async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
     conversation, finding, looks = None, None, 0
     newest = max(0, last_asked(v1_request.messages))
-    v1_request = replace(v1_request, messages=await messages_keep(caller.owner_id, v1_request.messages, first=newest))
+    v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
     if len(v1_request.messages) > _MANY_MESSAGES:  # reading them takes a while: not in the thread that writes
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
@@ -130,10 +130,11 @@ async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
                 raise
             finding = await in_read_thread(find_session, caller, v1_request)
         except HistoryUnkept:
-            messages = await messages_keep(caller.owner_id, v1_request.messages)
+            messages = await keeping.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
             if joined := await _joined(caller, UUID(running.details["run_id"])):
+                await keeping.give_up()
                 return joined
         except SessionBusy:
             if last_try:  # tool results for a session that is busy with something else: no fork can take them

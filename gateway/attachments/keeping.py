@@ -22,9 +22,10 @@ from gateway.attachments.references import (
     hashed,
     with_data,
 )
-from gateway.attachments.uses import uses_reserve
+from gateway.attachments.uses import uses_give_up, uses_reserve
 from gateway.runs.fingerprint import part_digest
 from memories.database import in_thread
+from memories.errors import DomainError
 
 LEAST = 2_000
 """How many characters a text has that is worth a file."""
@@ -46,10 +47,36 @@ def holds_large(content: Any) -> bool:
     return next(large_texts(content), None) is not None
 
 
-async def content_keep(owner_id: UUID, content: Any) -> Any:
-    """Return a message's content with what is attached to it stored."""
-    [message] = await messages_keep(owner_id, [{"content": content}])
-    return message["content"]
+class Keeping:
+    """Keeps what one request brings: `async with Keeping(owner_id) as keeping` stands around what opens its run. Where
+    the request is refused its files are given up at once, so that refused requests fill no disk."""
+
+    def __init__(self, owner_id: UUID) -> None:
+        self._owner_id = owner_id
+        self._uses: set[UUID] = set()
+
+    async def messages(self, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
+        """Return messages as `messages_keep` does."""
+        kept = await messages_keep(self._owner_id, messages, first=first)
+        self._uses |= {text.use for message in kept for text in attached_in(message.get("content")) if text.use}
+        return kept
+
+    async def content(self, content: Any) -> Any:
+        """Return a message's content with what is attached to it stored."""
+        [message] = await self.messages([{"content": content}])
+        return message["content"]
+
+    async def give_up(self) -> None:
+        """Let the files go that no stored message uses."""
+        if self._uses:
+            await in_thread(uses_give_up, self._uses)
+
+    async def __aenter__(self) -> "Keeping":
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, DomainError):
+            await self.give_up()
 
 
 async def messages_keep(owner_id: UUID, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:

@@ -37,8 +37,9 @@ async def contents_read(owner_id: UUID, holders: Sequence[Message], *, name: str
 
 async def context_read(context: TurnContext) -> TurnContext:
     """Return a turn that is about to begin with the bytes that its messages refer to."""
-    messages = await contents_read(context.owner_id, context.messages)
-    return replace(context, messages=tuple(messages))
+    if not any(_is_unread(message.get("content")) for message in context.messages):
+        return context
+    return replace(context, messages=tuple(await contents_read(context.owner_id, context.messages)))
 
 
 def bytes_of(owner_id: UUID, part: Part) -> bytes | Unread | None:

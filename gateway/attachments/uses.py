@@ -1,7 +1,7 @@
 """Which sessions use which files: the only writer of these rows, but for Django, which takes the session out of a row
 when it is deleted. A function is one short transaction, or part of its caller's; none of them calls the storage."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -34,6 +34,11 @@ def uses_reserve(owner_id: UUID, files: Mapping[str, tuple[int, str]]) -> dict[s
     uses = {sha: AttachmentUse(attachment_id=pk, expires_at=timezone.now() + RESERVED) for sha, pk in usable}
     AttachmentUse.objects.bulk_create(uses.values())
     return {sha: use.pk for sha, use in uses.items()}
+
+
+def uses_give_up(uses: Collection[UUID]) -> None:
+    """Let go what was reserved for a message that is not stored after all."""
+    AttachmentUse.objects.filter(pk__in=uses, session=None).update(expires_at=timezone.now())
 
 
 def uses_add(session: Session, messages: Sequence[Message]) -> None:

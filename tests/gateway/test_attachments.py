@@ -361,9 +361,18 @@ async def test_a_file_goes_with_the_last_session_that_uses_it(
     assert await counted(AttachmentUse.objects) == 0
 
 
-async def test_a_message_that_was_never_stored_leaves_no_file(alice: Owner, alice_api: Api, turns: str) -> None:
+async def test_a_request_that_is_refused_leaves_no_file(
+    alice: Owner, alice_api: Api, agent: Agent, session: Session, turns: str
+) -> None:
     status, _ = await alice_api.post(f"/api/sessions/{uuid7()}/turns", {"content": [picture(LARGE)]})
-    assert (status, len(files(alice.pk))) == (404, 1)
+    refused = await ask(alice_api, {"role": "user", "content": [paper()]}, model="nobody")
+    assert (status, refused.status, len(files(alice.pk))) == (404, 404, 2)
+    await in_thread(tidied)
+    assert (files(alice.pk), await counted(Attachment.objects)) == ([], 0)
+
+
+async def test_what_a_process_died_with_goes_after_an_hour(alice: Owner, turns: str) -> None:
+    await messages_keep(alice.pk, [{"content": [picture(LARGE)]}])
     await in_thread(tidied)
     assert len(files(alice.pk)) == 1, "its message may be on the way"
     with time_machine.travel(timezone.now() + timedelta(hours=2), tick=False):
@@ -429,7 +438,7 @@ async def test_a_file_goes_with_its_owner(
     other = await in_thread(session_make, charlie, agent)
     charlie_api = Api((await in_thread(key_make, charlie))[1])
     await charlie_api.post(f"/api/sessions/{other.pk}/turns", {"content": [picture(LARGE)]})
-    await alice_api.post(f"/api/sessions/{uuid7()}/turns", {"content": [sound()]})  # refused, its file is there
+    await messages_keep(alice.pk, [{"content": [sound()]}])  # its process died
     assert await counted(Attachment.objects) == 4
     await in_thread(forget_owner, alice)
     await in_thread(tidied)
