@@ -236,7 +236,6 @@ STORAGES = {
 }
 SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
-
 LOGGING = logging_config(ENV.log)
 
 # ---- Daybook -------------------------------------------------------------------------------------------------------
