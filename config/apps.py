@@ -3,6 +3,7 @@ from django.conf import settings
 
 from config import collector
 from config.environment import ConfigurationError
+from config.storages import require_storage
 from memories.providers import ProviderUnusable, providers
 from prompts.files import use_folder
 
@@ -26,6 +27,7 @@ class ConfigConfig(AppConfig):
             raise ConfigurationError(
                 f"DAYBOOK_MEMORY_PROVIDERS is {error}; allowed are dotted paths of provider classes."
             ) from error
+        require_storage()
         folder = settings.EMBEDDING_PATH
         if folder and settings.EMBEDDING_UPSTREAM:
             raise ConfigurationError("DAYBOOK_EMBEDDING_PATH and DAYBOOK_EMBEDDING_UPSTREAM are both set; set one.")

@@ -1,5 +1,5 @@
-"""Backups: a folder with a copy of the database, the signing key if it is kept in the home, and a manifest that says
-what they are. `manage.py backup` and `manage.py restore` call this.
+"""Backups: a folder with a copy of the database, attachments and the signing key where they are kept in the home, and a
+manifest that says what they are. `manage.py backup` and `manage.py restore` call this.
 
 A backup is taken while Daybook runs: SQLite's online backup and pg_dump both copy one consistent state. It is written
 to a temporary folder and renamed at the end, so a folder with a manifest is always whole."""
@@ -24,6 +24,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from config import heartbeat, postgres_tools
+from config.backup_files import attachments_check, attachments_copy, attachments_known, attachments_restore
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -33,13 +34,15 @@ _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a backup says of itself: `files` maps names to SHA-256, `migrations` are those that were applied."""
+    """What a backup says of itself: `files` maps names to SHA-256, `migrations` are those that were applied.
+    `attachments`: how many are in it, each named by its SHA-256; None where they are in another storage."""
 
     format: int
     made_at: str
     engine: str
     files: dict[str, str]
     migrations: list[list[str]]
+    attachments: int | None = None
 
     @property
     def database(self) -> str:
@@ -53,6 +56,7 @@ class Restored:
 
     manifest: Manifest
     secret_key: Literal["restored", "environment", "missing"]
+    attachments: int
     replaced: Path | None
 
 
@@ -81,13 +85,18 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
             raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
         if there:
             raise CommandError("The database is not empty. --force replaces it, after a backup of what is there.")
-    replaced = backup(_default_folder("replaced"))[0] if there else None
+    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if there else (None, set())
     connections.close_all()
     if manifest.engine == "sqlite":
         _restore_sqlite(folder / manifest.database, into=there)
     else:
         postgres_tools.load(folder / manifest.database)
-    return Restored(manifest=manifest, secret_key=_restore_key(folder), replaced=replaced)
+    return Restored(
+        manifest=manifest,
+        secret_key=_restore_key(folder),
+        attachments=attachments_restore(folder, replaced=known),
+        replaced=replaced,
+    )
 
 
 def verify(folder: Path) -> Manifest:
@@ -99,6 +108,7 @@ def verify(folder: Path) -> Manifest:
         path = folder / name
         if Path(name).name != name or not path.is_file() or _sha256(path) != expected:
             raise CommandError(f"{path} is missing or is not the file that was backed up. Nothing was changed.")
+    attachments_check(folder, manifest.attachments)
     known = set(MigrationLoader(None).disk_migrations)
     if newer := [".".join(step) for step in manifest.migrations if tuple(step) not in known]:
         raise CommandError(f"The backup is of a newer version, which has the migration {newer[-1]}. Upgrade first.")
@@ -119,15 +129,18 @@ def _write(folder: Path) -> Manifest:
     key = settings.DAYBOOK_HOME / KEY_FILE
     if key.exists() and not settings.SECRET_KEY_GIVEN:
         shutil.copyfile(key, folder / KEY_FILE)
+    attachments = attachments_copy(folder, database)
+    files = sorted(path for path in folder.iterdir() if path.is_file())
     manifest = Manifest(
         format=FORMAT,
         made_at=timezone.now().isoformat(timespec="seconds"),
         engine=engine,
-        files={path.name: _sha256(path) for path in sorted(folder.iterdir())},
+        files={path.name: _sha256(path) for path in files},
         migrations=sorted([app, name] for app, name in _applied(database)),
+        attachments=attachments,
     )
     (folder / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
-    for path in folder.iterdir():
+    for path in (*files, folder / MANIFEST):
         _sync(path)
     return manifest
 

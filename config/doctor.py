@@ -23,6 +23,7 @@ from config.health import pending_migrations
 from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings
+from gateway.attachments.files import is_local, storage_try
 from gateway.limits.money import cost_of, dollars
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
@@ -58,6 +59,7 @@ def findings() -> Iterator[Finding]:
     yield _configuration()
     yield _prompts()
     yield _disk()
+    yield _attachments()
     database = _database()
     yield database
     answers = database.level is not Level.FAILED
@@ -101,6 +103,16 @@ def _disk() -> Finding:
         return Finding("disk", Level.FAILED, f"{home} can't be written: {error.strerror}")
     level = Level.WARNING if free < _LITTLE_SPACE else Level.OK
     return Finding("disk", level, f"{home} can be written, {free // 1_000_000} MB are free")
+
+
+def _attachments() -> Finding:
+    where = "in a folder of the home" if is_local() else settings.STORAGES["attachments"]["BACKEND"]
+    if trouble := storage_try():
+        return Finding("attachments", Level.FAILED, f"cannot be stored ({where}): {trouble}")
+    if is_local() and connection.vendor == "postgresql":
+        text = "are in a folder of this machine: several machines need a storage that they share (DAYBOOK_ATTACHMENTS)"
+        return Finding("attachments", Level.WARNING, text)
+    return Finding("attachments", Level.OK, f"can be stored ({where})")
 
 
 def _database() -> Finding:

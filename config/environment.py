@@ -68,6 +68,9 @@ class Environment(AccountEnvironment):
     body_budget: int = Field(256_000_000, ge=1_000_000, description="Bytes of large bodies held at once in a process.")
     max_message: int = Field(200_000, ge=1, description="Largest user message in characters.")
     log: Literal["console", "json"] = Field("console", description="Form of the log.")
+    attachments: SecretStr = Field(
+        SecretStr(""), description="Django storage of attachments, a JSON object; empty: a folder in the home."
+    )
     workers: int = Field(2, ge=1, le=64, description="Worker processes of the queue.")
     db_threads: int = Field(1, ge=0, le=64, description="Database threads that write; 0 runs inline.")
     db_read_threads: int = Field(2, ge=1, le=64, description="Database threads that only read.")

@@ -16,6 +16,7 @@ from config.environment import ConfigurationError, allowed_hosts, load_environme
 from config.logs import logging_config
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
+from config.storages import attachments_storage
 from config.version import package_version
 
 make_private()
@@ -230,11 +231,11 @@ STATICFILES_FINDERS = ["config.joined_files.JoinedFinder", "django.contrib.stati
 STATIC_ROOT = str(ENV.static or DAYBOOK_HOME / "cache" / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "attachments": attachments_storage(ENV, DAYBOOK_HOME),
     "staticfiles": {"BACKEND": "config.assets.AssetStorage", "OPTIONS": {"file_permissions_mode": 0o600}},
 }
 SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
-
 LOGGING = logging_config(ENV.log)
 
 # ---- Daybook -------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from django_q.conf import Conf
 
 from config import heartbeat
 from config.processes import SignalInbox, forks_die_with_parent, is_stop
+from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.known import known
 from gateway.webhooks.delivery import webhooks_sweep
@@ -38,6 +39,7 @@ SWEEPS: tuple[Sweep, ...] = (
     memories_sweep,
     forgetting_sweep,
     sessions_sweep,
+    attachments_sweep,
     accounts_sweep,
     alerts_sweep,
 )

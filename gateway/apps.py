@@ -10,6 +10,7 @@ class GatewayConfig(AppConfig):
     def ready(self) -> None:
         # Models can be imported only now.
         from gateway.accounts.sign_in import signed_in, signed_out
+        from gateway.attachments.uses import uses_release
         from gateway.chat.session_list import names
         from gateway.embeddings import searched_vector
         from gateway.keys import key_facts, key_names
@@ -38,4 +39,5 @@ class GatewayConfig(AppConfig):
         user_logged_out.connect(signed_out, dispatch_uid="gateway.accounts.sign_in")
         register_exporter("conversations", export_conversations)
         register_eraser(Eraser(erase=erase_traces, leave=erase_tokens))
+        register_eraser(Eraser(erase=lambda owner_id, books: (), leave=uses_release))
         post_migrate.connect(triggers_ensure, sender=self, dispatch_uid="gateway.sessions.message_index")

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from gateway.attachments.reading import content_read
 from gateway.models import Message, Run, Session
 from memories.portability import paged
 from memories.services.erasing import ErasureStep, updating
@@ -35,7 +36,7 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "id": str(message.seq),
             "role": message.role,
             "kind": message.kind,
-            "content": message.parts or message.text,
+            "content": content_read(owner_id, message.parts) or message.text,
             "tool_calls": message.tool_calls,
             "tool_call_id": message.tool_call_id or None,
             "kept": message.kept,

@@ -17,12 +17,12 @@ class LongTextEncoder(json.JSONEncoder):
 
     def encode(self, o: Any) -> str:
         token, plain = secrets.token_hex(16), list[str]()
-        text = super().encode(self._shortened(o, token, plain))
+        text = super().encode(self.shortened(o, token, plain))
         if not plain:
             return text
         return "".join(chain.from_iterable(zip_longest(text.split(token), plain, fillvalue="")))
 
-    def _shortened(self, value: Any, token: str, plain: list[str]) -> Any:
+    def shortened(self, value: Any, token: str, plain: list[str]) -> Any:
         """Return a value with `token` in place of each long plain text; `plain` gets them in the order of the JSON."""
         if isinstance(value, str):
             if len(value) < LONG or not _is_plain(value):
@@ -31,9 +31,9 @@ class LongTextEncoder(json.JSONEncoder):
             return token
         if isinstance(value, dict):
             items = sorted(value.items()) if self.sort_keys else value.items()
-            return {name: self._shortened(one, token, plain) for name, one in items}
+            return {name: self.shortened(one, token, plain) for name, one in items}
         if isinstance(value, list | tuple):
-            return [self._shortened(one, token, plain) for one in value]
+            return [self.shortened(one, token, plain) for one in value]
         return value
 
 

@@ -4,7 +4,6 @@ the words of a line's `type` are public. Rows are read in pages, so that no data
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from memories.models import Memory, Revision
 FORMAT = "daybook-export"
 CONTENT_TYPE = "application/x-ndjson"
 PAGE = 500
+LONG = 1_000_000  # characters of a piece of an export: lines may hold files
 M = TypeVar("M", bound=Model)
 
 Exporter = Callable[[UUID], Iterator[dict[str, Any]]]
@@ -68,9 +68,17 @@ def _after(row: Model, keys: Sequence[str]) -> Q:
 
 
 def in_chunks(lines: Iterator[str]) -> Iterator[str]:
-    """The lines of an export joined to pieces, each of about one page of rows."""
-    while chunk := "".join(islice(lines, PAGE)):
-        yield chunk
+    """The lines of an export joined to pieces, each of about one page of rows, or fewer that are long."""
+    chunk: list[str] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line)
+        if len(chunk) == PAGE or size >= LONG:
+            yield "".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield "".join(chunk)
 
 
 def download(lines: Iterator[str], name: str, content_type: str = CONTENT_TYPE) -> StreamingHttpResponse:

@@ -17,7 +17,7 @@ from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages, item_type
 from gateway.api.responses_steps import plain_told, response_events, told, turn_answer, whole_response
-from gateway.api.responses_stored import input_items, output_items, stored_response
+from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
 from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
 from gateway.authentication import require_writer
 from gateway.commands import command_in
@@ -76,22 +76,22 @@ def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
 
 
 @router.get("/responses/{response_id}/input_items", openapi_extra=INPUT_ITEMS)
-@reading
-def response_input(
+async def response_input(
     request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: Literal["asc", "desc"] = "desc"
 ) -> HttpResponse:
     """What a response was given: the conversation before it, its own input last; newest first, unless asked for in
     the other order."""
     if not 1 <= limit <= _LONGEST_PAGE:
         raise InvalidRequest(f"limit is a number from 1 to {_LONGEST_PAGE}.", param="limit")
-    items = input_items(*run_of(request.auth, response_id))
+    items = await in_read_thread(lambda: input_items(*run_of(request.auth, response_id)))
     listed = items if order == "asc" else items[::-1]
     if after:
         place = next((index for index, item in enumerate(listed) if item["id"] == after), None)
         if place is None:
             raise InvalidRequest("after is the id of an entry of this list.", param="after")
         listed = listed[place + 1 :]
-    return json_response(page_json(listed[:limit], has_more=len(listed) > limit))
+    shown = await items_shown(request.auth.owner_id, listed[:limit])
+    return json_response(page_json(shown, has_more=len(listed) > limit))
 
 
 @router.post("/responses/{response_id}/cancel", openapi_extra=RESPONSE)

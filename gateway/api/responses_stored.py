@@ -13,6 +13,7 @@ from gateway.api.responses_json import (
     text_part,
     wants_summary,
 )
+from gateway.attachments.reading import contents_read
 from gateway.models import Message, Run
 from gateway.runs.call_ids import call_prefix, run_of_call
 from gateway.runs.responses import parts_of, response_id, transcript
@@ -67,13 +68,24 @@ def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary
 
 
 def input_items(run: Run, part: int) -> list[dict[str, Any]]:
-    """Return what a response was given, oldest first, without what only Daybook's own tools were given or answered."""
+    """Return what a response was given, oldest first, without what only Daybook's own tools were given or answered.
+    Content parts are as they are stored: `items_shown` reads the bytes that they refer to, and translates them."""
     parts = parts_of(run)
     given = parts[part].given if part < len(parts) else []
     own = [row for one in parts[:part] for row in (*one.given, *one.said)]
     first = next(iter([*own, *given]), None)
     before = [row for row in transcript(run, 0) if first is None or row.seq < first.seq]
     return list(_as_input([*before, *own, *given], forked=run.session.parent_id is not None))
+
+
+async def items_shown(owner_id: UUID, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return items of `input_items` as a client is shown them."""
+    shown = []
+    for item in await contents_read(owner_id, await contents_read(owner_id, items), name="output"):
+        name = "content" if item.get("role") == "user" else "output"
+        parts = item.get(name)
+        shown.append({**item, name: [_input_part(part) for part in parts]} if isinstance(parts, list) else item)
+    return shown
 
 
 def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, Any]]:
@@ -83,7 +95,7 @@ def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, An
         id = f"msg_{row.pk.hex}"
         if row.role == Message.Role.USER:
             parts = row.parts or [{"type": "text", "text": row.text}]
-            yield {**message_item(id, [_input_part(part) for part in parts]), "role": "user"}
+            yield {**message_item(id, parts), "role": "user"}
         elif row.role == Message.Role.ASSISTANT and row.text:
             yield message_item(id, [text_part(row.text)])
         elif row.role == Message.Role.TOOL and _is_shown(row.tool_call_id, row, forked=forked):
@@ -91,7 +103,7 @@ def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, An
                 "id": f"fco_{row.pk.hex}",
                 "type": "custom_tool_call_output" if row.tool_call_id in custom else "function_call_output",
                 "call_id": row.tool_call_id,
-                "output": row.text if row.parts is None else [_input_part(part) for part in row.parts],
+                "output": row.text if row.parts is None else row.parts,
                 "status": "completed",
             }
         custom.update(str(call.get("id", "")) for call in calls if call.get("type") == "custom")

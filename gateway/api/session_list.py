@@ -8,6 +8,7 @@ from pydantic import Field
 
 from gateway import services
 from gateway.agents.rows import agent_find
+from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
 from gateway.sessions.as_json import found_json, message_json, session_json
 from gateway.sessions.export import ExportFormat, export_name, export_session
@@ -146,12 +147,16 @@ async def session_export(
 
 
 @router.get("/sessions/{session_id}/messages")
-@reading
-def message_list(
+async def message_list(
     request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
     """The transcript, oldest first, without anything that was injected."""
-    session = _session(request.auth, session_id)
+    page = await in_read_thread(_messages, request.auth, session_id, limit=limit, after=after)
+    return {**page, "data": await contents_read(request.auth.owner_id, page["data"])}
+
+
+def _messages(caller: Caller, session_id: str, *, limit: int, after: str | None) -> dict[str, Any]:
+    session = _session(caller, session_id)
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).select_related("run")
     return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)
 

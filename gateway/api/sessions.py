@@ -12,6 +12,7 @@ from ninja import Router
 from gateway import commands, live, sse
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
 from gateway.api.v1_turn import headed
+from gateway.attachments.keeping import Keeping
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
 from gateway.live_html import as_html
@@ -58,12 +59,12 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     replaces = parse_uuid(body.replaces)
     if body.replaces is not None and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
-    async with allowed(request.auth) as allowance:
+    async with allowed(request.auth) as allowance, Keeping(request.auth.owner_id) as keeping:
         context = await open_run(
             open_native,
             request.auth,
             session_id=parse_uuid(session_id),
-            content=content,
+            content=await keeping.content(content),
             replaces=replaces,
             keep_attached=body.keep_attached,
             request_id=request_id.get(),
@@ -75,9 +76,13 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
 async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body: ToolResultsIn) -> Any:
     """Bring the results of the client's own tools, for which a turn waits (`awaiting_client_tools`); it goes on."""
     options, results = body.options(), body.messages()
-    async with allowed(request.auth) as allowance:
+    async with allowed(request.auth) as allowance, Keeping(request.auth.owner_id) as keeping:
         context = await open_run(
-            open_answered, request.auth, session_id=parse_uuid(session_id), run_id=parse_uuid(turn_id), results=results
+            open_answered,
+            request.auth,
+            session_id=parse_uuid(session_id),
+            run_id=parse_uuid(turn_id),
+            results=await keeping.messages(results),
         )
     return await _answer(context, options, allowance, stream=bool(body.stream))
 

@@ -13,6 +13,7 @@ from django.http.request import HttpHeaders
 
 from gateway import sse
 from gateway.api.openai_body import CompletionBody
+from gateway.attachments.keeping import Keeping
 from gateway.command_syntax import answered_command, without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
@@ -24,10 +25,10 @@ from gateway.requests import request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import read_conversation
+from gateway.runs.fingerprint import last_asked, read_conversation
 from gateway.runs.joined import SAID, joined_context, running_state
 from gateway.runs.opening import open_run
-from gateway.runs.requested import SameTurnRunning, SessionUnknown, V1Request
+from gateway.runs.requested import HistoryUnkept, SameTurnRunning, SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turn_events import TurnOptions
 from memories.batches import in_slices_to_the_end
@@ -105,14 +106,16 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
     if command_in(body.messages):
         answered = await in_slices_to_the_end(answer_v1(caller, asked))
         return JoinedTurn(answered.context, options, answered.ended)
-    async with allowed(caller) as allowance:
-        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)))
+    async with allowed(caller) as allowance, Keeping(caller.owner_id) as keeping:
+        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)), keeping)
         return turn_of(replace(context, allowance=allowance), options)
 
 
-async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
+async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
     conversation, finding, looks = None, None, 0
+    newest = max(0, last_asked(v1_request.messages))
+    v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
     if len(v1_request.messages) > _MANY_MESSAGES:  # reading them takes a while: not in the thread that writes
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
@@ -126,8 +129,12 @@ async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
             if looks > _MOST_LOOKS:
                 raise
             finding = await in_read_thread(find_session, caller, v1_request)
+        except HistoryUnkept:
+            messages = await keeping.messages(v1_request.messages)
+            v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
             if joined := await _joined(caller, UUID(running.details["run_id"])):
+                await keeping.give_up()
                 return joined
         except SessionBusy:
             if last_try:  # tool results for a session that is busy with something else: no fork can take them

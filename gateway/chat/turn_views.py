@@ -13,6 +13,8 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
+from gateway.attachments.files import Unread, file_is_gone
+from gateway.attachments.references import attached_in
 from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
 from gateway.chat.highlight import PAGE_BUDGET, Budget
@@ -30,10 +32,12 @@ LONGEST = 2_000  # characters of a tool's arguments, and of its result
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Something that was sent with a message; `url` is where a picture is shown from, "" for all else."""
+    """Something that was sent with a message; `url` is where a picture is shown from, "" for all else. `note` says why
+    there is nothing to show."""
 
     name: str
     url: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +175,10 @@ def _attachments(message: Message) -> list[Attachment]:
     found = []
     for index, part in enumerate(parts, start=first):
         shown = {"session_id": message.session_id, "seq": message.seq, "index": index}
-        url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" else ""
-        found.append(Attachment(name_of(part), url))
+        files = [text.reference.sha256 for text in attached_in([part])]
+        note = Unread.GONE if any(file_is_gone(message.owner_id, sha256) for sha256 in files) else ""
+        url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" and not note else ""
+        found.append(Attachment(name_of(part), url, note))
     return found
 
 

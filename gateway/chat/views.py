@@ -9,6 +9,8 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from gateway.agents.settings import AgentSettings
+from gateway.attachments.decoding import PICTURES, media_type
+from gateway.attachments.reading import bytes_of
 from gateway.chat.held_notes import held_by_review
 from gateway.chat.labels import ERROR_WORDS, day_words, margin_day, review_words
 from gateway.chat.memory_notes import written_by_review
@@ -16,7 +18,6 @@ from gateway.chat.pages import COMMAND_LINES, page
 from gateway.chat.session_list import found_page, page_cursor, session_page, title_of, titled
 from gateway.chat.transcript import Conversation, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.attached import image_of
 from gateway.sessions.search import MAX_QUERY
 from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, clean_tag
 from memories.ids import parse_uuid
@@ -62,10 +63,11 @@ def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq:
         owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1), session__deleted_at=None
     )
     parts = messages.values_list("parts", flat=True).first() or ()
-    image = image_of(parts[index]) if index < len(parts) else None
-    if image is None:
+    data = bytes_of(viewer.owner.pk, parts[index]) if index < len(parts) else None
+    kind = media_type(data) if isinstance(data, bytes) else ""
+    if kind not in PICTURES:
         return HttpResponse(status=404)
-    response = HttpResponse(image.data, content_type=image.media_type)
+    response = HttpResponse(data, content_type=kind)
     response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response
 

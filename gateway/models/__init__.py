@@ -1,6 +1,7 @@
 """The models of the gateway: agents, keys, sessions, runs and messages, and the people who sign in."""
 
 from gateway.models.agents import Agent, Configuration, LearnedChange
+from gateway.models.attachments import Attachment, AttachmentUse
 from gateway.models.keys import ApiKey, ConnectedApp, UsageDay
 from gateway.models.people import Identity, Invitation, Login
 from gateway.models.processes import Alert, Worker
@@ -12,6 +13,8 @@ __all__ = [
     "Agent",
     "Alert",
     "ApiKey",
+    "Attachment",
+    "AttachmentUse",
     "Compaction",
     "Configuration",
     "ConnectedApp",

@@ -6,10 +6,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from gateway.attachments.references import PartsDecoder, PartsEncoder
 from gateway.models.sessions import Session
 from gateway.tool_calls import sound_calls
 from memories.ids import uuid7
-from memories.json_output import LongTextEncoder
 from memories.models import Owner
 
 
@@ -103,8 +103,9 @@ class Message(models.Model):
     parts = models.JSONField(
         null=True,
         blank=True,
-        encoder=LongTextEncoder,
-        help_text="Content parts, where the message is more than text.",
+        encoder=PartsEncoder,
+        decoder=PartsDecoder,
+        help_text="Content parts, where the message is more than text; what is attached is a reference to its bytes.",
     )
     tool_calls = models.JSONField(null=True, blank=True)
     tool_call_id = models.CharField(max_length=128, blank=True)

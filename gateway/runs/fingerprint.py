@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from gateway.attachments.references import Hashed, Part, data_of
 from gateway.command_syntax import is_command
 from gateway.models import Run
 from memories.json_output import LongTextEncoder
@@ -112,8 +113,17 @@ def canonical_content(content: Any) -> str:
         if isinstance(part, dict) and part.get("type") == "text":
             pieces.append(strip_whitespace(str(part.get("text", ""))))
         else:
-            pieces.append(digest(json.dumps(part, sort_keys=True, cls=LongTextEncoder)))
+            pieces.append(part_digest(part))
     return "".join(pieces)
+
+
+def part_digest(part: Part) -> str:
+    """Return the hash that identifies a part which is not text: made once where its text is long, and kept with what is
+    stored of it."""
+    known = data_of(part) if isinstance(part, dict) else None
+    if isinstance(known, Hashed):
+        return known.digest
+    return digest(json.dumps(part, sort_keys=True, cls=LongTextEncoder))
 
 
 def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:

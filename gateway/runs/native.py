@@ -65,7 +65,7 @@ def open_native(
 
 
 def open_answered(
-    caller: Caller, *, session_id: UUID | None, run_id: UUID | None, results: list[dict[str, Any]]
+    caller: Caller, *, session_id: UUID | None, run_id: UUID | None, results: Sequence[dict[str, Any]]
 ) -> TurnContext:
     """Take up a run that waits for results of its client's tools. A call without a result is told that there is none.
 

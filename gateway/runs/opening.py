@@ -8,6 +8,7 @@ from typing import ParamSpec
 
 from django.db import OperationalError
 
+from gateway.attachments.reading import context_read
 from gateway.errors import RunSuperseded
 from gateway.models import Run
 from gateway.runs import closing, held
@@ -24,13 +25,18 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
 
     A thread cannot be cancelled: when the caller is, the run that opens all the same is closed as stopped."""
     held.refuse_at_shutdown()
-    opening = asyncio.ensure_future(in_thread(_open, functools.partial(opener, *args, **kwargs)))
+    opening = asyncio.ensure_future(_opened(functools.partial(opener, *args, **kwargs)))
     held.expect(opening)
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
         held.expect(asyncio.get_running_loop().create_task(_stop_when_open(opening)))
         raise
+
+
+async def _opened(opener: Callable[[], TurnContext]) -> TurnContext:
+    """Return the turn with the bytes of what is attached, which are read when its transaction is over."""
+    return await context_read(await in_thread(_open, opener))
 
 
 def _open(opener: Callable[[], TurnContext]) -> TurnContext:

@@ -32,6 +32,8 @@ class V1Request:
     request_id: str = ""
     # The last `/memory` command that the request resends, with its answer; among the messages there is none.
     after_command: tuple[str, str] | None = None
+    # What is attached to all of its messages was stored; else to the newest only, which every turn stores.
+    history_kept: bool = False
     # The run whose stored transcript the messages begin with, and what is to be kept of this request with its run: both
     # of /v1/responses.
     after: UUID | None = None
@@ -44,6 +46,14 @@ class SessionUnknown(Conflict):
 
     def __init__(self) -> None:
         super().__init__("Another request changed this conversation at the same moment. Send it again.")
+
+
+class HistoryUnkept(Conflict):
+    """The session is new and keeps what was said before, and what is attached to that is to be stored first. Raised
+    before anything was stored."""
+
+    def __init__(self) -> None:
+        super().__init__("What is attached to earlier messages was not stored. Send it again.")
 
 
 class SameTurnRunning(SessionBusy):

@@ -9,6 +9,7 @@ from django.db.models import Exists, Subquery
 from django.utils import timezone
 
 from gateway.agents.rows import KEY_REVOKED
+from gateway.attachments.uses import uses_add
 from gateway.keys import valid_keys
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
@@ -143,6 +144,7 @@ def messages_insert(
             )
         )
     _INSERT_MESSAGES.execute(rows)
+    uses_add(session, rows)
     return rows
 
 

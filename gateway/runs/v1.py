@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
+from gateway.attachments.keeping import holds_large
 from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
@@ -18,7 +19,7 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.requested import Asked, Rule, SessionMatch, V1Request
+from gateway.runs.requested import Asked, HistoryUnkept, Rule, SessionMatch, V1Request
 from gateway.runs.resolve import goes_on_from, session_match
 from gateway.runs.responses import response_keep
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
@@ -44,10 +45,10 @@ def open_v1(
     """Open a run for a request that carries its whole context; `conversation` is what identifies it, if it was read
     already, and `finding` what `find_session` returned for it.
 
-    Raises SessionUnknown where it takes a finding, or a newer one, to tell which session it is; ModelNotFound,
-    Unauthorized, InvalidRequest, SessionEnded; SameTurnRunning while the same request is answered; SessionBusy while
-    another run of the session is open, unless `fork_if_busy`: then the conversation goes on in a new session that
-    remembers its parent."""
+    Raises SessionUnknown where it takes a finding, or a newer one, to tell which session it is; HistoryUnkept where
+    what is attached to earlier messages is to be stored first; ModelNotFound, Unauthorized, InvalidRequest,
+    SessionEnded; SameTurnRunning while the same request is answered; SessionBusy while another run of the session is
+    open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
         return _open(caller, request, conversation, finding, fork_if_busy=fork_if_busy)
@@ -97,6 +98,11 @@ def _open_in(
     session = match.session
     spoken = [message for message in request.messages if message.get("role") in _ROLES]
     last_user = fingerprint.last_asked(spoken)
+    # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
+    # first review reads it; of a very long one only its end, so that no transaction takes long.
+    history = spoken[max(0, last_user - BROUGHT_MESSAGES) : last_user] if session.message_seq == 0 else []
+    if not request.history_kept and any(holds_large(message.get("content")) for message in history):
+        raise HistoryUnkept
     run = run_open(
         caller,
         session,
@@ -109,9 +115,6 @@ def _open_in(
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
-    # first review reads it; of a very long one only its end, so that no transaction takes long.
-    history = spoken[max(0, last_user - BROUGHT_MESSAGES) : last_user] if session.message_seq == 0 else []
     stored = messages_insert(session, run.pk, [*history, spoken[last_user]], history=len(history))
     if history:
         session.reviewed_through = known_messages(session, history)

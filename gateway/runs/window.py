@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Case, Exists, F, OuterRef, When
 
+from gateway.attachments.references import Attached
 from gateway.models import Compaction, Message, Run, Session
 from gateway.runs.session_rows import from_run
 from gateway.upstream.kept import Kept, with_kept
@@ -17,7 +18,7 @@ WINDOW_ROWS = 400
 ATTACHED_MESSAGES = 20
 ATTACHED_CHARACTERS = 8_000_000
 # A plain IS NOT NULL, as a value, makes SQLite read all of the parts; a condition looks at their type alone.
-_HAS_PARTS = Case(When(parts__isnull=True, then=False), default=True, output_field=BooleanField())
+HAS_PARTS = Case(When(parts__isnull=True, then=False), default=True, output_field=BooleanField())
 
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
@@ -34,7 +35,7 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
         summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
     found = (
         rows.defer("parts", "created_at")  # this is stored after the parts: SQLite would go through all of them
-        .annotate(has_parts=_HAS_PARTS, history_hash=F("run__history_hash_after"))
+        .annotate(has_parts=HAS_PARTS, history_hash=F("run__history_hash_after"))
         .order_by("-seq")[:WINDOW_ROWS]
     )
     newest: list[Message] = [*reversed(found)]
@@ -43,8 +44,8 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
 
 
 def parts_read(rows: Sequence[Message]) -> None:
-    """Give the rows of a window their content parts; older ones keep their words only. May read megabytes, so it is
-    called after the transaction of a turn: messages never change."""
+    """Give the rows of a window their content parts; older ones keep their words only. Messages of earlier versions may
+    hold megabytes themselves, so it is called after the transaction of a turn: messages never change."""
     holding = [row for row in rows if row.has_parts]  # type: ignore[attr-defined]
     found: dict[Any, Any] = {}
     left = ATTACHED_CHARACTERS
@@ -62,7 +63,9 @@ def parts_read(rows: Sequence[Message]) -> None:
 
 
 def _length(value: Any) -> int:
-    """Return how many characters of text a JSON value holds."""
+    """Return how many characters of text a JSON value holds, with what it refers to."""
+    if isinstance(value, Attached):
+        return value.reference.length
     if isinstance(value, dict | list):
         return sum(map(_length, value.values() if isinstance(value, dict) else value))
     return len(value) if isinstance(value, str) else 0

@@ -26,7 +26,8 @@ def session_json(session: Session) -> dict[str, Any]:
 
 
 def message_json(message: Message) -> dict[str, Any]:
-    """Return a message as the API shows it. The row comes with its run."""
+    """Return a message as the API shows it, but for the bytes that its content refers to. The row comes with its
+    run."""
     return {
         "id": str(message.seq),
         "object": "message",

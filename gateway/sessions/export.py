@@ -10,6 +10,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Q
 from django.utils.text import slugify
 
+from gateway.attachments.reading import content_read
 from gateway.models import Message, Session
 from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.sessions.as_json import message_json, session_json
@@ -47,6 +48,7 @@ def export_session(session: Session, title: str, kind: ExportFormat) -> Iterator
 def _json(session: Session, messages: Iterator[Message]) -> Iterator[str]:
     yield f'{{"object": "session.export", "session": {_dumped(session_json(session))}, "messages": ['
     for number, message in enumerate(messages):
+        message.parts = content_read(session.owner_id, message.parts)
         yield f"{',' if number else ''}\n{_dumped(message_json(message))}"
     yield "\n]}\n"
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.storage import storages
 from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -80,8 +82,30 @@ def test_a_sound_installation_is_ok_in_every_line(worker: None) -> None:
         call_command("doctor", stdout=out, no_color=True)
     assert end.value.code == 0
     checks = [line.split(":")[0] for line in out.getvalue().splitlines()]
-    names = "configuration, prompts, disk, database, migrations, worker, stuck runs, stuck reviews, queue, upstream"
-    assert checks == [f"ok       {name}" for name in names.split(", ")]
+    names = (
+        "configuration, prompts, disk, attachments, database, migrations, worker, stuck runs, stuck reviews, queue, "
+        "upstream"
+    )
+    folder = "warning  attachments" if connection.vendor == "postgresql" else "ok       attachments"
+    assert checks == [folder if name == "attachments" else f"ok       {name}" for name in names.split(", ")]
+
+
+@pytest.mark.django_db
+def test_a_storage_that_takes_no_file_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storages["attachments"], "save", full)
+    found = {finding.check: finding for finding in findings()}["attachments"]
+    text = "cannot be stored (in a folder of the home): OSError: [Errno 28] No space left on device"
+    assert (found.level, found.text) == (Level.FAILED, text)
+
+
+@pytest.mark.django_db
+def test_postgresql_with_a_folder_of_one_machine_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "vendor", "postgresql")
+    found = {finding.check: finding for finding in findings()}["attachments"]
+    assert (found.level, "DAYBOOK_ATTACHMENTS" in found.text) == (Level.WARNING, True)
 
 
 @pytest.mark.django_db

@@ -164,6 +164,51 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
         assert connection.execute(schemas).fetchone() == (0,)
 
 
+_ATTACH = """
+from gateway.attachments.files import file_store, sha256_of
+from gateway.attachments.uses import uses_reserve
+from memories.ids import uuid7
+
+owner_id, data = uuid7(), b"{words}"
+uses_reserve(owner_id, {{sha256_of(data): (len(data), "text/plain")}})
+file_store(owner_id, sha256_of(data), data)
+"""
+
+
+def attachments(home: Path) -> set[bytes]:
+    return {path.read_bytes() for path in (home / "attachments").rglob("*") if path.is_file()}
+
+
+def test_attachments_of_a_local_storage_are_in_it_and_come_back(
+    home: Path, storage: dict[str, str], tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup"
+    assert manage(home, "prepare", env=storage).returncode == 0
+    assert manage(home, "shell", "-c", _ATTACH.format(words="before"), env=storage).returncode == 0
+    (home / "attachments" / "stray").write_bytes(b"named by no row")
+    done = manage(home, "backup", str(backup), env=storage)
+    assert (done.returncode, "Backed up 1 attachment." in done.stdout) == (0, True), done.stderr
+    assert manage(home, "shell", "-c", _ATTACH.format(words="after"), env=storage).returncode == 0
+    for path in (home / "attachments").rglob("*"):
+        if path.is_file() and path.read_bytes() == b"before":
+            path.unlink()
+    done = manage(home, "restore", str(backup), "--force", env=storage)
+    assert (done.returncode, "Restored 1 attachment." in done.stdout) == (0, True), done.stderr
+    assert attachments(home) == {b"before", b"named by no row"}, "what no restored row names is only in the copy"
+    (replaced,) = (home / "backups").glob("replaced-*")
+    assert attachments(replaced) == {b"after"}
+    (copied,) = [path for path in (backup / "attachments").rglob("*") if path.is_file()]
+    copied.write_bytes(b"another")
+    refused = manage(home, "restore", str(backup), "--force", env=storage)
+    assert "is not the file that was backed up" in refused.stderr
+    elsewhere = {
+        "DAYBOOK_ATTACHMENTS": json.dumps({"BACKEND": "django.core.files.storage.InMemoryStorage"}),
+        **storage,
+    }
+    done = manage(home, "backup", env=elsewhere)
+    assert "Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it" in done.stdout
+
+
 def users(storage: dict[str, str]) -> int:
     with psycopg.connect(storage["DATABASE_URL"]) as connection:
         row = connection.execute("SELECT count(*) FROM auth_user").fetchone()

@@ -39,6 +39,9 @@ def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int)
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
         ("DAYBOOK_MEMORY_PROVIDERS", "no.such.Provider"),
         ("DAYBOOK_EMBEDDING_PATH", "/no/such/model"),
+        ("DAYBOOK_ATTACHMENTS", "s3://bucket"),
+        ("DAYBOOK_ATTACHMENTS", '{"BACKEND": "django.core.files.storage.NoSuchStorage"}'),
+        ("DAYBOOK_ATTACHMENTS", '{"BACKEND": "pathlib.PurePath"}'),
     ],
 )
 def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, value: str) -> None:

@@ -1,6 +1,5 @@
 """What is attached to messages: kept when they are said again, shown on the page, and never more than it is."""
 
-import base64
 import json
 from typing import Any
 
@@ -9,27 +8,23 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from gateway.attachments.decoding import PICTURES, media_type
+from gateway.attachments.reading import bytes_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import window
-from gateway.runs.attached import attached_parts, first_text, image_of, name_of
+from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.runs.closing import RunOutput, close
 from gateway.runs.native import open_native
 from memories.database import in_thread
+from memories.ids import uuid7
 from memories.models import Owner
 from prompts.conversation import ATTACHED_BEFORE
 from tests.conftest import Api
 from tests.factories import caller_make, session_make
+from tests.gateway.attachments import PNG, TEXT, picture
 from tests.pages import client_of, html_of
 from tests.scripted_model import ScriptedModel
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8
-
-
-def picture(data: bytes = PNG, kind: str = "image/png") -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{base64.b64encode(data).decode()}"}}
-
-
-TEXT = {"type": "text", "text": "What is this?"}
 FILE = {"type": "text", "text": "[File notes.txt]\nBuy tea."}
 PDF = {"type": "file", "file": {"filename": "paper.pdf", "file_data": "data:application/pdf;base64,"}}
 
@@ -55,9 +50,8 @@ def test_a_message_is_what_was_typed_and_what_was_attached() -> None:
     ],
 )
 def test_a_picture_is_the_type_that_its_bytes_say(data: bytes, kind: str) -> None:
-    found = image_of(picture(data, "text/html"))
-    assert found is not None
-    assert (found.data, found.media_type) == (data, kind)
+    assert bytes_of(uuid7(), picture(data, "text/html")) == data
+    assert media_type(data) == kind
 
 
 @pytest.mark.parametrize(
@@ -76,7 +70,8 @@ def test_a_picture_is_the_type_that_its_bytes_say(data: bytes, kind: str) -> Non
     ],
 )
 def test_nothing_else_is_shown_as_a_picture(part: dict[str, Any]) -> None:
-    assert image_of(part) is None
+    data = bytes_of(uuid7(), part)
+    assert not isinstance(data, bytes) or media_type(data) not in PICTURES
 
 
 @pytest.fixture

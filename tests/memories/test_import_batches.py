@@ -19,7 +19,7 @@ from memories.imports.formats import found_in
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.portability import PAGE, export_lines, in_chunks
+from memories.portability import LONG, PAGE, export_lines, in_chunks
 from memories.services import Source, book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
@@ -203,3 +203,9 @@ def test_forgetting_many_memories_erases_all_of_them(alice: Owner, charlie: Owne
     assert list(Memory.objects.all()) == [kept]
     assert not ChangeSet.objects.filter(owner=alice).exists()
     assert Book.objects.get(owner=alice).epoch == epoch + 1
+
+
+def test_an_export_is_sent_in_pieces_of_a_page_or_of_few_long_lines() -> None:
+    lines = ["x"] * (PAGE + 1) + ["y" * LONG] * 2 + ["z"]
+    assert [len(chunk) for chunk in in_chunks(iter(lines))] == [PAGE, 1 + LONG, LONG, 1]
+    assert list(in_chunks(iter(()))) == []

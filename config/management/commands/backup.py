@@ -1,4 +1,4 @@
-"""`manage.py backup [FOLDER]`: the database and the signing key, while Daybook runs."""
+"""`manage.py backup [FOLDER]`: the database, attachments and the signing key, while Daybook runs."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -10,7 +10,7 @@ from config.backup import KEY_FILE, backup
 
 
 class Command(BaseCommand):
-    help = "Back up the database and the signing key to a folder, also while Daybook runs."
+    help = "Back up the database, attachments and the signing key to a folder, also while Daybook runs."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,8 +23,12 @@ class Command(BaseCommand):
             target, manifest = backup(folder)
         except OSError as error:
             raise CommandError(f"{error.filename or folder}: {error.strerror}. Nothing was backed up.") from None
-        size = sum(path.stat().st_size for path in target.iterdir())
+        size = (target / manifest.database).stat().st_size
         self.stdout.write(f"Backed up the database ({manifest.engine}, {size:,} bytes) to {target}")
+        if manifest.attachments is None:
+            self.stdout.write("Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it: back that up, too.")
+        else:
+            self.stdout.write(f"Backed up {manifest.attachments} attachment{'' if manifest.attachments == 1 else 's'}.")
         if KEY_FILE in manifest.files:
             self.stdout.write("The signing key is in it: keep the backup as private as Daybook itself.")
         else:

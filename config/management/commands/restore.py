@@ -34,6 +34,10 @@ class Command(BaseCommand):
         if done.replaced:
             self.stdout.write(f"Backed up what was there to {done.replaced}")
         self.stdout.write(f"Restored the database as it was at {done.manifest.made_at}.")
+        if done.manifest.attachments is None:
+            self.stdout.write("The backup holds no attachments: they are read from where they were stored.")
+        else:
+            self.stdout.write(f"Restored {done.attachments} attachment{'' if done.attachments == 1 else 's'}.")
         self.stdout.write(_KEY[done.secret_key])
         if done.replaced:
             self.stdout.write("Restart Daybook now if it runs.")

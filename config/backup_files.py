@@ -1,0 +1,84 @@
+"""Attachments in a backup: the files that rows name, where they are in a folder of this machine. Another storage is
+backed up with its own means. A restore takes what the restored rows name and nothing else: a file without a row would
+never be deleted."""
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from uuid import UUID
+
+from django.core.management.base import CommandError
+from django.db import connection
+
+from gateway.attachments.files import file_delete, file_load, file_name, file_store, is_local, sha256_of
+from gateway.models import Attachment
+
+FOLDER = "attachments"
+_TABLE = Attachment._meta.db_table
+Stored = tuple[UUID, str, int]  # an owner, and the hash and size of a file
+
+
+def attachments_known() -> set[Stored]:
+    """Return what the database names; a database of an earlier version, or none yet, names nothing."""
+    if _TABLE not in connection.introspection.table_names():
+        return set()
+    return set(Attachment.objects.values_list("owner_id", "sha256", "size"))
+
+
+def attachments_copy(folder: Path, database: Path) -> int | None:
+    """Copy attachments into a backup, after its copy of the database. Returns how many, None where they are in another
+    storage."""
+    if not is_local():
+        return None
+    count = 0
+    for owner_id, sha256, size in sorted(_known_in(database)):
+        data = file_load(owner_id, sha256, size)
+        if isinstance(data, bytes):  # else it was deleted since
+            _write(folder / FOLDER / file_name(owner_id, sha256), data)
+            count += 1
+    return count
+
+
+def _known_in(database: Path) -> set[Stored]:
+    """Return what a copy of the database names, where it can be asked; else what the database names now."""
+    if connection.vendor != "sqlite":
+        return attachments_known()
+    with closing(sqlite3.connect(database)) as copy:
+        if copy.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [_TABLE]).fetchone() is None:
+            return set()
+        rows = copy.execute(f"SELECT owner_id, sha256, size FROM {_TABLE}")  # noqa: S608 - a name of ours
+        return {(UUID(owner_id), sha256, size) for owner_id, sha256, size in rows}
+
+
+def attachments_check(folder: Path, count: int | None) -> None:
+    """Raises CommandError where the files of a backup are not those that were backed up."""
+    found = [path for path in (folder / FOLDER).rglob("*") if path.is_file()]
+    for path in found:
+        if sha256_of(path.read_bytes()) != path.name:
+            raise CommandError(f"{path} is not the file that was backed up. Nothing was changed.")
+    if len(found) != (count or 0):
+        raise CommandError(f"{folder / FOLDER} has {len(found)} files, not {count or 0}. Nothing was changed.")
+
+
+def attachments_restore(folder: Path, *, replaced: Iterable[Stored]) -> int:
+    """Store what the restored database names and the backup holds; delete what only the `replaced` one named, from a
+    folder of this machine: a copy is in the backup of it. Returns how many were stored."""
+    known, count = attachments_known(), 0
+    for owner_id, sha256, _ in sorted(known):
+        path = folder / FOLDER / file_name(owner_id, sha256)
+        if path.is_file():
+            file_store(owner_id, sha256, path.read_bytes())
+            count += 1
+    for owner_id, sha256, _ in sorted(set(replaced) - known) if is_local() else ():
+        file_delete(owner_id, sha256)
+    return count
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,65 @@
+"""Where attachments are stored: in a folder of the home, or in the Django storage that DAYBOOK_ATTACHMENTS names."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from django.core.files.storage import Storage, storages
+
+from config.environment import ConfigurationError, Environment
+
+ALIAS = "attachments"
+_VARIABLE = "DAYBOOK_ATTACHMENTS"
+_ALLOWED = 'allowed is {"BACKEND": "dotted.path.of.a.Storage", "OPTIONS": {…}}'
+
+
+def attachments_storage(env: Environment, home: Path) -> dict[str, Any]:
+    """Return Django's settings of the storage. Raises ConfigurationError; its options may hold secrets, so nothing of
+    them is repeated."""
+    given = env.attachments.get_secret_value()
+    if not given:
+        return _local(home / ALIAS)
+    try:
+        config = json.loads(given)
+    except ValueError:
+        config = None
+    if not isinstance(config, dict) or not config.keys() <= {"BACKEND", "OPTIONS"}:
+        raise ConfigurationError(f"{_VARIABLE} is a value that is not shown; {_ALLOWED}.")
+    backend, options = config.get("BACKEND"), config.get("OPTIONS", {})
+    if not isinstance(backend, str) or "." not in backend or not isinstance(options, dict):
+        raise ConfigurationError(f"{_VARIABLE} is a value that is not shown; {_ALLOWED}.")
+    if not _is_installed(backend.rpartition(".")[0]):
+        raise ConfigurationError(f"{_VARIABLE} is {backend!r}, whose module is not installed; {_ALLOWED}.")
+    return {"BACKEND": backend, "OPTIONS": options}
+
+
+def require_storage() -> None:
+    """Make the storage, once apps are loaded. Raises ConfigurationError."""
+    try:
+        made = storages[ALIAS]
+    except Exception as error:  # each storage has its own errors, and says in them what it was given
+        raise ConfigurationError(
+            f"{_VARIABLE} is a storage that cannot be made ({type(error).__name__}); {_ALLOWED}."
+        ) from error
+    if not isinstance(made, Storage):
+        raise ConfigurationError(f"{_VARIABLE} is {type(made).__name__!r}, which is no Storage of Django; {_ALLOWED}.")
+
+
+def _local(folder: Path) -> dict[str, Any]:
+    return {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": str(folder),
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+            "allow_overwrite": True,
+        },
+    }
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,96 @@
+"""The files of attachments: the only module that talks to their storage. A name says whose file it is and what is in
+it, so a file is never changed, and never shared by two owners. Nothing here asks the database; a storage may be far
+away, so it is not called in a transaction."""
+
+import hashlib
+import logging
+from enum import StrEnum
+from uuid import UUID
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage, Storage, storages
+
+from memories.ids import uuid7
+
+ALIAS = "attachments"
+logger = logging.getLogger("daybook.attachments")
+
+
+class Unread(StrEnum):
+    """Why there are no bytes, in words for people."""
+
+    GONE = "The file is no longer stored."
+    AWAY = "The file cannot be read at the moment."
+
+
+def storage() -> Storage:
+    """Return the storage of attachments."""
+    return storages[ALIAS]
+
+
+def is_local() -> bool:
+    """Return True if the files are in a folder of this machine."""
+    return isinstance(storage(), FileSystemStorage)
+
+
+def storage_try() -> str:
+    """Write, read and delete a file. Returns what is wrong, "" for nothing."""
+    data = b"daybook"
+    try:
+        there = storage()
+        name = there.save(f"tried/{uuid7()}", ContentFile(data))
+        with there.open(name) as file:
+            found = file.read()
+        there.delete(name)
+    except Exception as error:  # noqa: BLE001 - each storage has its own errors
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
+    return "" if found == data else "what is read is not what was written"
+
+
+def sha256_of(data: bytes) -> str:
+    """Return the hash that bytes are known by."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_name(owner_id: UUID, sha256: str) -> str:
+    """Return the name of a file in the storage."""
+    return f"{owner_id}/{sha256[:2]}/{sha256}"
+
+
+def file_store(owner_id: UUID, sha256: str, data: bytes) -> None:
+    """Store bytes, unless they are there already. Raises what the storage raises."""
+    name, there = file_name(owner_id, sha256), storage()
+    if there.exists(name):
+        if there.size(name) == len(data):
+            return
+        there.delete(name)  # writing it was interrupted
+    saved = there.save(name, ContentFile(data))
+    if saved != name:  # another request was first, and this storage does not write over a file
+        there.delete(saved)
+
+
+def file_load(owner_id: UUID, sha256: str, size: int) -> bytes | Unread:
+    """Return the bytes of a file, or why there are none. Raises nothing."""
+    try:
+        with storage().open(file_name(owner_id, sha256)) as file:
+            data: bytes = file.read()
+    except FileNotFoundError:
+        return Unread.GONE
+    except Exception:  # each storage has its own errors, and no page or turn fails by them
+        logger.exception("an attachment cannot be read")
+        return Unread.AWAY
+    return data if len(data) == size else Unread.GONE
+
+
+def file_is_gone(owner_id: UUID, sha256: str) -> bool:
+    """Return True if a file is known to be no longer there. Raises nothing."""
+    try:
+        return not storage().exists(file_name(owner_id, sha256))
+    except Exception:  # as above
+        logger.exception("the storage of attachments does not answer")
+        return False
+
+
+def file_delete(owner_id: UUID, sha256: str) -> None:
+    """Delete a file; one that is not there is deleted already. Raises what the storage raises."""
+    storage().delete(file_name(owner_id, sha256))

@@ -1,0 +1,138 @@
+"""How a message refers to the bytes of an attachment: the only module that knows it.
+
+In memory a content part holds the text that it had in its request (a data URL, or base64), as an `Attached`. In the
+database a reference stands in its place: an object with one key, which `PartsEncoder` writes and `PartsDecoder` reads.
+A client cannot forge one: only an `Attached` is written so, and a key of a client that looks like ours is written with
+a mark that the decoder takes off again. Pure functions."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from memories.json_output import LongTextEncoder
+
+_KEY = "daybook.attachment"
+_MARK = "~"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PLACES = ("url", "file_data", "data", "image_url")
+
+Part = dict[str, Any]
+
+
+class Hashed(str):
+    """A long text of a content part. `digest` is what identifies the whole part, as fingerprints have it: it is made
+    once, and stays when the bytes are stored elsewhere."""
+
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Stored bytes, and what makes them the text again: base64 of them, after `head`."""
+
+    sha256: str
+    size: int
+    head: str
+    digest: str
+
+    @property
+    def length(self) -> int:
+        """How many characters the text has."""
+        return len(self.head) + 4 * -(-self.size // 3)
+
+
+class Attached(Hashed):
+    """A text whose bytes are stored. Until they are read it is only the text's head. `use`: the row that keeps the file
+    for a message which is not stored yet."""
+
+    reference: Reference
+    use: Any = None
+
+    @property
+    def is_read(self) -> bool:
+        """Return True if the text is whole."""
+        return len(self) == self.reference.length
+
+
+def hashed(text: str, digest: str) -> Hashed:
+    """Return a text with the digest of its part."""
+    made = Hashed(text)
+    made.digest = digest
+    return made
+
+
+def attached(reference: Reference, text: str | None = None, *, use: Any = None) -> Attached:
+    """Return a text whose bytes are stored; without `text`, one that is not read yet."""
+    made = Attached(reference.head if text is None else text)
+    made.reference, made.digest, made.use = reference, reference.digest, use
+    return made
+
+
+def data_of(part: Part) -> str | None:
+    """Return the text that a part other than text holds its data in, None for none."""
+    place = _place(part)
+    return place[0][place[1]] if place else None
+
+
+def with_data(part: Part, text: str) -> Part:
+    """Return the part with another text in place of that which holds its data."""
+    place = _place(part)
+    if place is None:
+        return part
+    container, name = place
+    changed = {**container, name: text}
+    return changed if container is part else {**part, str(part["type"]): changed}
+
+
+def attached_in(content: Any) -> Iterator[Attached]:
+    """Yield what a message's content refers to."""
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and isinstance(data := data_of(part), Attached):
+            yield data
+
+
+def _place(part: Part) -> tuple[Part, str] | None:
+    kind = part.get("type")
+    if not isinstance(kind, str) or kind == "text":
+        return None
+    for container in (part.get(kind), part):
+        if isinstance(container, dict):
+            for name in _PLACES:
+                if isinstance(container.get(name), str):
+                    return container, name
+    return None
+
+
+class PartsEncoder(LongTextEncoder):
+    """Writes content parts for the database."""
+
+    def shortened(self, value: Any, token: str, plain: list[str]) -> Any:
+        """Return references in place of what is stored elsewhere."""
+        if isinstance(value, Attached):
+            return {_KEY: list(astuple(value.reference))}
+        if isinstance(value, dict) and any(_is_ours(name) for name in value):
+            value = {name + _MARK if _is_ours(name) else name: one for name, one in value.items()}
+        return super().shortened(value, token, plain)
+
+
+class PartsDecoder(json.JSONDecoder):
+    """Reads content parts from the database."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(object_hook=_read, **options)
+
+
+def _is_ours(name: Any) -> bool:
+    return isinstance(name, str) and name.startswith(_KEY)
+
+
+def _read(value: dict[str, Any]) -> Any:
+    if not any(map(_is_ours, value)):
+        return value
+    match value:
+        case {"daybook.attachment": [str(sha256), int(size), str(head), str(digest)]} if len(value) == 1:
+            if _SHA256.fullmatch(sha256):
+                return attached(Reference(sha256, size, head, digest))
+    return {name.removesuffix(_MARK) if _is_ours(name) else name: one for name, one in value.items()}

@@ -1,0 +1,59 @@
+"""The job that deletes files which nothing uses any more: of sessions that were deleted, of owners who are gone, and of
+requests whose message was never stored. It also moves to files what messages hold themselves. The sweep takes its
+lease and queues it, since a storage may be slow and nobody else is to wait for it.
+
+The row of a file goes after the file, so what fails or dies in between is done again. When the storage fails the job
+ends and keeps its lease for a minute: that is the pause before the next one."""
+
+import logging
+import time
+from uuid import UUID
+
+from django.utils import timezone
+
+from gateway.attachments.files import file_delete
+from gateway.attachments.inline import Walk, inline_found, inline_move
+from gateway.attachments.uses import deletion_begin, deletion_end, is_deletion_due
+from gateway.jobs import enqueue, lease_extend, lease_is_held, lease_release, lease_take
+
+TASK = "gateway.attachments.sweep.attachments_tidy"
+LEASE = "attachments"
+JOB_SECONDS = 30.0
+"""How long a job goes on; the next sweep queues another."""
+MOST_SECONDS = 240
+"""When a job that hangs in its storage is ended."""
+LEASE_SECONDS = 300.0
+PAUSE_SECONDS = 60.0
+logger = logging.getLogger("daybook.attachments")
+_walk = Walk()
+
+
+def attachments_sweep(walk: Walk = _walk) -> None:
+    """Queue the job where there is something to do and none is under way. Idempotent; safe in several workers."""
+    if lease_is_held(LEASE):
+        return
+    to_move = inline_found(walk)
+    if not to_move and not is_deletion_due(timezone.now()):
+        return
+    if token := lease_take(LEASE, seconds=LEASE_SECONDS):
+        enqueue(TASK, token, *map(str, to_move), timeout=MOST_SECONDS)
+
+
+def attachments_tidy(token: str, *to_move: str) -> None:
+    """Delete files that nothing uses and move the bytes of these messages, for JOB_SECONDS at most."""
+    lease, until = UUID(token), time.monotonic() + JOB_SECONDS
+    left = [UUID(pk) for pk in to_move]
+    try:
+        while time.monotonic() < until and lease_extend(LEASE, lease, seconds=LEASE_SECONDS):
+            if file := deletion_begin(timezone.now()):
+                file_delete(file.owner_id, file.sha256)
+                deletion_end(file)
+            elif left:
+                inline_move(left.pop(0))
+            else:
+                break
+    except Exception:  # each storage has its own errors; the rows say what is to be done again
+        logger.exception("the storage of attachments failed; what is left to do is tried again in a minute")
+        lease_extend(LEASE, lease, seconds=PAUSE_SECONDS)
+        return
+    lease_release(LEASE, lease)

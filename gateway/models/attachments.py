@@ -1,0 +1,53 @@
+"""Files of the storage `attachments`, and which sessions use them. The rows are the truth: a file without one is not
+ours, and one that no session uses is deleted, the file first, its row after it."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from gateway.models.sessions import Session
+from memories.ids import uuid7
+
+
+class Attachment(models.Model):
+    """One file of an owner. There is no foreign key to the owner: the row stays until the file is deleted, also where
+    the owner is gone before it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner_id = models.UUIDField()
+    sha256 = models.CharField(max_length=64)
+    size = models.PositiveBigIntegerField(help_text="Bytes.")
+    media_type = models.CharField(max_length=100, help_text="By the bytes that it begins with.")
+    created_at = models.DateTimeField(default=timezone.now)
+    deleting_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its deletion was begun last; from then on nothing may use it."
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner_id", "sha256"], name="attachment_once_per_owner")]
+        indexes = [
+            models.Index(
+                fields=["deleting_at"], condition=Q(deleting_at__isnull=False), name="attachment_being_deleted"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.media_type}, {self.size} bytes"
+
+
+class AttachmentUse(models.Model):
+    """A file is used by messages of a session; messages go only with their session. Without one the row is about to be
+    used by a message that is stored next, or its session is gone: from `expires_at` on it keeps no file any more."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    attachment = models.ForeignKey(Attachment, on_delete=models.CASCADE, related_name="uses")
+    session = models.ForeignKey(Session, null=True, on_delete=models.SET_NULL, related_name="attachment_uses")
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["expires_at"], condition=Q(session__isnull=True), name="attachment_use_without")
+        ]
+
+    def __str__(self) -> str:
+        return str(self.pk)

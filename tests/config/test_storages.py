@@ -1,0 +1,54 @@
+"""DAYBOOK_ATTACHMENTS: where attachments are stored."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from config.environment import ConfigurationError, Environment
+from config.storages import attachments_storage
+
+LOCAL = "django.core.files.storage.FileSystemStorage"
+
+
+def storage(value: Any) -> dict[str, Any]:
+    given = value if isinstance(value, str) else json.dumps(value)
+    return attachments_storage(Environment(attachments=SecretStr(given)), Path("/home/of/daybook"))
+
+
+def test_without_it_they_are_in_a_private_folder_of_the_home() -> None:
+    found = storage("")
+    assert found["BACKEND"] == LOCAL
+    assert found["OPTIONS"]["location"] == "/home/of/daybook/attachments"
+    assert (found["OPTIONS"]["file_permissions_mode"], found["OPTIONS"]["directory_permissions_mode"]) == (0o600, 0o700)
+
+
+def test_a_storage_with_its_options_is_taken() -> None:
+    assert storage({"BACKEND": LOCAL}) == {"BACKEND": LOCAL, "OPTIONS": {}}
+    given = {"BACKEND": LOCAL, "OPTIONS": {"location": "/srv"}}
+    assert storage(given) == given
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{",
+        "secret words",
+        [],
+        {},
+        {"BACKEND": 1},
+        {"BACKEND": "storage"},
+        {"BACKEND": LOCAL, "OPTIONS": []},
+        {"BACKEND": LOCAL, "LOCATION": "secret"},
+        {"BACKEND": "no.such.module.Storage"},
+        {"BACKEND": "..Storage"},
+    ],
+)
+def test_what_cannot_be_right_is_one_line_without_what_was_given(value: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"^DAYBOOK_ATTACHMENTS .*; allowed is \{\"BACKEND\".*\}\.$"
+    ) as refused:
+        storage(value)
+    assert "secret" not in str(refused.value)
