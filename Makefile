@@ -56,6 +56,7 @@ check: install-dev ## Lint, format, types, import directions, missing migrations
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
 	$(PY) -m scanning.model.training --check
+	$(PY) -m scanning.authorship.training --check
 	$(DEPLOYED) $(PY) manage.py check --deploy --fail-level WARNING
 	$(VENV)/bin/mypy .
 
@@ -68,8 +69,9 @@ bench: install-dev ## The benchmarks that need no data of their own (minutes; th
 	$(PY) bench/review_latency.py
 	$(PY) bench/gateway.py --against litellm
 
-scan-model: install-dev ## Train the scanner's model from bench/scanner_rows (minutes) and print how good it is
+scan-model: install-dev ## Train the models from bench/scanner_rows and authorship_rows (minutes), print how good they are
 	OMP_NUM_THREADS=1 $(PY) -m scanning.model.training
+	OMP_NUM_THREADS=1 $(PY) -m scanning.authorship.training
 
 lock: install-dev ## Renew the locked dependencies
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/runtime.txt requirements/runtime.in

@@ -1,17 +1,33 @@
-"""Which parts of a person's message are their own words, and which they pasted or forwarded: told by structure alone.
-The rule is written down in docs/evidence.md. Every pattern is linear in the text."""
+"""Which parts of a person's message are their own words, and which they pasted or forwarded: told by form where
+the form is certain, and otherwise by a model of how people write (`scanning.authorship`). The rules are written down in
+docs/evidence.md. Every pattern is linear in the text."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from memories.evidence.brought import Span, brought_texts
+from scanning.authorship import pasted_spans, sentences_of
 
-LONGEST_LEAD = 200  # characters of an order that stands before or behind a text: "summarise this:"
-SHORTEST_TEXT = 120  # characters of a text that stands under an order which need not be about one: "here is how:"
-SHORTEST_SUBJECT = 12  # characters of a text under an order that is always about one: "summarise this:"
-LONGEST_SPEECH = 2000  # characters beyond which a message without "I" and "my" is taken for a text from elsewhere
+Span = tuple[int, int]
+
 LONGEST_CITED = 80  # characters between quotation marks that are still taken for the person's own wording
 
+_LABELS = 3  # lines "Name: …" of which one name comes twice, from which on they are a conversation
+_STAMPS = 2  # lines "[19:41] Name: …" that are one
+_CLOCK = r"\d{1,2}[:.h]\d\d(?:[:.]\d\d)?(?:[ \u202f]?[AaPp]\.?[Mm]\.?)?"
+_DAY = r"(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}\.? [^\W\d]{3,12}\.?(?: \d{4})?(?: г\.)?)"
+_STAMP = rf"[\[(]?(?:{_DAY},?[ ]?(?:at |um |à |в )?)?{_CLOCK}[\])]?"
+_STAMPED = re.compile(
+    rf"^[ \t\u200e]*(?:{_STAMP}[ \t]*[-–—]?[ \t]*[^\n:]{{1,40}}:[ \t]|[^\n:\[]{{1,40}},?[ \t]+{_STAMP}[ \t]*(?:$|:))",
+    re.MULTILINE,
+)
+_LABELLED = re.compile(
+    r"^[ \t]*(?:[-*][ \t]+)?([^\W\d_][^\n:]{0,40}?)(?:[ ]?\([^\n()]{1,30}\))?[ ]?[:：][ \t]+\S", re.MULTILINE
+)
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+SHORTEST_RULED = 100  # characters between two rules that are a text of its own
+_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|(?:[-*=] ){2,}[-*=])[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
 _LINES = (
     re.compile(r"^[ \t]*>.*$", re.MULTILINE),  # quotation
@@ -53,53 +69,19 @@ SAID_IN = frozenset({"user_input", "user_message", "user_query", "task", "feedba
 _SAID_IN_TAG = re.compile(rf"\s*<(?:{'|'.join(sorted(SAID_IN))})(?:\s[^<>]{{0,300}})?>", re.IGNORECASE)
 _QUESTION_HEAD, _QUESTION_BEGINS = "### Task:", "</context>"
 _CITED = re.compile(r"[“„«][^“”„«»]*[”“»]|(?<![^\s(\[:])\"(?=\S)[^\"]*\"")
-
-# Orders that are always about a text from elsewhere, and those that often are.
-_ABOUT_A_TEXT = re.compile(
-    r"summar|\btl;?dr|translat|proofread|rewrite|rephrase|paraphrase|transcri|\bgist\b|\baction items"
-    r"|\bthoughts(?: on\b|\?)"
-    r"|\b(?:reply|respond|answer) (?:to (?:this|that|him|her|them)|(?:this|that|him|her|them)\b|politely|kindly|nicely)"
-    r"|\b(?:turn|sort|group|explain) (?:this|these|them)\b|\b(?:got|found|received|pasted) this\b"
-    r"|\b(?:sent|wrote|opened|posted) (?:me )?this\b|\bquotes? (?:out of|from) this|\bis this (?:\w+ )?(?:scam|spam"
-    r"|legit|phishing)"
-    r"|\bwhat (?:does|do) (?:he|she|they|this|that) (?:\w+ )?(?:mean|want|expect)|\bwould you reply\b"
-    r"|zusammenfass|\bfass\w*\b.*\bzusammen|übersetz|korrektur|antworte (?:ihm|ihr|ihnen|darauf|höflich|freundlich)"
-    r"|mach\w* (?:\w+ )?daraus|was (?:will|wollen) (?:er|sie) |résum|tradui|relis|répon\w*[- ](?:lui|leur|poliment)"
-    r"|que (?:veut|veulent)[- ](?:il|elle|ils|elles)|attend de moi|resum|traduc|traduz|respóndel|contéstal|qué quiere\b"
-    r"|riassum|rispond\w*gli|cosa vuole\b|samenvat|vertaal|sammanfatta|översätt|sammenfat|oversæt|podsumuj|streść"
-    r"|przetłumacz"
-    r"|odpisz|özetle|çevir|перевед|перескаж|резюм|кратк|ответь (?:ему|ей|им"
-    r"|вежливо)|总结|總結|翻译|翻譯|回复他|回复她|要約|翻訳"
-    r"|返信して|返事を書|요약|번역|답장|لخص|ترجم|सारांश|अनुवाद",
+# Orders that are always about a text, and what is said in those about a text of one's own.
+_ORDER = re.compile(
+    r"summar|\btl;?dr|translat|proofread|rephrase|paraphrase|zusammenfass|\bfass\w*\b.*\bzusammen|übersetz|résum|tradui"
+    r"|resum|traduc|traduz|riassum|samenvat|vertaal|sammanfatta|översätt|sammenfat|oversæt|podsumuj|streść|przetłumacz"
+    r"|özetle|çevir|перевед|резюм|总结|總結|翻译|翻譯|要約|翻訳|요약|번역|لخص|ترجم",
     re.IGNORECASE,
 )
-_POINTS_AT_A_TEXT = re.compile(
-    r"\b(?:this|these|that|it|below|above|following|here|page|article|e-?mail|mail|message|thread|ticket|invite|log"
-    r"|file"
-    r"|document|text|notes?|post|diff|code|output|report|letter|dies\w*|das|folgend\w*|hier|unten|oben|seite|nachricht"
-    r"|ceci|cette?|ci-dessous|voici|suivant\w*|est[eoa]|aquí|siguiente\w*|aqui|seguinte|questo|questa|ecco|seguente|dit"
-    r"|deze|это\w*|вот|ниже)\b|以下|这|這|これ|この|次の|다음|이것",
+_OF_ONES_OWN = re.compile(
+    r"\b(?:my|mine|i|i've|mein\w{0,2}|ich|mon|ma|mes|je|j'ai|mi|mis|yo|meu|minha|eu|mio|mia|io|mijn|ik|mój|moja|min|mitt"
+    r"|jag|мой|моя|я)\b",
     re.IGNORECASE,
 )
-# What a person wrote is their own, though they ask about it.
-_OWN_TEXT = re.compile(
-    r"\b(?:my|mein\w{0,2}|mon|ma|mes|mi|mis|meu|minha|mio|mia|mijn|min|mitt|mój|moja|мой|моё|моя)\b(?: [^\W\d]+){0,2} "
-    r"(?:draft|template|prompt|notes?|text|post|code|function|script|config|log|essay|letter|e?-?mail|cv|poem|story"
-    r"|plan|list|entwurf|vorlage|notizen"
-    r"|brouillon|texte|borrador|texto|bozza|testo|rascunho|szkic|tekst|черновик|текст)|\bI(?:'ve| have)? (?:wrote"
-    r"|written|made)\b",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(
-    r"\b(?:i|i'm|i’m|i've|i’ve|i'll|i’ll|i'd|i’d|me|my|mine|we|our|us|ich|mir|mich|mein\w{0,2}|wir|uns|unser\w{0,2}"
-    r"|je|j|mon"
-    r"|ma|mes|moi|nous|notre|nos|yo|mi|mis|mí|nosotr[oa]s|nuestr[oa]s?|eu|meu|minha|nós|nosso|nossa|io|mio|mia|miei|noi"
-    r"|nostr[oaie]|ik|mijn|mij|wij|ons|onze|jag|min|mitt|mina|vi|vår|jeg|mit|mine|ja|mój|moja|moje|my|ben|benim|biz"
-    r"|я|мне"
-    r"|меня|мой|моя|мои|моё|мы|наш\w?)\b|我|私|僕|俺|제가|저는|나는|내가|أنا|मैं|मेर",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"\w+")
+_LONGEST_ORDER = 200
 
 
 def foreign_spans(text: str) -> list[Span]:
@@ -108,20 +90,14 @@ def foreign_spans(text: str) -> list[Span]:
     if begins := _FOREIGN_FROM.search(text):
         found.append((begins.start(), len(text)))
     found += _json(text)
-    found += brought_texts(text)
+    found += _conversations(text)
+    found += _ruled(text)
     found += (elements := _merged(list(_elements(text))))
     found += _cited(text)
     start, end = _between(text, elements)
-    found += _texts_under_orders(text, start, end)
-    left = _left(text, found := _merged(found))
-    if len(left) >= LONGEST_SPEECH and not _speaks_of_itself(left, 100):
-        return _merged([*found, (start, end)])
-    return found
-
-
-def _left(text: str, spans: Sequence[Span]) -> str:
-    ends = [0, *(edge for span in spans for edge in span), len(text)]
-    return "".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True)).strip()
+    said = text[start:end]
+    found += [(start + begins, start + ends) for begins, ends in (*pasted_spans(said), *_under_order(said))]
+    return _merged(found)
 
 
 def question_start(text: str) -> int:
@@ -160,6 +136,30 @@ def _json(text: str) -> Iterator[Span]:
         ends = [match.end() for match in _JSON_TO.finditer(text, begins.end())]
         if ends:
             yield begins.start(), ends[-1]
+
+
+def _ruled(text: str) -> Iterator[Span]:
+    """Yield what stands between two rules."""
+    for above, below in pairwise(_RULE.finditer(text)):
+        if below.start() - above.end() >= SHORTEST_RULED:
+            yield above.start(), below.end()
+
+
+def _conversations(text: str) -> Iterator[Span]:
+    """Yield from the first line that somebody said to the end of the paragraph with the last one."""
+    stamped = [match.start() for match in _STAMPED.finditer(text)]
+    if len(stamped) >= _STAMPS:
+        yield stamped[0], _paragraph_end(text, stamped[-1])
+    said = [(match.start(), match[1].casefold()) for match in _LABELLED.finditer(text)]
+    times = Counter(name for _, name in said)
+    places = [start for start, name in said if times[name] > 1]
+    if len(said) >= _LABELS and places:
+        yield places[0], _paragraph_end(text, places[-1])
+
+
+def _paragraph_end(text: str, at: int) -> int:
+    found = _PARAGRAPH_END.search(text, at)
+    return found.start() if found else len(text)
 
 
 def _elements(text: str) -> Iterator[Span]:
@@ -205,47 +205,18 @@ def _between(text: str, elements: Sequence[Span]) -> Span:
     return first + len(said) - len(said.lstrip()), last - len(said) + len(said.rstrip())
 
 
-def _texts_under_orders(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the long text that a short order before or behind it is about."""
-    for lead in _leads(text, start):
-        if _is_about(text[start:lead], text[lead:end]):
-            yield lead, end
-            return
-    tail = text.rfind("\n", start, end) + 1
-    if 0 < end - tail <= LONGEST_LEAD and _is_about(text[tail:end], text[start:tail]):
-        yield start, tail
-
-
-def _leads(text: str, start: int) -> Iterator[int]:
-    """Yield where a text may begin: behind the first line, and behind the first colons in it. What follows a colon on
-    a line of its own and says "I" or "my" is still the person's ("remember this: my cat is called Biscuit"), unless the
-    order is one that is always about a text."""
-    first_line = text.find("\n", start, start + LONGEST_LEAD + 1)
-    stop = first_line if first_line >= 0 else start + LONGEST_LEAD
-    for match in re.finditer(r"(?::(?=\s)|：)\s*", text[start:stop]):
-        order, rest = text[start : start + match.end()], text[start + match.end() : stop]
-        if first_line < 0 or _ABOUT_A_TEXT.search(order) or not _FIRST_PERSON.search(rest):
-            yield start + match.end()
-    if first_line >= 0:
-        yield first_line + 1
-
-
-def _is_about(order: str, rest: str) -> bool:
-    """Return True if a text stands under an order. One that need not be about a text is, where the text does not speak
-    of itself."""
-    if _OWN_TEXT.search(order):
-        return False
-    if _ABOUT_A_TEXT.search(order):
-        return len(rest) >= SHORTEST_SUBJECT
-    ends_line = order.endswith("\n") and order.rstrip().endswith((":", "："))
-    points = ends_line or bool(_POINTS_AT_A_TEXT.search(order))
-    return points and len(rest) >= SHORTEST_TEXT and not _speaks_of_itself(rest, 40)
-
-
-def _speaks_of_itself(text: str, words_each: int) -> bool:
-    """Return True if "I" or "my" comes at least once in so many words, in whichever language."""
-    words = len(_WORD.findall(text))
-    return len(_FIRST_PERSON.findall(text)) * words_each >= max(1, words)
+def _under_order(text: str) -> Iterator[Span]:
+    """Yield the text that a short order before or behind it is about, where that text does not speak of its writer: the
+    model misses short ones."""
+    if not _ORDER.search(text[:_LONGEST_ORDER]) and not _ORDER.search(text[-_LONGEST_ORDER:]):
+        return
+    sentences = sentences_of(text)
+    for order, others in ((sentences[0], sentences[1:]), (sentences[-1], sentences[:-1])):
+        words = text[order.start : order.end]
+        is_apart = others and (order.announces or (others[0] if order is sentences[0] else order).below)
+        is_about = len(words) <= _LONGEST_ORDER and _ORDER.search(words) and not _OF_ONES_OWN.search(words)
+        if is_apart and is_about and not any(other.is_of_itself for other in others):
+            yield others[0].start, others[-1].end
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:

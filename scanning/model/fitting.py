@@ -84,13 +84,13 @@ def fitted(rows: Rows, attacks: NDArray[np.bool_], share: Floats) -> tuple[Float
         value = float(share @ np.logaddexp(0, -margin) + PENALTY / 2 * (weights @ weights))
         return value, np.append(gradient, slope.sum())
 
-    point = _lowest(loss, np.zeros(len(used) + 1))
+    point = lowest(loss, np.zeros(len(used) + 1))
     weights = np.zeros(sum(SIZES))
     weights[used] = point[:-1]
     return weights, float(point[-1])
 
 
-def _lowest(loss: Callable[[Floats], tuple[float, Floats]], point: Floats) -> Floats:
+def lowest(loss: Callable[[Floats], tuple[float, Floats]], point: Floats) -> Floats:
     """Return where a smooth convex function is lowest: the limited-memory method of Broyden, Fletcher, Goldfarb and
     Shanno, with steps that are halved until they help."""
     value, gradient = loss(point)

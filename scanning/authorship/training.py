@@ -1,0 +1,196 @@
+"""Makes the packaged model from the rows, or checks that it was made from them.
+
+    python -m scanning.authorship.training            train, report and write weights.npz and made_from.json (a minute)
+    python -m scanning.authorship.training --check    compare hashes of rows, code and weights (no training)
+
+The same rows give the same weights on the same machine."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scanning.authorship.features import BITS, Sentence, places_of, sentences_of
+from scanning.authorship.scoring import WEIGHTS, Floats, best_path
+from scanning.model.fitting import Rows, lowest
+from scanning.model.scoring import version_of
+
+PACKAGE = Path(__file__).resolve().parent
+ROWS = PACKAGE.parents[1] / "bench" / "authorship_rows"
+MADE_FROM = PACKAGE / "made_from.json"
+PENALTY = 2.5
+"""Of half the squared weights, beside the sum of the sentences' losses."""
+CAUTION = 0.5
+"""Taken off every score: what a person wrote themselves should not be asked about."""
+FLAGGED = 0.04
+"""Share of messages without a pasted part in which one may be found by a model that never saw their author. Authors who
+wrote nothing else do not count: theirs are the likest to pasted ones that they could think of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a row: its author, its sentences, their features, and which of them are pasted."""
+
+    author: str
+    sentences: tuple[Sentence, ...]
+    places: tuple[set[int], ...]
+    pasted: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What was fitted: a weight for each place, and the score without any."""
+
+    weights: Floats
+    bias: float
+
+    def scores(self, message: Message) -> Floats:
+        """Return the score of each sentence."""
+        return np.array([self.weights[list(places)].sum() + self.bias for places in message.places])
+
+
+def main() -> None:
+    """Train, or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=Path, default=ROWS, help="folder with one *.jsonl for each author")
+    parser.add_argument("--check", action="store_true", help="only compare hashes")
+    options = parser.parse_args()
+    if options.check:
+        if told := outdated(options.rows):
+            sys.exit(f"{told}: run `make scan-model`")
+        return
+    messages = read_rows(options.rows)
+    scores = unseen_scores(messages)
+    least = least_clear(messages, scores)
+    model = fitted(messages)
+    step = float(np.abs(model.weights).max()) / 127
+    table = np.round(model.weights / step).astype(np.int8)
+    np.savez_compressed(WEIGHTS, table=table, numbers=np.array([step, model.bias - CAUTION, least]))
+    MADE_FROM.write_text(json.dumps(made_from(options.rows), indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(report(messages, scores, least) + "\n")
+
+
+def read_rows(folder: Path) -> list[Message]:
+    """Return the messages of every *.jsonl of a folder; the file's name is the author's."""
+    found = []
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            parts = json.loads(line)["parts"]
+            text = "".join(said for _, said in parts)
+            theirs = np.concatenate([np.full(len(said), whose == "foreign") for whose, said in parts])
+            sentences = sentences_of(text)
+            pasted = np.array([theirs[one.start : one.end].mean() > 0.5 for one in sentences])
+            found.append(Message(path.stem, tuple(sentences), tuple(places_of(sentences)), pasted))
+    return found
+
+
+def fitted(messages: Sequence[Message]) -> Model:
+    """Return the weights that tell pasted sentences from own ones best (logistic regression)."""
+    places = [np.array(sorted(found)) for message in messages for found in message.places]
+    begins = np.cumsum([0, *map(len, places)])
+    used, compact = np.unique(np.concatenate(places), return_inverse=True)
+    rows = Rows(compact.astype(np.int32), np.ones(len(compact), dtype=np.float32), begins)
+    row_of = np.repeat(np.arange(len(rows)), np.diff(begins))
+    sign = np.where(np.concatenate([message.pasted for message in messages]), 1.0, -1.0)
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        weights, bias = point[:-1], point[-1]
+        margin = sign * (rows.times(weights) + bias)
+        slope = -sign * np.exp(-np.logaddexp(0, margin))
+        gradient = np.bincount(rows.places, weights=slope[row_of], minlength=len(used)) + PENALTY * weights
+        return float(np.logaddexp(0, -margin).sum() + PENALTY / 2 * (weights @ weights)), np.append(
+            gradient, slope.sum()
+        )
+
+    point = lowest(loss, np.zeros(len(used) + 1))
+    weights = np.zeros(1 << BITS)
+    weights[used] = point[:-1]
+    return Model(weights, float(point[-1]))
+
+
+def unseen_scores(messages: Sequence[Message]) -> list[Floats]:
+    """Return each message's scores by a model of the messages of all other authors."""
+    models = {
+        author: fitted([message for message in messages if message.author != author])
+        for author in sorted({message.author for message in messages})
+    }
+    return [models[message.author].scores(message) - CAUTION for message in messages]
+
+
+def least_clear(messages: Sequence[Message], scores: Sequence[Floats]) -> float:
+    """Return how clear it must be for no more than FLAGGED of the messages without pasted sentences to have some."""
+    both = {message.author for message in messages if message.pasted.any()}
+    found = sorted(
+        (
+            _path(message, mine)[1]
+            for message, mine in zip(messages, scores, strict=True)
+            if message.author in both and not message.pasted.any()
+        ),
+        reverse=True,
+    )
+    return max(0.0, found[int(FLAGGED * len(found))])
+
+
+def _path(message: Message, scores: Floats) -> tuple[NDArray[np.bool_], float]:
+    path, clear = best_path(scores, message.sentences)
+    return np.array(path), clear
+
+
+def report(messages: Sequence[Message], scores: Sequence[Floats], least: float) -> str:
+    """Return the table of the model card."""
+    lines = [
+        f"{len(messages)} messages",
+        "author left out: pasted sentences missed, own messages flagged, own sentences lost",
+    ]
+    for author in [*sorted({message.author for message in messages}), "all"]:
+        missed = pasted = flagged = whole = lost = beside = 0
+        for message, mine in zip(messages, scores, strict=True):
+            if author not in (message.author, "all"):
+                continue
+            path, clear = _path(message, mine)
+            path &= clear > least
+            pasted += int(message.pasted.sum())
+            missed += int((message.pasted & ~path).sum())
+            if message.pasted.any():
+                lost += int((path & ~message.pasted).sum())
+                beside += int((~message.pasted).sum())
+            else:
+                whole += 1
+                flagged += bool(path.any())
+        share = f"{missed / max(1, pasted):6.1%} of {pasted:<5}"
+        lines.append(f"  {author:<10} {share} {flagged:3} of {whole:<4} {lost:4} of {beside}")
+    return "\n".join(lines)
+
+
+def outdated(rows: Path) -> str:
+    """Return what the packaged model was not made from, or the empty string."""
+    stored = json.loads(MADE_FROM.read_text(encoding="utf-8"))
+    present = made_from(rows)
+    changed = [name for name in sorted({*stored, *present}) if stored.get(name) != present.get(name)]
+    return f"The packaged model does not belong to {', '.join(changed)}" if changed else ""
+
+
+def made_from(rows: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file that the model depends on, and of the model's arrays."""
+    code = [PACKAGE / f"{name}.py" for name in ("features", "scoring", "training")]
+    hashes = {path.name: _hash_of(path) for path in (*code, *sorted(rows.glob("*.jsonl")))}
+    with np.load(WEIGHTS) as stored:
+        arrays: dict[str, NDArray[Any]] = {name: stored[name] for name in stored.files}
+    return hashes | {"weights": version_of(arrays)}
+
+
+def _hash_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    main()
