@@ -5,16 +5,17 @@ The models stay the one source: a statement is written as a query set or named b
 of values (docs/decisions/0049). What is compiled is kept with its connection, since converters belong to one."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Model, QuerySet
+from django.db.models import Field, Model, QuerySet
 from django.db.models.sql import InsertQuery, UpdateQuery
 
 from memories.compiled import Compiled, Given, field_of, given
 
-__all__ = ["Given", "Insert", "Select", "Update", "UpdateRow", "Written", "given"]
+__all__ = ["Fresh", "Given", "Insert", "Select", "Update", "UpdateRow", "Written", "given"]
 
 M = TypeVar("M", bound=Model)
 _DEFAULT = "default"
@@ -108,6 +109,30 @@ class Select(_Statement, Generic[M]):
 
 def _is_column(expression: Any) -> bool:
     return hasattr(expression, "target")
+
+
+class Fresh(Generic[M]):
+    """Makes instances of a model from some of its values; the others have their defaults, and none is stored yet.
+    `model(**values)` does the same, and looks for each field and its default anew."""
+
+    def __init__(self, model: type[M]) -> None:
+        self._model = model
+
+    def row(self, **values: Any) -> M:
+        """Return a new instance; values are named as columns are, `owner_id`. Raises TypeError for other names."""
+        row = [values.pop(name) if name in values else default() for name, default in self._defaults]
+        if values:
+            raise TypeError(f"{self._model.__name__} has no {', '.join(values)}")
+        return self._model(*row)
+
+    @cached_property
+    def _defaults(self) -> list[tuple[str, Callable[[], Any]]]:
+        return [(field.attname, _default_of(field)) for field in self._model._meta.concrete_fields]
+
+
+def _default_of(field: "Field[Any, Any]") -> Callable[[], Any]:
+    # What the field asks for a default is the same callable each time.
+    return field.default if field.has_default() and callable(field.default) else field.get_default
 
 
 class Update(_Statement):

@@ -30,7 +30,14 @@ CLIENT_TOOLS_WAIT = timedelta(hours=1)
 COMPACTION_TASK = "gateway.compaction.compact_session"
 COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
 
-_LOCK_SESSION = Select(lambda: Session.with_deleted.select_for_update().filter(**given(Session, "pk")))
+_COUNTS = ("message_seq", "turns", "history_hash", "last_pair", "turns_since_memory_review", "last_active_at")
+_LOCK_SESSION = Select(
+    lambda: (
+        Session.with_deleted.select_for_update()
+        .filter(**given(Session, "pk"))
+        .only("owner_id", "reviewed_through", *_COUNTS)
+    )
+)
 _END_RUN = Update(
     lambda: Run.objects.filter(
         **given(Run, "pk"), state=Run.State.RUNNING, lease_token=Given("lease", Run, "lease_token")
@@ -54,9 +61,7 @@ _END_RUN = Update(
         "lease_token": None,
     },
 )
-_STORE_SESSION = UpdateRow(
-    Session, "message_seq", "turns", "history_hash", "last_pair", "turns_since_memory_review", "last_active_at"
-)
+_STORE_SESSION = UpdateRow(Session, *_COUNTS)
 
 
 @dataclass(slots=True, kw_only=True)

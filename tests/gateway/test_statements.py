@@ -16,7 +16,7 @@ from django.utils import timezone
 from gateway.models import Agent, Message, Run, Session
 from memories.ids import uuid7
 from memories.models import Owner
-from memories.statements import MOST_ROWS, Given, Insert, Select, Update, UpdateRow, Written, given
+from memories.statements import MOST_ROWS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
 from tests.factories import session_make
 
 
@@ -171,3 +171,16 @@ def test_nothing_is_executed_in_a_transaction_that_failed(session: Session) -> N
         transaction.set_rollback(True)
         with pytest.raises(TransactionManagementError):
             select.instance(pk=session.pk)
+
+
+def test_a_fresh_row_is_what_the_model_makes(session: Session) -> None:
+    at = timezone.now()
+    known = {"id": uuid7(), "lease_token": uuid7(), "started_at": at, "request_id": "test"}
+    values: dict[str, Any] = {"owner_id": session.owner_id, "session_id": session.pk, "turn": 1, **known}
+    fresh = Fresh(Run)
+    first, second = fresh.row(**values), fresh.row(**values)
+    assert _columns(first) == _columns(Run(**values))
+    assert first.usage is not second.usage
+    assert first._state.adding
+    with pytest.raises(TypeError, match="Run has no colour"):
+        fresh.row(**values, colour="red")
