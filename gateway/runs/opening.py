@@ -12,7 +12,7 @@ from gateway.errors import RunSuperseded
 from gateway.models import Run
 from gateway.runs import closing, held
 from gateway.runs.context import TurnContext
-from memories.database import in_thread
+from memories.database import in_shared_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
@@ -24,7 +24,7 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
 
     A thread cannot be cancelled: when the caller is, the run that opens all the same is closed as stopped."""
     held.refuse_at_shutdown()
-    opening = asyncio.ensure_future(in_thread(_open, functools.partial(opener, *args, **kwargs)))
+    opening = asyncio.ensure_future(in_shared_thread(_open, functools.partial(opener, *args, **kwargs)))
     held.expect(opening)
     try:
         return await asyncio.shield(opening)
