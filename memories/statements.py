@@ -6,6 +6,8 @@ of values (docs/decisions/0049). What is compiled is kept with its connection, s
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from django.db import connections
@@ -197,11 +199,12 @@ class _InsertRows(_Statement):
         self._fields = [field for field in model._meta.local_concrete_fields if not field.generated]
         assert not any(getattr(field, "auto_now", False) for field in self._fields)
         attributes = [field.attname for field in self._fields if field.name not in instead]
-        self._given = [(number, name, f"{number}.{name}") for number in range(count) for name in attributes]
+        self._given = [f"{number}.{name}" for number in range(count) for name in attributes]
+        self._values_of = attrgetter(*attributes)
 
     def execute(self, rows: Sequence[Model], values: dict[str, Any]) -> None:
         compiled = self.compiled(connections[_DEFAULT])
-        values |= {given: getattr(rows[number], name) for number, name, given in self._given}
+        values.update(zip(self._given, chain.from_iterable(map(self._values_of, rows)), strict=True))
         compiled.changed(compiled.params(values))
         for row in rows:
             row._state.adding, row._state.db = False, _DEFAULT
