@@ -74,7 +74,7 @@ class Compiled:
 
     def changed(self, params: Sequence[Any]) -> int:
         """Execute it and return how many rows it changed."""
-        return self._executed(params, lambda cursor: cursor.rowcount)
+        return self._executed(params, lambda cursor: int(cursor.rowcount))
 
     def _executed(self, params: Sequence[Any], result: Callable[[Any], T]) -> T:
         connection = self._connection

@@ -46,7 +46,8 @@ class CloseWords:
         return 100 * len(self.nearest) + 12 * (len(self.near) + len(self.entries))
 
 
-_NOTHING = CloseWords((), *(np.empty(0, kind) for kind in (np.int64, np.float32, np.int64, np.float32)))
+_NO_PLACES, _NO_VALUES = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+_NOTHING = CloseWords((), _NO_PLACES, _NO_VALUES, _NO_PLACES, _NO_VALUES)
 
 
 class TermSimilarity:

@@ -62,14 +62,22 @@ class UpstreamClient(openai.AsyncOpenAI):
         """Return what the SDK's own client is called: servers may look for it."""
         return f"{openai.AsyncOpenAI.__name__}/Python {self._version}"
 
-    async def opened(self, path: str, body: dict[str, Any], options: openai.RequestOptions) -> httpx2.Response:
+    async def opened(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        headers: dict[str, str],
+        query: dict[str, str],
+        limits: openai.Timeout,
+    ) -> httpx2.Response:
         """Return the answer to a POST, its body not yet read. Raises what the SDK raises, ValueError for a body that is
         no JSON."""
-        given = dict(options["headers"])
+        given = dict(headers)
         naming = {name: given.pop(name) for name in NAMING_HEADERS & given.keys()}
-        limits = tuple(options["timeout"].as_dict().values())
-        place = (path, self.api_key, limits, *given.items(), *naming, *options["params"].items())
+        place = (path, self.api_key, *limits.as_dict().values(), *given.items(), *naming, *query.items())
         if (kind := self._kinds.get(place)) is None:
+            options: openai.RequestOptions = {"headers": headers, "params": query, "timeout": limits}
             asked = self.post(path, body=body, cast_to=dict, options=options, stream=True, stream_cls=_Opened)
             response = (await asked).response
             if len(self._kinds) < _MOST_KINDS:

@@ -4,7 +4,7 @@ The openai SDK carries the request; its typed objects are passed by, since a pyd
 the rest of a turn. One client per upstream and process. Everything that goes wrong is one of the gateway's errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
@@ -134,11 +134,19 @@ class OpenAIModel:
     async def _opened(self, adapted: AdaptedRequest, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
         """The answer to a request, its body not yet read; closed in the end."""
         client = self._client(adapted.request.upstream)
-        options = _options(client, adapted.dialect, adapted.request.headers())
+        dialect = adapted.dialect
+        # What a dialect adds goes with each request, since the dialect of a client may change.
+        asked = client.opened(
+            adapted.request.path,
+            adapted.body(),
+            headers={**dialect.headers_with(client.api_key), **adapted.request.headers()},
+            query=dict(dialect.query),
+            limits=_timeout(dialect),
+        )
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 with adapted.request.span.current():
-                    response = await client.opened(adapted.request.path, adapted.body(), options)
+                    response = await asked
         except TimeoutError:
             raise deadlines.fault() from None
         try:
@@ -226,13 +234,6 @@ def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
         api_key=NO_KEY,
         http_client=openai.DefaultAsyncHttpxClient(transport=transport),
     )
-
-
-def _options(client: UpstreamClient, dialect: Dialect, headers: Mapping[str, str]) -> openai.RequestOptions:
-    """Return what a dialect adds to a request, and the request's own headers. It goes with each one, since the dialect
-    of a client may change."""
-    sent = {**dialect.headers_with(client.api_key), **headers}
-    return {"headers": sent, "params": dict(dialect.query), "timeout": _timeout(dialect)}
 
 
 def _timeout(dialect: Dialect) -> openai.Timeout:

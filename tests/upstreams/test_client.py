@@ -10,7 +10,7 @@ from gateway.upstream.client import UpstreamClient
 
 GIVEN: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1/", "api_key": "k"}
 PATH = "/chat/completions"
-Sent = tuple[dict[str, Any], openai.RequestOptions]
+Sent = tuple[dict[str, Any], dict[str, Any]]
 
 
 class Server(httpx2.AsyncBaseTransport):
@@ -33,8 +33,7 @@ class Server(httpx2.AsyncBaseTransport):
 
 
 def _asked(body: dict[str, Any], headers: dict[str, str], **more: Any) -> Sent:
-    options: Any = {"headers": headers, "params": {}, "timeout": openai.Timeout(None, connect=3.0), **more}
-    return body, options
+    return body, {"headers": headers, "query": {}, "limits": openai.Timeout(None, connect=3.0), **more}
 
 
 @pytest.fixture
@@ -47,10 +46,16 @@ def client(server: Server) -> UpstreamClient:
     return UpstreamClient(**GIVEN, http_client=openai.DefaultAsyncHttpxClient(transport=server))
 
 
+async def _open(client: UpstreamClient, asked: Sent) -> httpx2.Response:
+    return await client.opened(PATH, asked[0], **asked[1])
+
+
 async def _of_the_sdk(asked: Sent) -> tuple[Any, ...]:
     server = Server()
     sdk = openai.AsyncOpenAI(**GIVEN, max_retries=0, http_client=openai.DefaultAsyncHttpxClient(transport=server))
-    await sdk.post(PATH, body=asked[0], options=asked[1], cast_to=dict)
+    body, given = asked
+    options: Any = {"headers": given["headers"], "params": given["query"], "timeout": given["limits"]}
+    await sdk.post(PATH, body=body, options=options, cast_to=dict)
     return server.seen()
 
 
@@ -61,15 +66,15 @@ REQUESTS = [
     _asked({"model": "m"}, {"x-request-id": "4", "traceparent": "00-c-d-01"}),
     _asked({"model": "m"}, {"api-key": "other"}),
     _asked({"model": "m"}, {"api-key": "another"}),
-    _asked({"model": "m"}, {}, params={"api-version": "1"}),
-    _asked({"model": "m"}, {}, params={"api-version": "2"}),
-    _asked({"model": "m"}, {}, timeout=openai.Timeout(None, connect=9.0)),
+    _asked({"model": "m"}, {}, query={"api-version": "1"}),
+    _asked({"model": "m"}, {}, query={"api-version": "2"}),
+    _asked({"model": "m"}, {}, limits=openai.Timeout(None, connect=9.0)),
 ]
 
 
 async def test_each_request_is_that_of_the_sdk(client: UpstreamClient, server: Server) -> None:
     for asked in (*REQUESTS, *REQUESTS):
-        await client.opened(PATH, *asked)
+        await _open(client, asked)
         assert server.seen() == await _of_the_sdk(asked)
 
 
@@ -77,27 +82,27 @@ async def test_a_new_key_is_used_at_once(client: UpstreamClient, server: Server)
     for key in ("k", "new"):
         client.api_key = key
         for _ in range(2):
-            await client.opened(PATH, *REQUESTS[0])
+            await _open(client, REQUESTS[0])
             assert server.requests[-1].headers["authorization"] == f"Bearer {key}"
 
 
 async def test_cookies_are_those_of_now(client: UpstreamClient, server: Server) -> None:
     client._client.cookies.set("route", "a", domain="127.0.0.1")
-    await client.opened(PATH, *REQUESTS[0])
+    await _open(client, REQUESTS[0])
     assert server.requests[-1].headers["cookie"] == "route=a"
     client._client.cookies.set("route", "b", domain="127.0.0.1")
-    await client.opened(PATH, *REQUESTS[0])
+    await _open(client, REQUESTS[0])
     assert server.requests[-1].headers["cookie"] == "route=b"
     client._client.cookies.clear()
-    await client.opened(PATH, *REQUESTS[0])
+    await _open(client, REQUESTS[0])
     assert "cookie" not in server.requests[-1].headers
 
 
 async def test_what_is_no_number_in_json_is_refused(client: UpstreamClient) -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="not JSON compliant"):
-            await client.opened(PATH, *_asked({"temperature": float("nan")}, {}))
-        await client.opened(PATH, *_asked({"temperature": 1.0}, {}))
+            await _open(client, _asked({"temperature": float("nan")}, {}))
+        await _open(client, _asked({"temperature": 1.0}, {}))
 
 
 @pytest.mark.parametrize(
@@ -115,10 +120,10 @@ async def test_a_failure_is_that_of_the_sdk_and_nothing_is_asked_twice(
     for known in (False, True):
         if known:
             server.answer = httpx2.Response(200, json={})
-            await client.opened(PATH, *REQUESTS[0])
+            await _open(client, REQUESTS[0])
         server.answer, asked_before = answer, len(server.requests)
         with pytest.raises(raised) as failed:
-            await client.opened(PATH, *REQUESTS[0])
+            await _open(client, REQUESTS[0])
         assert len(server.requests) == asked_before + 1
         if isinstance(failed.value, openai.APIStatusError) and isinstance(answer, httpx2.Response):
             found = failed.value.status_code, failed.value.response.content
@@ -135,5 +140,5 @@ async def test_a_redirect_is_followed_each_time(client: UpstreamClient, server: 
     moved = Moved()
     client = UpstreamClient(**GIVEN, http_client=openai.DefaultAsyncHttpxClient(transport=moved))
     for _ in range(2):
-        await client.opened(PATH, *REQUESTS[0])
+        await _open(client, REQUESTS[0])
     assert [request.url.path for request in moved.requests] == ["/v1/chat/completions", "/elsewhere"] * 2
