@@ -72,11 +72,14 @@ class Select(_Statement, Generic[M]):
         """Return the first row, or None."""
         return next(iter(self.rows(**values)), None)
 
-    def instance(self, **values: Any) -> M | None:
-        """Return the first row as an instance of the model, or None. For query sets of whole instances."""
+    def instances(self, **values: Any) -> list[M]:
+        """Return the rows as instances of the model. For query sets of instances."""
         compiled, rows = self._rows(connections[_DEFAULT], values)
-        model = self._build_model
-        return model.from_db(_DEFAULT, compiled.names, rows[0]) if rows else None
+        return [self._build_model.from_db(_DEFAULT, compiled.names, row) for row in rows]
+
+    def instance(self, **values: Any) -> M | None:
+        """Return the first row as an instance of the model, or None."""
+        return next(iter(self.instances(**values)), None)
 
     def _rows(
         self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]
