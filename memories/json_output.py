@@ -5,7 +5,7 @@ That a text needs no escape is known in a tenth of that time; such a text is wri
 
 import json
 import secrets
-from itertools import chain, zip_longest
+from itertools import chain
 from typing import Any
 
 LONG = 50_000
@@ -26,22 +26,23 @@ class LongTextEncoder(json.JSONEncoder):
     """Writes what JSONEncoder does, and long plain texts and what is fixed sooner."""
 
     def encode(self, o: Any) -> str:
-        token, plain = secrets.token_hex(16), list[str]()
+        token, plain = secrets.token_hex(16), list[tuple[str, ...]]()
         text = super().encode(self._shortened(o, token, plain))
         if not plain:
             return text
-        return "".join(chain.from_iterable(zip_longest(text.split(f'"{token}"'), plain, fillvalue="")))
+        first, *rest = text.split(f'"{token}"')
+        return "".join((first, *chain.from_iterable((*found, after) for found, after in zip(plain, rest, strict=True))))
 
-    def _shortened(self, value: Any, token: str, plain: list[str]) -> Any:
-        """Return a value with `token` in place of each long plain text and of what is fixed; `plain` gets what stands
-        there, with its quotes, in the order of the JSON."""
+    def _shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
+        """Return a value with `token` in place of each long plain text and of what is fixed; `plain` gets the
+        pieces that stand there, in the order of the JSON."""
         if isinstance(value, str):
             if len(value) < LONG or not _is_plain(value):
                 return value
-            plain.append(f'"{value}"')
+            plain.append(('"', value, '"'))
             return token
         if isinstance(value, Fixed):
-            plain.append(self._written(value))
+            plain.append((self._written(value),))
             return token
         if isinstance(value, dict):
             items = sorted(value.items()) if self.sort_keys else value.items()
