@@ -2,15 +2,18 @@
 
     python bench/turn_cpu.py --turns 400
     python bench/turn_cpu.py --turns 400 --clients 8 --stream --profile
+    python bench/turn_cpu.py --turns 400 --clients 8 --threads --conversation 6
 
 The ASGI application runs in this process on a database of its own; the scripted upstream runs in another one, so that
 it is not counted. Every turn is a new conversation, stored, with a frozen block and a recall over 20 memories, as in
-`gateway.py`. Processor time is that of all threads, so it hardly depends on what else the machine does. `--profile`
-prints the functions that took the most of it (of all threads when `DAYBOOK_DB_THREADS` is 0, which it then is)."""
+`gateway.py`; with `--conversation` one has so many turns, and the whole of it is sent each time. Processor time is that
+of all threads, so it hardly depends on what else the machine does. `--profile` prints the functions that took the most
+of it (of all threads when `DAYBOOK_DB_THREADS` is 0, which it then is)."""
 
 import argparse
 import asyncio
 import cProfile
+import itertools
 import json
 import os
 import pstats
@@ -32,16 +35,12 @@ from processes import upstream_start
 
 Application = Any
 _SLICES = 10
+_days = itertools.count()
 
 
-async def one_turn(application: Application, key: str, number: int, *, stream: bool) -> None:
-    """Send one request to the application; raises where the answer is none."""
-    asked = {
-        "model": "assistant",
-        "stream": stream,
-        "messages": [{"role": "user", "content": f"What should I cook on day {number} before the train to Porto?"}],
-    }
-    body = json.dumps(asked).encode()
+async def one_turn(application: Application, key: str, messages: list[dict[str, str]], *, stream: bool) -> str:
+    """Send one request to the application and return what is answered; raises where the answer is none."""
+    body = json.dumps({"model": "assistant", "stream": stream, "messages": messages}).encode()
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -63,7 +62,7 @@ async def one_turn(application: Application, key: str, number: int, *, stream: b
     }
     sent = iter([{"type": "http.request", "body": body, "more_body": False}])
     gone = asyncio.Event()
-    status, said = 0, 0
+    status, said = 0, b""
 
     async def receive() -> dict[str, Any]:
         if (message := next(sent, None)) is not None:
@@ -74,27 +73,41 @@ async def one_turn(application: Application, key: str, number: int, *, stream: b
     async def send(message: dict[str, Any]) -> None:
         nonlocal status, said
         status = message.get("status", status)
-        said += len(message.get("body", b""))
+        said += message.get("body", b"")
 
     await application(scope, receive, send)
     if status != 200 or not said:
         raise RuntimeError(f"a turn was answered with {status}")
+    if not stream:
+        return str(json.loads(said)["choices"][0]["message"]["content"])
+    events = [json.loads(line[6:]) for line in said.split(b"\n") if line.startswith(b"data: {")]
+    return "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
 
 
-async def turns(application: Application, key: str, count: int, clients: int, *, stream: bool) -> None:
-    """Send so many turns, `clients` at once."""
+async def turns(
+    application: Application, key: str, count: int, clients: int, *, stream: bool, conversation: int = 1
+) -> None:
+    """Send so many turns, `clients` at once, each conversation with so many of them."""
     numbers = iter(range(count))
 
     async def client() -> None:
-        for number in numbers:
-            await one_turn(application, key, number, stream=stream)
+        messages: list[dict[str, str]] = []
+        for _ in numbers:
+            if len(messages) >= 2 * conversation:
+                messages = []
+            messages.append(
+                {"role": "user", "content": f"What should I cook on day {next(_days)} before the train to Porto?"}
+            )
+            answer = await one_turn(application, key, messages, stream=stream)
+            messages.append({"role": "assistant", "content": answer})
 
     await asyncio.gather(*(client() for _ in range(clients)))
 
 
 async def measure(application: Application, key: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return milliseconds of processor time and of time for each turn: the median over slices of the run."""
-    await turns(application, key, options.warm_up, options.clients, stream=options.stream)
+    like = {"stream": options.stream, "conversation": options.conversation}
+    await turns(application, key, options.warm_up, options.clients, **like)
     profile = cProfile.Profile(time.process_time) if options.profile else None
     each = max(1, options.turns // _SLICES)
     processor, passed = [], []
@@ -102,7 +115,7 @@ async def measure(application: Application, key: str, options: argparse.Namespac
         profile.enable()
     for _ in range(_SLICES):
         began, began_at = time.process_time(), time.perf_counter()
-        await turns(application, key, each, options.clients, stream=options.stream)
+        await turns(application, key, each, options.clients, **like)
         processor.append((time.process_time() - began) / each * 1000)
         passed.append((time.perf_counter() - began_at) / each * 1000)
     if profile:
@@ -114,7 +127,7 @@ async def measure(application: Application, key: str, options: argparse.Namespac
     return {
         "turns": each * _SLICES,
         "clients": options.clients,
-        "stream": options.stream,
+        **like,
         "cpu_ms": round(statistics.median(processor), 3),
         "cpu_ms_least": round(min(processor), 3),
         "ms": round(statistics.median(passed), 3),
@@ -156,6 +169,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=60)
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--stream", action="store_true")
+    parser.add_argument("--conversation", type=int, default=1, help="turns of a conversation")
     parser.add_argument("--chunks", type=int, default=50, help="content chunks of an answer")
     parser.add_argument("--threads", action="store_true", help="the database in its threads, as a server has it")
     parser.add_argument("--database-url", default="", help="an empty database of PostgreSQL, instead of SQLite")

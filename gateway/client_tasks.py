@@ -49,12 +49,10 @@ class Known:
     ends: tuple[str, ...]
     signs: tuple[frozenset[str], ...]
 
-    def fits(self, head: str, tail: str, signs: frozenset[str]) -> bool:
-        """Return True if a message with this folded beginning and end, in a request with these signs, is one."""
-        # Cheapest first: every turn is held against each of them.
+    def fits(self, head: str, tail: str) -> bool:
+        """Return True if a message with this folded beginning and end is one, in a request with its signs."""
         return (
             (not self.starts or head.startswith(self.starts))
-            and any(wanted <= signs for wanted in self.signs)
             and all(words in head for words in self.holds)
             and (not self.ends or tail.endswith(self.ends))
         )
@@ -76,7 +74,7 @@ def is_client_task(
     for where, message in _places(messages):
         text = without_reminders(text_of(message.get("content")))
         head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
-        if any(known.where == where and known.fits(head, tail, signs) for known in known_requests()):
+        if any(known.fits(head, tail) for known in _possible(where, signs)):
             return True
     return False
 
@@ -105,6 +103,14 @@ def known_requests() -> tuple[Known, ...]:
             **{name: tuple(map(_folded, row.get(name, ()))) for name in ("starts", "holds", "ends")},
         )
         for row in rows
+    )
+
+
+@cache
+def _possible(where: str, signs: frozenset[str]) -> tuple[Known, ...]:
+    """Return the known requests whose words stand there, and that a request with these signs may be."""
+    return tuple(
+        known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
     )
 
 

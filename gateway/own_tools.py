@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from gateway import telemetry
@@ -16,6 +17,8 @@ from memories.database import in_read_thread
 from memories.evidence import Hold
 from memories.recall import Injection, contained
 from memories.tools import ToolCall, ToolScope
+
+_MOST_OFFERS = 64  # clients' tools with names of ours make others
 
 
 class OwnTools:
@@ -37,9 +40,7 @@ class OwnTools:
             return ()  # a call of ours is not what the client demands
         if context.book is None or not (agent.settings.memory_tools or agent.consolidation.enabled):
             return ()
-        ours = memory_tools.tools_of_turn(memory=agent.settings.memory_tools)
-        named = [replace(tool, name=self.read_name) if tool is memory_tools.READ else tool for tool in ours]
-        return memory_tools.definitions(tool for tool in named if tool.name not in self.clients)
+        return _definitions(agent.settings.memory_tools, self.read_name, self.clients.intersection(memory_tools.TOOLS))
 
     async def run(
         self,
@@ -83,3 +84,10 @@ class OwnTools:
             agent=context.agent.name,
             hold=Hold(context.agent.settings.memory_hold),
         )
+
+
+@lru_cache(_MOST_OFFERS)
+def _definitions(memory: bool, read_name: str, taken: frozenset[str]) -> tuple[dict[str, Any], ...]:
+    ours = memory_tools.tools_of_turn(memory=memory)
+    named = [replace(tool, name=read_name) if tool is memory_tools.READ else tool for tool in ours]
+    return memory_tools.definitions(tool for tool in named if tool.name not in taken)

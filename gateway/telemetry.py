@@ -60,9 +60,16 @@ class Span:
 NOTHING = Span()
 
 
+def _is_on() -> bool:
+    """Return True if somebody set OpenTelemetry up in this process; its packages alone make spans that go nowhere."""
+    if _tracer is not None and isinstance(_tracer, trace.ProxyTracer):
+        return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    return _tracer is not None
+
+
 def begin(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Span:
     """Begin a span below its parent: the one given, else the current one, else the span that the client named."""
-    if _tracer is None:
+    if not _is_on():
         return NOTHING
     context = None
     if parent._inner is not None:

@@ -1,5 +1,6 @@
 """A book as it is now: the state that makes a snapshot fresh or stale."""
 
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -9,28 +10,36 @@ from memories.models import Book
 from memories.services import book_expiry_note, book_get_or_create
 from memories.statements import Select, given
 
-_BY_NAME = Select(lambda: Book.objects.filter(**given(Book, "owner", "name")))
+_BY_NAME = Select(
+    lambda: Book.objects.filter(**given(Book, "owner", "name")).values_list(
+        "pk", "generation", "epoch", "next_expiry_at"
+    )
+)
 
 
 def book_state(owner_id: UUID, name: str) -> BookState:
     """Return the book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
-    book = _book(owner_id, name)
-    if book.next_expiry_at and book.next_expiry_at <= timezone.now():
-        book = book_expiry_note(book)
-    return BookState.of(book)
+    found = _BY_NAME.row(owner=owner_id, name=name)
+    if found is None or (found[-1] and found[-1] <= timezone.now()):
+        book = book_get_or_create(owner_id, name)
+        if book.next_expiry_at and book.next_expiry_at <= timezone.now():
+            book = book_expiry_note(book)
+        return BookState.of(book)
+    return _state(owner_id, name, found)
 
 
 def book_state_to_read(owner_id: UUID, name: str) -> BookState:
     """Return the state of a book that is only read. What has expired is left out by its view, so nothing is written; a
     book that does not exist yet is made."""
-    return BookState.of(_book(owner_id, name))
+    return book_state_if_made(owner_id, name) or BookState.of(book_get_or_create(owner_id, name))
 
 
 def book_state_if_made(owner_id: UUID, name: str) -> BookState | None:
     """Return the state of a book that is only read; None for one that does not exist yet."""
-    book = _BY_NAME.instance(owner=owner_id, name=name)
-    return BookState.of(book) if book else None
+    found = _BY_NAME.row(owner=owner_id, name=name)
+    return _state(owner_id, name, found) if found else None
 
 
-def _book(owner_id: UUID, name: str) -> Book:
-    return _BY_NAME.instance(owner=owner_id, name=name) or book_get_or_create(owner_id, name)
+def _state(owner_id: UUID, name: str, found: tuple[Any, ...]) -> BookState:
+    book_id, generation, epoch, _ = found
+    return BookState(book_id=book_id, owner_id=owner_id, name=name, generation=generation, epoch=epoch)

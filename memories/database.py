@@ -10,22 +10,20 @@ transaction. Django keeps a connection per thread while no loop runs and per cor
 public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
 
 import asyncio
-import contextvars
 import functools
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 import psycopg
 from django.conf import settings
 from django.db import OperationalError, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet
 
 from memories.errors import Overloaded
+from memories.lanes import BUSY, DatabaseBusy, Lane, in_lane
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +34,6 @@ RETRY_SECONDS = 2
 PATIENT_SECONDS = 30.0
 LATER_SECONDS = 2.0
 _LATER_BUSY_SECONDS = 0.25
-_CLOSE_ENOUGH = 0.5
 _WORKER_CONNECTION_SECONDS = 300
 _DEFAULT = "default"
 _SQLITE_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -45,18 +42,12 @@ _POSTGRES_BUSY = frozenset(
     {"55P03", "57014", "40P01", "40001", "53000", "53200", "53300", "53400", "57P01", "57P02", "57P03"}
 )
 _POSTGRES_FULL = "53100"
-_BUSY = "The database is busy. Try again in a moment."
 _FULL = "The disk of the database is full: nothing can be stored until there is room."
 
 
 _FULL_SECONDS = 60.0
 _full_at = -_FULL_SECONDS
 _is_worker = False
-_lane_thread = threading.local()
-
-
-class DatabaseBusy(OperationalError):
-    """No database thread was free within the time that a request may wait."""
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -78,6 +69,17 @@ async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P
     return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
 
 
+async def in_shared_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_thread` for a write that is `shareable` (memories.shared): those that wait at the same time share a
+    transaction. It may be done twice, of which once is undone."""
+    return await _run(_write_lane, _busy_seconds(), functools.partial(function, *args, **kwargs), share=True)
+
+
+async def in_patient_shared_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_shared_thread` for work whose result must not be lost."""
+    return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs), share=True)
+
+
 async def in_spare_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_patient_thread`, in a thread that requests do not use."""
     return await _run(_spare_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
@@ -89,7 +91,7 @@ def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     Inside a transaction, in a database thread, and in a worker the function runs where it is called."""
     job = functools.partial(function, *args, **kwargs)
     in_transaction = connections[_DEFAULT].in_atomic_block
-    if not settings.DB_THREADS or _is_worker or in_transaction or getattr(_lane_thread, "here", False):
+    if not settings.DB_THREADS or _is_worker or in_transaction or in_lane():
         return job()
     seconds = _busy_seconds()
     turn = _write_lane.submit(seconds, job)
@@ -97,7 +99,7 @@ def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return turn.result(seconds)
     except TimeoutError:
         if turn.cancel():  # False for one that has begun
-            raise DatabaseBusy(_BUSY) from None
+            raise DatabaseBusy(BUSY) from None
         return turn.result()
 
 
@@ -121,7 +123,7 @@ def overloaded(error: BaseException) -> Overloaded | None:
     if not isinstance(error, OperationalError):
         return None
     if isinstance(error, DatabaseBusy):
-        return Overloaded(_BUSY, retry_after=RETRY_SECONDS)
+        return Overloaded(BUSY, retry_after=RETRY_SECONDS)
     cause = error.__cause__
     if _is_full(error):
         global _full_at
@@ -131,7 +133,7 @@ def overloaded(error: BaseException) -> Overloaded | None:
     state = getattr(cause, "sqlstate", None)
     unreachable = isinstance(cause, psycopg.OperationalError) and (state is None or state.startswith("08"))
     if unreachable or state in _POSTGRES_BUSY or _sqlite_code(cause) in _SQLITE_BUSY:
-        return Overloaded(_BUSY, retry_after=RETRY_SECONDS)
+        return Overloaded(BUSY, retry_after=RETRY_SECONDS)
     return None
 
 
@@ -172,82 +174,16 @@ def _busy_seconds() -> float:
     return PATIENT_SECONDS if _is_worker else settings.DB_BUSY_SECONDS
 
 
-class _Lane:
-    """A few threads that run jobs in the order in which they came. Made at the first job."""
-
-    def __init__(self, name: str, size: Callable[[], int]) -> None:
-        self._name = name
-        self._size = size
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
-        self._opened: list[BaseDatabaseWrapper] = []
-        self._kept = threading.local()
-
-    def submit(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a job that may wait `seconds` from now for its thread and for the database's lock."""
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._size(), thread_name_prefix=self._name, initializer=self._begin)
-            context = contextvars.copy_context()
-            return self._pool.submit(self._work, time.monotonic() + seconds, context, function)
-
-    def offer(self, seconds: float, function: Callable[[], object]) -> None:
-        """Queue a job that is dropped when the lane is closed."""
-        if self._pool is not None:
-            self.submit(seconds, function)
-
-    def close(self) -> None:
-        """End the threads after what they do now. What still waits is cancelled."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-            opened, self._opened = self._opened, []
-        if pool is not None:
-            pool.shutdown(wait=True, cancel_futures=True)
-        for connection in opened:
-            connection.close()
-
-    def _begin(self) -> None:
-        _lane_thread.here = True
-        connection = connections[_DEFAULT]
-        connection.inc_thread_sharing()  # `close` is called by another thread, when this one has ended
-        with self._lock:
-            self._opened.append(connection)
-
-    def _work(self, until: float, context: contextvars.Context, function: Callable[[], T]) -> T:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise DatabaseBusy(_BUSY)
-        self._wait_at_most(left)
-        return context.run(function)
-
-    def _wait_at_most(self, seconds: float) -> None:
-        """Bound this thread's wait for locks, and replace a connection that failed. A statement only where it differs
-        from the last bound by half a second."""
-        connection = connections[_DEFAULT]
-        connection.close_at = None  # a lane keeps its connection, also from a pool
-        connection.close_if_unusable_or_obsolete()
-        connection.ensure_connection()
-        raw, bound = getattr(self._kept, "wait", (None, 0.0))
-        if raw is connection.connection and abs(bound - seconds) < _CLOSE_ENOUGH:
-            return
-        milliseconds = max(1, round(seconds * 1000))
-        if connection.vendor == "sqlite":
-            connection.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
-        elif connection.vendor == "postgresql":
-            connection.connection.execute(f"SET lock_timeout = {milliseconds}")
-        self._kept.wait = (connection.connection, seconds)
+_write_lane = Lane("daybook-db", lambda: settings.DB_THREADS)
+_read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS)
+_spare_lane = Lane("daybook-spare", lambda: 1)
 
 
-_write_lane = _Lane("daybook-db", lambda: settings.DB_THREADS)
-_read_lane = _Lane("daybook-read", lambda: settings.DB_READ_THREADS)
-_spare_lane = _Lane("daybook-spare", lambda: 1)
-
-
-async def _run(lane: _Lane, seconds: float, function: Callable[[], T]) -> T:
+async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False) -> T:
     loop = asyncio.get_running_loop()
     if not settings.DB_THREADS:
         return _inline(loop, function)
-    job = lane.submit(seconds, function)
+    job = lane.share(seconds, function) if share else lane.submit(seconds, function)
     expired = False
 
     def expire() -> None:
@@ -260,7 +196,7 @@ async def _run(lane: _Lane, seconds: float, function: Callable[[], T]) -> T:
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if expired and not (task and task.cancelling()):
-            raise DatabaseBusy(_BUSY) from None
+            raise DatabaseBusy(BUSY) from None
         raise
     finally:
         timer.cancel()

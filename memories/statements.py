@@ -4,101 +4,58 @@ Building and compiling a statement takes the ORM several times as long as the da
 The models stay the one source: a statement is written as a query set or named by its model, with `Given` in the places
 of values (docs/decisions/0049). What is compiled is kept with its connection, since converters belong to one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
-from uuid import UUID
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Expression, Field, ForeignKey, Model, QuerySet
+from django.db.models import Field, Model, QuerySet
 from django.db.models.sql import InsertQuery, UpdateQuery
-from django.db.models.sql.compiler import SQLCompiler
+
+from memories.compiled import Compiled, Given, field_of, given
+
+__all__ = ["Fresh", "Given", "Insert", "Select", "Update", "UpdateRow", "Written", "given"]
 
 M = TypeVar("M", bound=Model)
-_Prepare = Callable[[Any], Any]
 _DEFAULT = "default"
 _KEPT_WITH = "_daybook_statements"
-_PLAIN = frozenset({"BooleanField", "CharField", "IntegerField", "PositiveIntegerField", "TextField"})
 MOST_ROWS = 8
 """More rows than these are inserted by the ORM's own way: a statement for each number of rows would not be kept."""
-
-
-class Given(Expression):
-    """A value that is known when the statement is executed; the field of the model says how the database takes it."""
-
-    def __init__(self, name: str, model: type[Model], field: str) -> None:
-        super().__init__(output_field=field_of(model, field))
-        self.name = name
-
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
-        return "%s", [self]  # the parameters of the SQL hold this, until there is a value
-
-
-def given(model: type[Model], *names: str) -> dict[str, Given]:
-    """Return `{name: Given}` for fields of a model, for `filter` and `update`."""
-    return {name: Given(name, model, name) for name in names}
-
-
-def field_of(model: type[Model], name: str) -> "Field[Any, Any]":
-    """Return a field of a model; `pk` is one, too."""
-    meta = model._meta
-    found = meta.pk if name == "pk" else meta.get_field(name)
-    assert isinstance(found, Field)
-    return found
-
-
-class _Compiled:
-    """SQL with its parameters in their order: constants, and names of what is given. `converters` are those of the
-    columns that a SELECT returns, by their place."""
-
-    def __init__(self, sql: str, params: Iterable[Any], connection: BaseDatabaseWrapper) -> None:
-        self.sql = sql
-        self.names: tuple[str, ...] = ()
-        self.converters: list[tuple[int, Sequence[Callable[..., Any]], Any]] = []
-        self._params: list[Any] = []
-        self._places: list[tuple[int, str, _Prepare | None]] = []
-        for place, param in enumerate(params):
-            self._params.append(None if isinstance(param, Given) else param)
-            if isinstance(param, Given):
-                field = param.output_field
-                target = field.target_field if isinstance(field, ForeignKey) else field
-                self._places.append((place, param.name, _preparing(target, connection)))
-
-    def params(self, values: Mapping[str, Any]) -> list[Any]:
-        """Return the parameters of one execution."""
-        params = self._params.copy()
-        for place, name, prepare in self._places:
-            value = values[name]
-            params[place] = value if prepare is None or value is None else prepare(value)
-        return params
-
-
-def _preparing(field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> _Prepare | None:
-    """Return what makes a value of the field one that the database takes; None where it is one."""
-    kind = field.get_internal_type()
-    if kind in _PLAIN:
-        return None
-    prepare = partial(field.get_db_prep_save, connection=connection)
-    if kind != "UUIDField":
-        return prepare
-    # A third of a turn's parameters are ids.
-    native = connection.features.has_native_uuid_field
-    return lambda value: prepare(value) if type(value) is not UUID else value if native else value.hex
 
 
 class _Statement:
     """What the statements of this module have in common: they are compiled at their first use on a connection."""
 
-    def compiled(self, connection: BaseDatabaseWrapper) -> _Compiled:
-        kept: dict[_Statement, _Compiled] = vars(connection).setdefault(_KEPT_WITH, {})
+    def compiled(self, connection: BaseDatabaseWrapper) -> Compiled:
+        kept: dict[_Statement, Compiled] = vars(connection).setdefault(_KEPT_WITH, {})
         found = kept.get(self)
         if found is None:
             found = kept[self] = self._compile(connection)
         return found
 
-    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+    def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         raise NotImplementedError
+
+
+class Written(_Statement):
+    """A statement that is written by hand, with `%s` in the places of values, which the database takes as they are."""
+
+    def __init__(self, sql: Callable[[], str]) -> None:
+        self._sql = sql
+
+    def row(self, params: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Return the first row, or None."""
+        return next(iter(self.compiled(connections[_DEFAULT]).fetched(params)), None)
+
+    def execute(self, params: Sequence[Any]) -> int:
+        """Return how many rows were changed."""
+        return self.compiled(connections[_DEFAULT]).changed(params)
+
+    def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
+        return Compiled(self._sql(), (), connection)
 
 
 class Select(_Statement, Generic[M]):
@@ -115,19 +72,20 @@ class Select(_Statement, Generic[M]):
         """Return the first row, or None."""
         return next(iter(self.rows(**values)), None)
 
-    def instance(self, **values: Any) -> M | None:
-        """Return the first row as an instance of the model, or None. For query sets of whole instances."""
+    def instances(self, **values: Any) -> list[M]:
+        """Return the rows as instances of the model. For query sets of instances."""
         compiled, rows = self._rows(connections[_DEFAULT], values)
-        model = self._build_model
-        return model.from_db(_DEFAULT, compiled.names, rows[0]) if rows else None
+        return [self._build_model.from_db(_DEFAULT, compiled.names, row) for row in rows]
+
+    def instance(self, **values: Any) -> M | None:
+        """Return the first row as an instance of the model, or None."""
+        return next(iter(self.instances(**values)), None)
 
     def _rows(
         self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]
-    ) -> tuple[_Compiled, list[tuple[Any, ...]]]:
+    ) -> tuple[Compiled, list[tuple[Any, ...]]]:
         compiled = self.compiled(connection)
-        with connection.cursor() as cursor:
-            cursor.execute(compiled.sql, compiled.params(values))
-            found = cursor.fetchall()
+        found = compiled.fetched(compiled.params(values))
         if not (compiled.converters and found):
             return compiled, found
         rows = []
@@ -139,12 +97,12 @@ class Select(_Statement, Generic[M]):
             rows.append(tuple(columns))
         return compiled, rows
 
-    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+    def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         queryset = self._build()
         self._build_model: type[M] = queryset.model
         compiler = queryset.query.get_compiler(connection=connection)
         sql, params = compiler.as_sql()
-        compiled = _Compiled(sql, params, connection)
+        compiled = Compiled(sql, params, connection)
         columns = [column[0] for column in compiler.select]
         compiled.names = tuple(getattr(column, "target", column).attname for column in columns if _is_column(column))
         compiled.converters = [
@@ -158,6 +116,30 @@ def _is_column(expression: Any) -> bool:
     return hasattr(expression, "target")
 
 
+class Fresh(Generic[M]):
+    """Makes instances of a model from some of its values; the others have their defaults, and none is stored yet.
+    `model(**values)` does the same, and looks for each field and its default anew."""
+
+    def __init__(self, model: type[M]) -> None:
+        self._model = model
+
+    def row(self, **values: Any) -> M:
+        """Return a new instance; values are named as columns are, `owner_id`. Raises TypeError for other names."""
+        row = [values.pop(name) if name in values else default() for name, default in self._defaults]
+        if values:
+            raise TypeError(f"{self._model.__name__} has no {', '.join(values)}")
+        return self._model(*row)
+
+    @cached_property
+    def _defaults(self) -> list[tuple[str, Callable[[], Any]]]:
+        return [(field.attname, _default_of(field)) for field in self._model._meta.concrete_fields]
+
+
+def _default_of(field: "Field[Any, Any]") -> Callable[[], Any]:
+    # What the field asks for a default is the same callable each time.
+    return field.default if field.has_default() and callable(field.default) else field.get_default
+
+
 class Update(_Statement):
     """`build().update(…)`: the values that are set are `Given`, or constants. Returns how many rows there were."""
 
@@ -166,18 +148,15 @@ class Update(_Statement):
 
     def execute(self, **values: Any) -> int:
         """Return how many rows were updated."""
-        connection = connections[_DEFAULT]
-        compiled = self.compiled(connection)
-        with connection.cursor() as cursor:
-            cursor.execute(compiled.sql, compiled.params(values))
-            return int(cursor.rowcount)
+        compiled = self.compiled(connections[_DEFAULT])
+        return compiled.changed(compiled.params(values))
 
-    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+    def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         query: Any = self._build().query.chain(UpdateQuery)
         query.add_update_values(self._sets())
         query.annotations = {}
         sql, params = query.get_compiler(connection=connection).as_sql()
-        return _Compiled(sql, params, connection)
+        return Compiled(sql, params, connection)
 
 
 class UpdateRow(Generic[M]):
@@ -223,18 +202,17 @@ class _InsertRows(_Statement):
         self._fields = [field for field in model._meta.local_concrete_fields if not field.generated]
         assert not any(getattr(field, "auto_now", False) for field in self._fields)
         attributes = [field.attname for field in self._fields if field.name not in instead]
-        self._given = [(number, name, f"{number}.{name}") for number in range(count) for name in attributes]
+        self._given = [f"{number}.{name}" for number in range(count) for name in attributes]
+        self._values_of = attrgetter(*attributes)
 
     def execute(self, rows: Sequence[Model], values: dict[str, Any]) -> None:
-        connection = connections[_DEFAULT]
-        compiled = self.compiled(connection)
-        values |= {given: getattr(rows[number], name) for number, name, given in self._given}
-        with connection.cursor() as cursor:
-            cursor.execute(compiled.sql, compiled.params(values))
+        compiled = self.compiled(connections[_DEFAULT])
+        values.update(zip(self._given, chain.from_iterable(map(self._values_of, rows)), strict=True))
+        compiled.changed(compiled.params(values))
         for row in rows:
             row._state.adding, row._state.db = False, _DEFAULT
 
-    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+    def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         samples = []
         for number in range(self._count):
             sample = self._model()
@@ -245,4 +223,4 @@ class _InsertRows(_Statement):
         query = InsertQuery(self._model)
         query.insert_values(self._fields, samples)
         [(sql, params)] = query.get_compiler(connection=connection).as_sql()
-        return _Compiled(sql, params, connection)
+        return Compiled(sql, params, connection)

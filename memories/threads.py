@@ -17,7 +17,7 @@ from memories.ids import uuid7
 from memories.in_use import InUse
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
-from memories.statements import Insert
+from memories.statements import Fresh, Insert
 from search.entries import Entry
 from search.index import BookIndex
 from search.keywords import extract_keywords
@@ -48,6 +48,7 @@ class ThreadTurn:
         return frozenset(hash(text) for text in map(_squeeze, (self.assistant, self.answer)) if text)
 
 
+_NEW = Fresh(ThreadRecord)
 _INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
 # (owner, session, id of the newest record known or None) -> the turns recorded after it, oldest first; superseded
 # runs are left out. Synchronous; three queries.
@@ -63,7 +64,7 @@ def register_reader(reader: ThreadReader) -> None:
 
 def record_run(*, owner_id: UUID, session_id: UUID, run_id: UUID) -> ThreadRecord:
     """Record a completed run under `threads/<session id>/`, once per run id, in the caller's transaction."""
-    record = ThreadRecord(owner_id=owner_id, session_id=session_id, run_id=run_id)
+    record = _NEW.row(owner_id=owner_id, session_id=session_id, run_id=run_id)
     _INSERT.execute([record])
     return record
 

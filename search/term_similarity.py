@@ -46,6 +46,10 @@ class CloseWords:
         return 100 * len(self.nearest) + 12 * (len(self.near) + len(self.entries))
 
 
+_NO_PLACES, _NO_VALUES = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+_NOTHING = CloseWords((), _NO_PLACES, _NO_VALUES, _NO_PLACES, _NO_VALUES)
+
+
 class TermSimilarity:
     """Finds close words in one book, and keeps them for the words asked last: messages repeat their words."""
 
@@ -61,19 +65,23 @@ class TermSimilarity:
     def of(self, words: Sequence[Token], terms: Ints) -> list[CloseWords]:
         """Return what is close to each word; `terms` are their places in the book, -1 where it lacks them."""
         kept = self._kept
-        missing = [at for at, word in enumerate(words) if word not in kept]
+        # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
+        missing = [
+            at
+            for at, (word, term) in enumerate(zip(words, terms.tolist(), strict=True))
+            if word not in kept and (term >= 0 or not has_digit(word.term))
+        ]
         if missing:
             found = self._find([words[at] for at in missing], terms[missing])
             # A new dictionary: another thread may be reading the old one.
             kept = kept | dict(zip([words[at] for at in missing], found, strict=True))
             self._kept = kept if len(kept) <= _MOST_KEPT else dict(list(kept.items())[-_MOST_KEPT // 2 :])
-        return [kept[word] for word in words]
+        return [kept.get(word, _NOTHING) for word in words]
 
     def _find(self, words: Sequence[Token], terms: Ints) -> list[CloseWords]:
         book = self._book
         rows = np.zeros((len(words), book.word_vectors.shape[1]), dtype=np.float32)
         known = terms >= 0
-        # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
         has_meaning = np.array([not has_digit(word.term) for word in words])
         own = known & has_meaning
         rows[own] = book.word_vectors[terms[own]]

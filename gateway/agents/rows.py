@@ -16,6 +16,7 @@ from gateway.models import Agent, ApiKey
 from memories.caller import Caller
 from memories.errors import ModelNotFound, Unauthorized
 from memories.models import Owner
+from memories.statements import Written
 
 KEY_REVOKED = "This API key was revoked, or it has expired."
 # Agents by name as they were last read. A row is read again when its id or version is not that one any more.
@@ -31,9 +32,7 @@ def agent_and_key(name: str, key_id: UUID | None) -> tuple[Agent | None, bool]:
     shared between requests: it is only read."""
     key = ApiKey._meta.get_field("id").get_db_prep_value(key_id, connection) if key_id else None
     now = ApiKey._meta.get_field("expires_at").get_db_prep_value(timezone.now(), connection)
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(), [key, now, name])
-        row = cursor.fetchone()
+    row = _AGENT_AND_KEY.row([key, now, name])
     if row is None:
         return None, False
     agent_id, version, key_valid = UUID(str(row[0])), int(row[1]), bool(row[2])
@@ -53,6 +52,9 @@ def _statement() -> str:
         " AND (api_key.expires_at IS NULL OR api_key.expires_at > %s))"
         f" FROM {agents} AS agent WHERE agent.name = %s"
     )
+
+
+_AGENT_AND_KEY = Written(_statement)
 
 
 def require_agent(caller: Caller, name: str, *, param: str = "model") -> None:

@@ -108,7 +108,7 @@ def _place(part: Part) -> tuple[Part, str] | None:
 class PartsEncoder(LongTextEncoder):
     """Writes content parts for the database."""
 
-    def shortened(self, value: Any, token: str, plain: list[str]) -> Any:
+    def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
         """Return references in place of what is stored elsewhere."""
         if isinstance(value, Attached):
             return {_KEY: list(astuple(value.reference))}

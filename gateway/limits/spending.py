@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from gateway.limits.money import cost_of
 from gateway.models import UsageDay
 from gateway.tokens import estimate
 from memories.models import Owner
+from memories.statements import Written
 from memories.tokens import text_tokens
 
 _MODEL_CHARS = 200
@@ -101,11 +103,15 @@ def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0
     ]
     # Sorted, so that two transactions take the rows in one order.
     rows = [[*place, model, *(getattr(total, name) for name in _SUMMED)] for model, total in sorted(totals.items())]
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(len(rows)), [value for row in rows for value in row])
+    _statement(len(rows)).execute([value for row in rows for value in row])
 
 
-def _statement(rows: int) -> str:
+@cache
+def _statement(rows: int) -> Written:
+    return Written(partial(_sql, rows))
+
+
+def _sql(rows: int) -> str:
     table, owners = UsageDay._meta.db_table, Owner._meta.db_table
     columns = ", ".join((*_PLACE, *_SUMMED))
     row = f"({', '.join(['%s'] * len((*_PLACE, *_SUMMED)))})"

@@ -22,6 +22,7 @@ from gateway.runs.context import TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.recall import contained
+from memories.shared import shareable, when_stored
 from memories.statements import Given, Select, Update, UpdateRow, given
 from memories.threads import ThreadTurn, record_run, thread_cache
 from memories.tokens import text_tokens
@@ -30,7 +31,14 @@ CLIENT_TOOLS_WAIT = timedelta(hours=1)
 COMPACTION_TASK = "gateway.compaction.compact_session"
 COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
 
-_LOCK_SESSION = Select(lambda: Session.with_deleted.select_for_update().filter(**given(Session, "pk")))
+_COUNTS = ("message_seq", "turns", "history_hash", "last_pair", "turns_since_memory_review", "last_active_at")
+_LOCK_SESSION = Select(
+    lambda: (
+        Session.with_deleted.select_for_update()
+        .filter(**given(Session, "pk"))
+        .only("owner_id", "reviewed_through", *_COUNTS)
+    )
+)
 _END_RUN = Update(
     lambda: Run.objects.filter(
         **given(Run, "pk"), state=Run.State.RUNNING, lease_token=Given("lease", Run, "lease_token")
@@ -54,9 +62,7 @@ _END_RUN = Update(
         "lease_token": None,
     },
 )
-_STORE_SESSION = UpdateRow(
-    Session, "message_seq", "turns", "history_hash", "last_pair", "turns_since_memory_review", "last_active_at"
-)
+_STORE_SESSION = UpdateRow(Session, *_COUNTS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,18 +104,22 @@ def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: d
         )
     turns_since_review, record_id = closed
     if record_id and context.agent.settings.inject_memories:
-        with contained("thread", output.trace):  # the turn is stored: nothing may fail it now
-            turn = ThreadTurn(
-                record_id=record_id,
-                run_id=context.run_id,
-                turn=context.turn,
-                user=context.user_text,
-                assistant=output.text,
-                answer=_last_text(context.messages, output.messages),
-                said_at=context.started_at,
-            )
-            thread_cache.append(context.owner_id, context.session_id, turn, after=context.newest_record)
+        when_stored(partial(_keep_turn, context, output, record_id))
     return turns_since_review
+
+
+def _keep_turn(context: TurnContext, output: RunOutput, record_id: UUID) -> None:
+    with contained("thread", output.trace):  # the turn is stored: nothing may fail it now
+        turn = ThreadTurn(
+            record_id=record_id,
+            run_id=context.run_id,
+            turn=context.turn,
+            user=context.user_text,
+            assistant=output.text,
+            answer=_last_text(context.messages, output.messages),
+            said_at=context.started_at,
+        )
+        thread_cache.append(context.owner_id, context.session_id, turn, after=context.newest_record)
 
 
 def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
@@ -123,7 +133,7 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
     return ""
 
 
-@transaction.atomic
+@shareable
 def run_end(
     context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None
 ) -> tuple[int, UUID | None] | None:

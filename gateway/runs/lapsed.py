@@ -12,7 +12,7 @@ from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
 from gateway.runs.holder import forget_gone, is_gone
 from gateway.runs.rows import messages_insert
-from gateway.runs.session_rows import OPEN
+from gateway.runs.session_rows import open_runs
 from memories.database import only_row
 
 AT_ONCE = 100
@@ -22,7 +22,7 @@ def release_lapsed(session: Session) -> list[Run]:
     """Give up an open run of the session, a row that is locked, whose process is gone. Returns the runs that wait for
     a client's tool results, oldest first. Raises SessionBusy while one is really open; details: run_id, retry_after
     (seconds until its lease ends, unless it is renewed)."""
-    found = list(Run.objects.filter(owner_id=session.owner_id, session=session, state__in=OPEN))
+    found = open_runs(session)
     waiting = [run for run in found if run.state == Run.State.AWAITING_CLIENT_TOOLS and not run.superseded]
     waiting.sort(key=lambda run: run.pk)
     run = next((run for run in found if run.state == Run.State.RUNNING), None)

@@ -13,7 +13,7 @@ from gateway.errors import RunSuperseded
 from gateway.models import Run
 from gateway.runs import closing, held
 from gateway.runs.context import TurnContext
-from memories.database import in_thread
+from memories.database import in_shared_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
@@ -36,7 +36,7 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
 
 async def _opened(opener: Callable[[], TurnContext]) -> TurnContext:
     """Return the turn with the bytes of what is attached, which are read when its transaction is over."""
-    return await context_read(await in_thread(_open, opener))
+    return await context_read(await in_shared_thread(_open, opener))
 
 
 def _open(opener: Callable[[], TurnContext]) -> TurnContext:

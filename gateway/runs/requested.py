@@ -14,6 +14,9 @@ from gateway.runs.fingerprint import Conversation
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
 from memories.errors import Conflict
+from memories.statements import Fresh
+
+_NEW_SESSION = Fresh(Session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +137,12 @@ class Asked:
         common: dict[str, int] | None = None,
     ) -> SessionMatch:
         """Return a new session, inserted with its final values when its first run is open."""
-        session = Session(
+        session = _NEW_SESSION.row(
             owner_id=self.caller.owner_id,
-            agent=self.agent,
+            agent_id=self.agent.pk,
             temporary=self.request.temporary,
             external_id=external_id,
             parent_id=parent,
         )
+        session.agent = self.agent
         return SessionMatch(session=session, rule=rule, common=common or {})

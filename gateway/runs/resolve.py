@@ -31,6 +31,14 @@ _SAME_FIRST_MESSAGE = Select(
         .values_list("pk", "state", "idempotency_key", "started_at")[:_RECENT]
     )
 )
+# On the path of every further turn of a client that resends the conversation.
+_SAME_HISTORY = Select(
+    lambda: (
+        Session.objects.select_for_update()
+        .filter(**given(Session, "owner", "agent", "temporary", "history_hash"), state=Session.State.ACTIVE)
+        .order_by("-last_active_at")[:_RECENT]
+    )
+)
 
 
 def session_of(asked: Asked, finding: Finding) -> Session:
@@ -122,8 +130,16 @@ def _with_commands_only(asked: Asked, **filters: str) -> Session | None:
 def _same_history(asked: Asked) -> SessionMatch | None:
     """Find the session whose transcript is all that was said before. Of two with the same words it is neither."""
     conversation = asked.conversation
-    rows = asked.sessions(history_hash=conversation.history_hash_before).order_by("-last_active_at")
-    found: Sequence[Session] = _unnamed(list(rows[:_RECENT]))
+    found: Sequence[Session] = _unnamed(
+        _SAME_HISTORY.instances(
+            owner=asked.caller.owner_id,
+            agent=asked.agent.pk,
+            temporary=asked.request.temporary,
+            history_hash=conversation.history_hash_before,
+        )
+    )
+    for session in found:
+        session.agent = asked.agent
     common = {"turns": conversation.turns_before}
     if len(found) > 1:
         return asked.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)

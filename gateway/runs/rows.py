@@ -26,11 +26,12 @@ from memories.database import only_row
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7
 from memories.models import ThreadRecord
-from memories.statements import Insert, Select, UpdateRow, given
+from memories.statements import Fresh, Insert, Select, UpdateRow, given
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
 
+_NEW_RUN, _NEW_MESSAGE = Fresh(Run), Fresh(Message)
 _INSERT_RUN: Insert[Run] = Insert(Run)
 # The run that a new one follows is looked up by the database as it inserts.
 _INSERT_NEXT_RUN: Insert[Run] = Insert(
@@ -85,9 +86,9 @@ def run_open(
     """Return a running run of the session, with a lease of its own. It follows the run that the one it replaces
     follows, else the last one of the branch that is shown, which the database looks up as it inserts. One that is
     replaced leaves that branch, with what followed it, and stays readable; these turns are not counted any more."""
-    run = Run(
+    run = _NEW_RUN.row(
         owner_id=caller.owner_id,
-        session=session,
+        session_id=session.pk,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
         counted=replaces is None or _is_counted_for(replaces, session),
@@ -128,7 +129,7 @@ def messages_insert(
         session.message_seq += 1
         content = message.get("content")
         rows.append(
-            Message(
+            _NEW_MESSAGE.row(
                 owner_id=session.owner_id,
                 session_id=session.pk,
                 run_id=None if index < history else run_id,

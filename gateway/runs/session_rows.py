@@ -6,12 +6,15 @@ from django.db.models import Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from memories.caller import Caller, KeyLimits
+from memories.statements import Select, given
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
 # What a person may go on from without having seen its end. A run that waits for tool results is no reason to take equal
 # first words for the same request again: agents are often started several times with the same order.
 OPEN_ENDED = (*UNFINISHED, Run.State.AWAITING_CLIENT_TOOLS)
+_LATEST_RUN = Select(lambda: Run.objects.filter(**given(Run, "owner", "session"), superseded=False).order_by("-id")[:1])
+_OPEN_RUNS = Select(lambda: Run.objects.filter(**given(Run, "owner", "session"), state__in=OPEN))
 
 
 def locked_sessions(caller: Caller) -> "QuerySet[Session]":
@@ -36,7 +39,12 @@ def shown_runs(session: Session) -> "QuerySet[Run]":
 
 def latest_run(session: Session) -> Run | None:
     """Return the newest run of a session that was not replaced."""
-    return shown_runs(session).order_by("-id").first()
+    return _LATEST_RUN.instance(owner=session.owner_id, session=session.pk)
+
+
+def open_runs(session: Session) -> list[Run]:
+    """Return the runs of a session that are not over: at most one of them runs."""
+    return _OPEN_RUNS.instances(owner=session.owner_id, session=session.pk)
 
 
 def messages_of(run: Run) -> list[Message]:

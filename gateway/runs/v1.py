@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
@@ -29,6 +29,7 @@ from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
 from memories.errors import InvalidRequest
 from memories.limits import BROUGHT_MESSAGES
+from memories.shared import is_shared, shareable
 
 _ROLES = frozenset(Message.Role.values)
 _TEXT_PART = frozenset({"type", "text"})
@@ -53,11 +54,13 @@ def open_v1(
     try:
         return _open(caller, request, conversation, finding, fork_if_busy=fork_if_busy)
     except IntegrityError:
+        if is_shared():  # what was inserted before it still stands there
+            raise
         # Another request made the session of that name, or opened a run in it, between our look and our insert.
         return _open(caller, request, conversation, finding, fork_if_busy=fork_if_busy)
 
 
-@transaction.atomic
+@shareable
 def _open(
     caller: Caller,
     request: V1Request,

@@ -1,8 +1,8 @@
 """The openai SDK's client of one upstream. What is the same in all requests to one address is built once.
 
-For each request the SDK joins addresses, merges and checks headers and asks for its platform anew, which takes longer
-than to send it. Here it builds the first request of a kind; later ones are that one with another body and other headers
-that name them (docs/decisions/0049). Without the method that is overridden everything works the same, and slower."""
+For each request the SDK joins addresses, merges and checks headers, copies its options three times and asks for its
+platform anew, which takes longer than to send it. Here it sends the first request of a kind; later ones are that one
+with another body and other headers that name them, sent by the SDK's own HTTP client (docs/decisions/0049, 0053)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,10 @@ NAMING_HEADERS = frozenset({"x-request-id", "traceparent", "tracestate"})
 """Headers that differ from request to request."""
 _MOST_KINDS = 32  # changed options of a dialect make new ones
 _as_json = LongTextEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
+class _Opened(openai.AsyncStream[dict[str, Any]]):
+    """How the SDK hands out a response whose body was not read yet: only its `response` is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +50,49 @@ class _Kind:
 
 
 class UpstreamClient(openai.AsyncOpenAI):
-    """The SDK's client, without doing the same again for each request."""
+    """The SDK's client, without doing the same again for each request. It never asks twice by itself."""
+
+    def __init__(self, *, http_client: httpx2.AsyncClient, **given: Any) -> None:
+        super().__init__(http_client=http_client, max_retries=0, **given)
+        self._http = http_client
+        self._kinds: dict[object, _Kind] = {}
 
     @property
     def user_agent(self) -> str:
         """Return what the SDK's own client is called: servers may look for it."""
         return f"{openai.AsyncOpenAI.__name__}/Python {self._version}"
 
-    def _build_request(self, options: Any, *, retries_taken: int = 0) -> httpx2.Request:
-        if options.method != "post" or not isinstance(options.json_data, dict) or options.extra_json is not None:
-            return super()._build_request(options, retries_taken=retries_taken)
-        given = dict(options.headers or {})
+    async def opened(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        headers: dict[str, str],
+        query: dict[str, str],
+        limits: openai.Timeout,
+    ) -> httpx2.Response:
+        """Return the answer to a POST, its body not yet read. Raises what the SDK raises, ValueError for a body that is
+        no JSON."""
+        given = dict(headers)
         naming = {name: given.pop(name) for name in NAMING_HEADERS & given.keys()}
-        timeout = options.timeout
-        limits = tuple(timeout.as_dict().values()) if isinstance(timeout, httpx2.Timeout) else timeout
-        place = (options.url, self.api_key, limits, *given.items(), *naming, *(options.params or {}).items())
-        kinds: dict[object, _Kind] = vars(self).setdefault("_kinds", {})
-        kind = kinds.get(place)
-        if kind is None:
-            request = super()._build_request(options, retries_taken=retries_taken)
-            if len(kinds) < _MOST_KINDS:
-                kinds[place] = _Kind.of(request)
-            return request
-        return kind.request(_as_json(options.json_data).encode(), naming, self._client.cookies)
+        place = (path, self.api_key, *limits.as_dict().values(), *given.items(), *naming, *query.items())
+        if (kind := self._kinds.get(place)) is None:
+            options: openai.RequestOptions = {"headers": headers, "params": query, "timeout": limits}
+            asked = self.post(path, body=body, cast_to=dict, options=options, stream=True, stream_cls=_Opened)
+            response = (await asked).response
+            if len(self._kinds) < _MOST_KINDS:
+                self._kinds[place] = _Kind.of((response.history or [response])[0].request)
+            return response
+        return await self._sent(kind.request(_as_json(body).encode(), naming, self._http.cookies))
+
+    async def _sent(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response = await self._http.send(request, stream=True)
+        except httpx2.TimeoutException as error:
+            raise openai.APITimeoutError(request=request) from error
+        except httpx2.RequestError as error:
+            raise openai.APIConnectionError(request=request) from error
+        if not response.is_success:
+            await response.aread()
+            raise openai.APIStatusError(f"Error code: {response.status_code}", response=response, body=None)
+        return response

@@ -4,7 +4,7 @@ The openai SDK carries the request; its typed objects are passed by, since a pyd
 the rest of a turn. One client per upstream and process. Everything that goes wrong is one of the gateway's errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
@@ -43,16 +43,12 @@ _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100,
 T = TypeVar("T")
 
 
-class _Opened(openai.AsyncStream[Chunk]):
-    """How the SDK hands out a response whose body was not read yet: only its `response` is used."""
-
-
 class OpenAIModel:
     """A model behind an OpenAI-compatible server, or one in this process behind the same wire: the demo model, an
     embedding model."""
 
     def __init__(self, known: Known = known) -> None:
-        self._clients: dict[str, tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI]] = {}
+        self._clients: dict[str, tuple[asyncio.AbstractEventLoop, UpstreamClient]] = {}
         self._known = known
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
@@ -138,18 +134,19 @@ class OpenAIModel:
     async def _opened(self, adapted: AdaptedRequest, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
         """The answer to a request, its body not yet read; closed in the end."""
         client = self._client(adapted.request.upstream)
-        asked = client.post(
+        dialect = adapted.dialect
+        # What a dialect adds goes with each request, since the dialect of a client may change.
+        asked = client.opened(
             adapted.request.path,
-            body=adapted.body(),
-            cast_to=dict,
-            options=_options(client, adapted.dialect, adapted.request.headers()),
-            stream=True,
-            stream_cls=_Opened,
+            adapted.body(),
+            headers={**dialect.headers_with(client.api_key), **adapted.request.headers()},
+            query=dict(dialect.query),
+            limits=_timeout(dialect),
         )
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 with adapted.request.span.current():
-                    response = (await asked).response
+                    response = await asked
         except TimeoutError:
             raise deadlines.fault() from None
         try:
@@ -157,7 +154,7 @@ class OpenAIModel:
         finally:
             await response.aclose()
 
-    def _client(self, upstream: str) -> openai.AsyncOpenAI:
+    def _client(self, upstream: str) -> UpstreamClient:
         loop = asyncio.get_running_loop()
         found = self._clients.get(upstream)
         if found is None or found[0] is not loop:
@@ -210,7 +207,7 @@ def is_demo() -> bool:
     return not settings.DAYBOOK_UPSTREAMS
 
 
-def _make_client(upstream: str) -> openai.AsyncOpenAI:
+def _make_client(upstream: str) -> UpstreamClient:
     if is_demo() and upstream == "default":
         return _client_in_process(DemoTransport())
     if settings.EMBEDDING_PATH and upstream == IN_PROCESS:
@@ -226,26 +223,17 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
         base_url=address["url"],
         api_key=address["key"] or NO_KEY,
         timeout=timeout,
-        max_retries=0,
         http_client=http_client(timeout),
     )
 
 
-def _client_in_process(transport: httpx2.AsyncBaseTransport) -> openai.AsyncOpenAI:
+def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
     """Return the client of a model in this process, which `transport` reaches; its address is never looked up."""
-    return openai.AsyncOpenAI(
+    return UpstreamClient(
         base_url="http://in-process.invalid/v1",
         api_key=NO_KEY,
         http_client=openai.DefaultAsyncHttpxClient(transport=transport),
-        max_retries=0,
     )
-
-
-def _options(client: openai.AsyncOpenAI, dialect: Dialect, headers: Mapping[str, str]) -> openai.RequestOptions:
-    """Return what a dialect adds to a request, and the request's own headers. It goes with each one, since the dialect
-    of a client may change."""
-    sent = {**dialect.headers_with(client.api_key), **headers}
-    return {"headers": sent, "params": dict(dialect.query), "timeout": _timeout(dialect)}
 
 
 def _timeout(dialect: Dialect) -> openai.Timeout:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter
 
 from memories.book_views import BookState
 from memories.evidence import Conversation, HeldStep, Hold
+from memories.json_output import Fixed
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH, QUOTE_LENGTH
 from memories.models import Book
 from memories.services import BookWriter
@@ -160,11 +161,9 @@ class Tool:
 
 
 @cache
-def _definition(tool: Tool) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": schema(tool.arguments)},
-    }
+def _definition(tool: Tool) -> Fixed:
+    function = {"name": tool.name, "description": tool.description, "parameters": schema(tool.arguments)}
+    return Fixed({"type": "function", "function": function})
 
 
 def schema(arguments: type[Arguments]) -> dict[str, Any]:

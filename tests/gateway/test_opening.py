@@ -33,7 +33,7 @@ started, go_on = asyncio.Event(), asyncio.Event()
 def slow_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     global started, go_on
     started, go_on = asyncio.Event(), asyncio.Event()
-    monkeypatch.setattr(opening, "in_thread", slowly)
+    monkeypatch.setattr(opening, "in_shared_thread", slowly)
 
 
 async def cancelled(session_id: Any, owner: Owner) -> None:

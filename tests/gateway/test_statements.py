@@ -1,18 +1,31 @@
 """memories.statements on the models of a turn: what the ORM compiles once stores and finds what the ORM itself does."""
 
-from datetime import timedelta
+from collections.abc import Generator
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
+from unittest.mock import patch
+from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import IntegrityError
-from django.db.models import Max, Subquery
+from django.db import IntegrityError, connections, transaction
+from django.db.models import Max, Subquery, TextField
+from django.db.models.functions import Cast
+from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from gateway.models import Agent, Message, Run, Session
 from memories.ids import uuid7
 from memories.models import Owner
-from memories.statements import MOST_ROWS, Given, Insert, Select, Update, UpdateRow, given
+from memories.statements import MOST_ROWS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
 from tests.factories import session_make
+
+
+@pytest.fixture(autouse=True, params=["watched", "by the driver"])
+def _way(request: pytest.FixtureRequest, one_writer: None) -> Generator[None]:
+    """Statements go through Django where somebody watches the connection, as the tests do; else to the driver."""
+    watchers = connections["default"].execute_wrappers if request.param == "watched" else []
+    with patch.object(connections["default"], "execute_wrappers", watchers):
+        yield
 
 
 @pytest.fixture
@@ -130,3 +143,44 @@ def test_a_statement_is_compiled_once_for_a_connection(session: Session) -> None
     select = Select(build)
     assert [select.instance(pk=session.pk), select.instance(pk=session.pk)] == [session, session]
     assert len(built) == 1
+
+
+@pytest.mark.parametrize("zone", [UTC, ZoneInfo("Asia/Kathmandu")])
+@pytest.mark.parametrize("microsecond", [0, 7])
+def test_a_time_is_stored_as_the_orm_stores_it(session: Session, zone: tzinfo, microsecond: int) -> None:
+    at = datetime(2026, 11, 24, 8, 30, 0, microsecond, tzinfo=zone)
+    rows = [_run(session, state=Run.State.COMPLETED, finished_at=at) for _ in range(2)]
+    Insert(Run).execute(rows[:1])
+    rows[1].save()
+    stored = Run.objects.annotate(as_text=Cast("finished_at", TextField())).values_list("as_text", "finished_at")
+    assert set(stored) == {(stored[0][0], at)}
+
+
+def test_a_statement_by_hand_takes_values_as_they_are(session: Session) -> None:
+    table = Session._meta.db_table
+    count = Written(lambda: f"SELECT count(*), '100 %%' FROM {table} WHERE title = %s")  # noqa: S608 - names are ours
+    assert count.row(["Tea"]) == (1, "100 %")
+    assert count.row(["Coffee ?"]) == (0, "100 %")
+    assert Written(lambda: f"UPDATE {table} SET turns = %s WHERE title = %s").execute([4, "Tea"]) == 1  # noqa: S608
+    assert Written(lambda: f"SELECT 1 FROM {table} WHERE title = %s").row(["Coffee"]) is None  # noqa: S608
+
+
+def test_nothing_is_executed_in_a_transaction_that_failed(session: Session) -> None:
+    select = Select(lambda: Session.objects.filter(**given(Session, "pk")))
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            select.instance(pk=session.pk)
+
+
+def test_a_fresh_row_is_what_the_model_makes(session: Session) -> None:
+    at = timezone.now()
+    known = {"id": uuid7(), "lease_token": uuid7(), "started_at": at, "request_id": "test"}
+    values: dict[str, Any] = {"owner_id": session.owner_id, "session_id": session.pk, "turn": 1, **known}
+    fresh = Fresh(Run)
+    first, second = fresh.row(**values), fresh.row(**values)
+    assert _columns(first) == _columns(Run(**values))
+    assert first.usage is not second.usage
+    assert first._state.adding
+    with pytest.raises(TypeError, match="Run has no colour"):
+        fresh.row(**values, colour="red")

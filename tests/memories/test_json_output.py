@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memories.json_output import LONG, LongTextEncoder
+from memories.json_output import LONG, Fixed, LongTextEncoder
 
 PLAIN = "QUFB" * LONG
 OTHERS = ['"' + PLAIN, PLAIN + "\\", "é" + PLAIN, PLAIN + "\x7f", PLAIN + "\n", PLAIN + "\ud83d\ude00", "short", ""]
@@ -17,6 +17,23 @@ OTHERS = ['"' + PLAIN, PLAIN + "\\", "é" + PLAIN, PLAIN + "\x7f", PLAIN + "\n",
 def test_it_writes_what_json_dumps_writes(other: str, options: dict[str, Any]) -> None:
     value = {"z": [PLAIN, {"b": other, "a": (PLAIN + "x", 1, None, True)}], "a": PLAIN + "y", "n": 1.5, PLAIN: {}}
     assert json.dumps(value, cls=LongTextEncoder, **options) == json.dumps(value, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"sort_keys": True}, {"ensure_ascii": False, "separators": (",", ":")}])
+def test_what_is_fixed_is_written_as_ever_however_often(options: dict[str, Any]) -> None:
+    fixed = Fixed({"name": "gr\u00fc\u00dfe", "b": [PLAIN, 1], "a": {}})
+    value = [fixed, {"z": fixed, "a": PLAIN}, fixed]
+    for _ in range(2):
+        assert json.dumps(value, cls=LongTextEncoder, **options) == json.dumps(value, **options)
+        assert json.dumps(fixed, cls=LongTextEncoder) == json.dumps(fixed)
+
+
+def test_a_copy_of_what_is_fixed_may_be_changed() -> None:
+    fixed = Fixed(name="one")
+    json.dumps([fixed], cls=LongTextEncoder)
+    assert json.dumps([{**fixed, "name": "two"}, fixed | {"more": 1}], cls=LongTextEncoder) == json.dumps(
+        [{"name": "two"}, {"name": "one", "more": 1}]
+    )
 
 
 def test_what_json_cannot_hold_is_refused_as_ever() -> None:

@@ -48,7 +48,7 @@ def test_a_pasted_text_is_told_from_the_question_about_it(mine: str, pasted: str
         "I'm Dana, I work nights in a bakery and I can't have gluten. What could I bring for lunch?",
         "Rules for our chats: no emojis, metric units, and ask before you write more than a page.",
         "My team:\n- Olu does the accounts and hates calls before ten\n- Priya runs the shop\n- I do the rest",
-        "We moved to Porto in May. My husband found work at once, but I'm still looking, and our daughter starts school "
+        "We moved to Porto in May. My husband found work at once, but I still look, and our daughter begins school "
         "in autumn. She is shy.\n\nCould you help me plan her first weeks? I'd like to start slowly.",
         "Ich heiße Jonas, bin 44 und wohne mit meinen zwei Söhnen in Kassel. Bitte antworte immer auf Deutsch.",
         "mi hermana viene el sábado y no come carne, qué le preparo que no sea ensalada otra vez",
