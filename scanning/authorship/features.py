@@ -6,7 +6,7 @@ text."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
@@ -19,6 +19,8 @@ BITS = 18
 """Of the size of the table."""
 MOST_SENTENCES = 1000
 """Sentences of a message that are looked at."""
+LONGEST = 600
+"""Characters of a sentence that are looked at: its neighbours are told its words, and all are told the outer lines."""
 
 _CUT = re.compile(r"(?<=[.!?…:;])[\"”’)\]]*[ \t]+|(?<=[。！？：])|\n+")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -112,7 +114,7 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def _sentence(text: str, start: int, end: int, before: int) -> Sentence:
-    said = text[start:end].strip()
+    said = text[start:end].strip()[:LONGEST]
     written = _WORD.findall(said)
     words = [word.casefold().replace("’", "'") for word in written]
     runs = _UNSPACED.findall(said)
@@ -144,19 +146,22 @@ def places_of(sentences: Sequence[Sentence]) -> list[set[int]]:
     if not sentences:
         return []
     paragraphs = _paragraphs(sentences)
-    message = _of_message(sentences, paragraphs[-1] + 1)
+    message = _hashed(_of_message(sentences, paragraphs[-1] + 1))
     first_line, last_line = _outer_lines(sentences)
-    lead = [f"lead:{feature}" for at in {0, first_line - 1} for feature in _shown(sentences[at])]
-    tail = [f"tail:{feature}" for one in {*sentences[last_line:][:1], sentences[-1]} for feature in _shown(one)]
+    lead = _hashed(f"lead:{feature}" for at in {0, first_line - 1} for feature in _shown(sentences[at]))
+    tail = _hashed(f"tail:{feature}" for one in {*sentences[last_line:][:1], sentences[-1]} for feature in _shown(one))
     found = []
     for at, sentence in enumerate(sentences):
-        features = [*_shown(sentence), *(f"begins {word}" for word in sentence.words[:1]), *message]
-        features += lead if at >= first_line else [f"lead {at > 0}"]
-        features += tail if at < last_line else [f"tail {at < len(sentences) - 1}"]
-        features += _neighbours(sentences, at)
-        features += _place(sentences, at, paragraphs)
-        found.append({crc32(feature.encode("utf-8", "surrogatepass")) & ((1 << BITS) - 1) for feature in features})
+        own = [*_shown(sentence), *(f"begins {word}" for word in sentence.words[:1])]
+        around = [*_neighbours(sentences, at), *_place(sentences, at, paragraphs)]
+        before = lead if at >= first_line else _hashed([f"lead {at > 0}"])
+        behind = tail if at < last_line else _hashed([f"tail {at < len(sentences) - 1}"])
+        found.append(_hashed([*own, *around]) | message | before | behind)
     return found
+
+
+def _hashed(features: Iterable[str]) -> set[int]:
+    return {crc32(feature.encode("utf-8", "surrogatepass")) & ((1 << BITS) - 1) for feature in features}
 
 
 def _outer_lines(sentences: Sequence[Sentence]) -> tuple[int, int]:

@@ -1,11 +1,13 @@
 """Which parts of a message its sender did not write. None of these messages is among the rows that it learned from."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scanning.authorship import pasted_spans
-from scanning.authorship.features import MOST_SENTENCES, sentences_of
+from scanning.authorship.features import LONGEST, MOST_SENTENCES, places_of, sentences_of
 from scanning.authorship.training import ROWS, outdated, read_rows
 
 
@@ -78,6 +80,13 @@ def test_no_more_than_a_bounded_number_of_sentences_is_looked_at() -> None:
     text = "I like tea. " * (3 * MOST_SENTENCES)
     assert len(sentences_of(text)) == MOST_SENTENCES
     assert pasted_spans(text)[-1][1] == len(text)
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_a_long_line_is_not_told_whole_to_every_other_one(at_the_end: bool) -> None:
+    words = " ".join(map("".join, product("abcdefghij", repeat=4)))
+    text = "line\n" * 500 + words if at_the_end else words + "\nline" * 500
+    assert max(map(len, places_of(sentences_of(text)))) < 2 * LONGEST
 
 
 def test_every_row_is_read_with_its_division() -> None:
