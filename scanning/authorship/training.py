@@ -7,8 +7,6 @@ The same rows give the same weights on the same machine."""
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
 import sys
 from collections.abc import Sequence
@@ -21,6 +19,8 @@ from numpy.typing import NDArray
 
 from scanning.authorship.features import BITS, Sentence, places_of, sentences_of
 from scanning.authorship.scoring import WEIGHTS, Floats, best_path
+from scanning.made_from import hash_of, rows_to_train, write
+from scanning.made_from import outdated as outdated_by
 from scanning.model.fitting import Rows, lowest
 from scanning.model.scoring import version_of
 
@@ -60,22 +60,17 @@ class Model:
 
 def main() -> None:
     """Train, or check."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=Path, default=ROWS, help="folder with one *.jsonl for each author")
-    parser.add_argument("--check", action="store_true", help="only compare hashes")
-    options = parser.parse_args()
-    if options.check:
-        if told := outdated(options.rows):
-            sys.exit(f"{told}: run `make scan-model`")
+    rows = rows_to_train(__doc__, ROWS, outdated)
+    if rows is None:
         return
-    messages = read_rows(options.rows)
+    messages = read_rows(rows)
     scores = unseen_scores(messages)
     least = least_clear(messages, scores)
     model = fitted(messages)
     step = float(np.abs(model.weights).max()) / 127
     table = np.round(model.weights / step).astype(np.int8)
     np.savez_compressed(WEIGHTS, table=table, numbers=np.array([step, model.bias - CAUTION, least]))
-    MADE_FROM.write_text(json.dumps(made_from(options.rows), indent=1) + "\n", encoding="utf-8")
+    write(MADE_FROM, made_from(rows))
     sys.stdout.write(report(messages, scores, least) + "\n")
 
 
@@ -173,23 +168,16 @@ def report(messages: Sequence[Message], scores: Sequence[Floats], least: float) 
 
 def outdated(rows: Path) -> str:
     """Return what the packaged model was not made from, or the empty string."""
-    stored = json.loads(MADE_FROM.read_text(encoding="utf-8"))
-    present = made_from(rows)
-    changed = [name for name in sorted({*stored, *present}) if stored.get(name) != present.get(name)]
-    return f"The packaged model does not belong to {', '.join(changed)}" if changed else ""
+    return outdated_by(MADE_FROM, made_from(rows))
 
 
 def made_from(rows: Path) -> dict[str, str]:
     """Return the SHA-256 of every file that the model depends on, and of the model's arrays."""
     code = [PACKAGE / f"{name}.py" for name in ("features", "scoring", "training")]
-    hashes = {path.name: _hash_of(path) for path in (*code, *sorted(rows.glob("*.jsonl")))}
+    hashes = {path.name: hash_of(path) for path in (*code, *sorted(rows.glob("*.jsonl")))}
     with np.load(WEIGHTS) as stored:
         arrays: dict[str, NDArray[Any]] = {name: stored[name] for name in stored.files}
     return hashes | {"weights": version_of(arrays)}
-
-
-def _hash_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":

@@ -8,9 +8,6 @@ hashes of what went in and of what came out."""
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scanning.made_from import hash_of, rows_to_train, write
+from scanning.made_from import outdated as outdated_by
 from scanning.model.fitting import OFFSETS, SCALE, WEIGHT_OF_BLOCK, Floats, fitted
 from scanning.model.rows import Corpus, read_rows
 from scanning.model.scoring import WEIGHTS, version_of
@@ -35,21 +34,16 @@ BLOCKED = 0.005
 
 def main() -> None:
     """Train, or check."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=Path, default=ROWS, help="folder with one *.jsonl for each author")
-    parser.add_argument("--check", action="store_true", help="only compare hashes")
-    options = parser.parse_args()
-    if options.check:
-        if told := outdated(options.rows):
-            sys.exit(f"{told}: run `make scan-model`")
+    rows = rows_to_train(__doc__, ROWS, outdated)
+    if rows is None:
         return
-    corpus = read_rows(options.rows)
+    corpus = read_rows(rows)
     everyone = np.ones(len(corpus.texts))
     weights, bias = fitted(corpus.features, corpus.attacks, everyone)
     scores, orders = out_of_author(corpus)
     arrays = packed(weights, bias, thresholds(corpus, scores, orders))
     np.savez_compressed(WEIGHTS, **arrays)  # type: ignore[arg-type]
-    MADE_FROM.write_text(json.dumps(made_from(options.rows), indent=1) + "\n", encoding="utf-8")
+    write(MADE_FROM, made_from(rows))
     sys.stdout.write(report(corpus, scores) + "\n")
 
 
@@ -77,10 +71,7 @@ def packed(weights: Floats, bias: float, levels: tuple[float, float]) -> dict[st
 
 def outdated(rows: Path) -> str:
     """Return what the packaged model was not made from, or the empty string."""
-    stored = json.loads(MADE_FROM.read_text(encoding="utf-8"))
-    present = made_from(rows)
-    changed = [name for name in sorted({*stored, *present}) if stored.get(name) != present.get(name)]
-    return f"The packaged model does not belong to {', '.join(changed)}" if changed else ""
+    return outdated_by(MADE_FROM, made_from(rows))
 
 
 def made_from(rows: Path) -> dict[str, str]:
@@ -90,15 +81,11 @@ def made_from(rows: Path) -> dict[str, str]:
         *(PACKAGE / "model" / f"{name}.py" for name in ("features", "fitting", "rows", "scoring", "training")),
         *(PACKAGE / f"{name}.py" for name in ("characters", "sentences", "views", "words")),
     ]
-    hashes = {str(path.relative_to(PACKAGE)): _hash_of(path) for path in code}
-    hashes |= {path.name: _hash_of(path) for path in sorted(rows.glob("*.jsonl"))}
+    hashes = {str(path.relative_to(PACKAGE)): hash_of(path) for path in code}
+    hashes |= {path.name: hash_of(path) for path in sorted(rows.glob("*.jsonl"))}
     with np.load(WEIGHTS) as stored:
         hashes["weights"] = version_of({name: stored[name] for name in stored.files})
     return hashes
-
-
-def _hash_of(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":
