@@ -195,7 +195,7 @@ OPERATIONS: dict[str, Row] = {
     ),
     "memory_ingest": _post(
         "/api/memories/ingest",
-        lambda n: {"messages": [{"role": "user", "content": _text(n, LARGEST_MESSAGE)} for _ in range(80)]},
+        lambda n: {"messages": [{"role": "user", "content": _text(n, LARGEST_MESSAGE)} for _ in range(9)]},
     ),
     "memory_ingest: most messages": _post(
         "/api/memories/ingest", lambda n: {"messages": [{"role": "user", "content": f"{n} {i}"} for i in range(500)]}

@@ -19,6 +19,7 @@ MESSAGES = 10_000  # messages of one request to /v1
 BROUGHT_MESSAGES = 500
 """Earlier messages of a conversation that began elsewhere which are kept in its session's transcript, newest first; and
 messages that one request may bring to be reviewed."""
+BROUGHT_CHARACTERS = 2_000_000  # of the messages of one ingest: they are stored in one transaction
 TOOLS = 1_000  # tools that one turn may define, and results of their calls that one request may bring
 TOOL_RESULT = 500_000  # characters of the result of one call of a client's tool, in the native API
 INPUTS = 2_048  # texts or lists of tokens of one request to /v1/embeddings or /v1/completions

@@ -31,16 +31,16 @@ def review_ingest(caller: Caller, request: IngestRequest) -> ReviewRun:
 
     Raises what gateway.runs.brought.messages_bring raises, InvalidRequest for a temporary session, and Conflict for a
     key that came with another request."""
+    request_hash = _hash(caller, request) if request.idempotency_key else ""
     try:
-        return _ingest(caller, request)
+        return _ingest(caller, request, request_hash)
     except IntegrityError:
         # Another request made the session of that name, or came with the same key, between our look and our insert.
-        return _ingest(caller, request)
+        return _ingest(caller, request, request_hash)
 
 
 @transaction.atomic
-def _ingest(caller: Caller, request: IngestRequest) -> ReviewRun:
-    request_hash = _hash(caller, request) if request.idempotency_key else ""
+def _ingest(caller: Caller, request: IngestRequest, request_hash: str) -> ReviewRun:
     if request_hash and (earlier := _earlier(caller, request.idempotency_key, request_hash)):
         return earlier
     session = messages_bring(caller, request.messages, book=request.book, session_ref=request.session_ref)

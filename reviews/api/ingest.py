@@ -15,8 +15,8 @@ from gateway.runs.fingerprint import text_of
 from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
-from memories.errors import InvalidRequest
-from memories.limits import BROUGHT_MESSAGES, SHORT_LENGTH, ShortText
+from memories.errors import InvalidRequest, TooLarge
+from memories.limits import BROUGHT_CHARACTERS, BROUGHT_MESSAGES, SHORT_LENGTH, ShortText
 from reviews.api.reviews import review_json
 from reviews.frozen import tool_result_words
 from reviews.ingest import IngestRequest, review_ingest
@@ -47,7 +47,14 @@ class IngestMessage(Schema):
 
 
 class IngestIn(Body):
-    messages: Annotated[list[IngestMessage], Field(min_length=1, max_length=BROUGHT_MESSAGES)]
+    messages: Annotated[
+        list[IngestMessage],
+        Field(
+            min_length=1,
+            max_length=BROUGHT_MESSAGES,
+            description=f"Together {BROUGHT_CHARACTERS:,} characters at most, after which it is 413.",
+        ),
+    ]
     book: ShortText | None = None
     session_id: Annotated[
         Annotated[str, StringConstraints(max_length=MAX_EXTERNAL_ID)] | None,
@@ -66,6 +73,11 @@ class IngestIn(Body):
             raise InvalidRequest(
                 f"Bring at least one message of the role user that has words and is no {COMMAND} command.",
                 param="messages",
+            )
+        if sum(len(message["content"]) for message in said) > BROUGHT_CHARACTERS:
+            raise TooLarge(
+                f"The messages have more than {BROUGHT_CHARACTERS:,} characters together. Bring them in parts.",
+                limit=BROUGHT_CHARACTERS,
             )
         return list(said)
 

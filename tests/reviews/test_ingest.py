@@ -371,6 +371,7 @@ async def test_a_key_of_another_owner_is_another_key(alice_api: Api, charlie_api
         ([{"role": "user", "content": "Hello."}] * 501, 400),
         ([{"role": "user", "content": "x" * 200_001}], 413),
         ([*SAID, {"role": "assistant", "content": "x" * 200_001}], 413),
+        ([*SAID, *[{"role": "assistant", "content": "x" * 200_000}] * 10], 413),
     ],
 )
 async def test_what_is_no_conversation_is_refused(alice_api: Api, agent: Agent, messages: Any, status: int) -> None:
