@@ -55,7 +55,7 @@ class Daybook:
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chromium-headless-shell"))), None)
     with running() as daybook, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         first_page(browser)
