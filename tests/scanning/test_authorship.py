@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 from scanning.authorship import pasted_spans
 from scanning.authorship.features import LONGEST, MOST_SENTENCES, places_of, sentences_of
 from scanning.authorship.training import ROWS, outdated, read_rows
+from tests.spans import without
 
 
 def own(text: str) -> str:
-    """What is left of a message."""
-    left, at = [], 0
-    for start, end in pasted_spans(text):
-        left.append(text[at:start])
-        at = end
-    return "".join([*left, text[at:]]).strip()
+    """What is left of a message when the words of others are taken out."""
+    return without(text, pasted_spans(text))
 
 
 @pytest.mark.parametrize(
