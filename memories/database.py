@@ -3,13 +3,14 @@
 `sync_to_async` would run each request in a thread of its own, with a new connection each time. These threads live as
 long as the process and keep their connections; Django checks their health. A read never waits behind a write: SQLite
 lets readers work beside its one writer, and so do these lanes. A spare thread is kept for what must not wait behind a
-long query: the leases of open runs, and closing them at shutdown.
+long query: the leases of open runs, and closing them at shutdown. Another one copies SQLite's log into the database.
 
 With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
 transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
 public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
 
 import asyncio
+import contextlib
 import functools
 import sqlite3
 import threading
@@ -35,6 +36,7 @@ PATIENT_SECONDS = 30.0
 LATER_SECONDS = 2.0
 _LATER_BUSY_SECONDS = 0.25
 _WORKER_CONNECTION_SECONDS = 300
+_CHECKPOINT_SECONDS = 0.1
 _DEFAULT = "default"
 _SQLITE_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 # Lock and statement time-outs, deadlocks, too many connections, memory, and a server that starts or stops.
@@ -177,6 +179,8 @@ def _busy_seconds() -> float:
 _write_lane = Lane("daybook-db", lambda: settings.DB_THREADS)
 _read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS)
 _spare_lane = Lane("daybook-spare", lambda: 1)
+_checkpoint_lane = Lane("daybook-checkpoint", lambda: 1)
+_next_checkpoint = 0.0
 
 
 async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False) -> T:
@@ -191,6 +195,8 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
         expired = job.cancel()  # False for one that has begun
 
     timer = loop.call_later(seconds, expire)
+    if lane is _write_lane:
+        _checkpoint_soon(loop)
     try:
         return await asyncio.wrap_future(job)
     except asyncio.CancelledError:
@@ -200,6 +206,20 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
         raise
     finally:
         timer.cancel()
+
+
+def _checkpoint_soon(loop: asyncio.AbstractEventLoop) -> None:
+    """Have SQLite's log copied into the database soon after a write, beside the writers (docs/decisions/0056)."""
+    global _next_checkpoint
+    now = loop.time()
+    if now >= _next_checkpoint and connections.settings[_DEFAULT]["ENGINE"].endswith("sqlite3"):
+        _next_checkpoint = now + _CHECKPOINT_SECONDS
+        loop.call_later(_CHECKPOINT_SECONDS, _checkpoint_lane.submit, PATIENT_SECONDS, _checkpoint)
+
+
+def _checkpoint() -> None:
+    with contextlib.suppress(sqlite3.Error):  # a writer does it when the log has reached its bound, and says what fails
+        connections[_DEFAULT].connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _run_and_disconnect(function: Callable[[], object]) -> None:

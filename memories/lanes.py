@@ -16,6 +16,7 @@ from memories.shared import MOST_TOGETHER, Job, do_together
 T = TypeVar("T")
 BUSY = "The database is busy. Try again in a moment."
 _CLOSE_ENOUGH = 0.5
+_LOG_PAGES = 10_000  # of 4 kB; memories.database copies the log before it is that long
 _DEFAULT = "default"
 _thread = threading.local()
 
@@ -123,6 +124,8 @@ class Lane:
             return
         milliseconds = max(1, round(seconds * 1000))
         if connection.vendor == "sqlite":
+            if raw is not connection.connection:
+                connection.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             connection.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
         elif connection.vendor == "postgresql":
             connection.connection.execute(f"SET lock_timeout = {milliseconds}")

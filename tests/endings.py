@@ -19,5 +19,5 @@ async def end_all() -> None:
 def close_lanes() -> None:
     """End the database threads and close their connections; the next call makes new ones. Not from a coroutine: Django
     closes no connection there."""
-    for lane in (database._write_lane, database._read_lane, database._spare_lane):
+    for lane in (database._write_lane, database._read_lane, database._spare_lane, database._checkpoint_lane):
         lane.close()

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -101,6 +101,17 @@ async def test_reads_do_not_wait_behind_a_write(alice: Owner, alice_api: Api, ga
     assert (found, statuses) == (200, dict.fromkeys(FREE_TO_READ, 200))
     gate.open.set()
     await writing
+
+
+@only_sqlite
+async def test_what_was_written_comes_into_the_database_soon_without_a_writer(alice: Owner) -> None:
+    def contents() -> set[str]:
+        # As if there were no log beside the file.
+        with closing(sqlite3.connect(f"file:{connections.settings['default']['NAME']}?immutable=1", uri=True)) as alone:
+            return {content for (content,) in alone.execute("SELECT content FROM memories_memory")}
+
+    await in_thread(memory_make, alice, "Likes tea.")
+    await eventually_async(lambda: "Likes tea." in contents(), within=10)
 
 
 def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
