@@ -10,6 +10,7 @@ from collections.abc import Callable
 from django.utils.module_loading import import_string
 
 from config import collector
+from config.cores import keep_on_one_core
 from config.environment import ConfigurationError
 
 # By name: each server brings an event loop library of its own, and a process needs one of them.
@@ -72,4 +73,5 @@ def serve(name: str, listener: socket.socket) -> None:
     run: Callable[[socket.socket], None] = import_string(SERVERS[name])
     collector.resume(collect=True)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    keep_on_one_core()
     run(listener)

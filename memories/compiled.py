@@ -82,8 +82,10 @@ class Compiled:
             with connection.cursor() as watched:
                 watched.execute(self.sql, params)
                 return result(watched)
-        connection.ensure_connection()
-        connection.validate_no_broken_transaction()
+        if connection.connection is None:
+            connection.ensure_connection()
+        if connection.needs_rollback:
+            connection.validate_no_broken_transaction()
         with connection.wrap_database_errors:
             if self._sqlite:
                 return result(connection.connection.execute(self._sqlite, params))

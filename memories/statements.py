@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model, QuerySet
+from django.db.models.base import ModelState
 from django.db.models.sql import InsertQuery, UpdateQuery
 
 from memories.compiled import Compiled, Given, field_of, given
@@ -125,10 +126,18 @@ class Fresh(Generic[M]):
 
     def row(self, **values: Any) -> M:
         """Return a new instance; values are named as columns are, `owner_id`. Raises TypeError for other names."""
-        row = [values.pop(name) if name in values else default() for name, default in self._defaults]
-        if values:
-            raise TypeError(f"{self._model.__name__} has no {', '.join(values)}")
-        return self._model(*row)
+        if values.keys() - self._names:
+            raise TypeError(f"{self._model.__name__} has no {', '.join(values.keys() - self._names)}")
+        row = self._model.__new__(self._model)
+        row._state = ModelState()
+        kept = vars(row)
+        for name, default in self._defaults:
+            kept[name] = values[name] if name in values else default()
+        return row
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self._defaults)
 
     @cached_property
     def _defaults(self) -> list[tuple[str, Callable[[], Any]]]:
