@@ -80,16 +80,17 @@ def _delete(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
     for memory in rows.values():
         bulk.delete(memory)
     bulk.store()
-    writer.removed = writer.removed or bool(rows)
     return sorted(rows)
 
 
 def _restore(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
     rows = Memory.objects.filter(owner_id=writer.book.owner_id, book=writer.book, number__in=numbers)
+    bulk = BulkWriter(writer)
     restored = []
     for memory in rows.exclude(live_condition()).order_by("number"):
-        writer.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
+        bulk.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
         restored.append(memory.number)
+    bulk.store()
     return restored
 
 

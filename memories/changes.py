@@ -24,7 +24,16 @@ from memories.errors import InvalidRequest, NotFound
 from memories.evidence import held_keeper
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
-from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
+from memories.services import (
+    BookWriter,
+    BulkWriter,
+    Source,
+    WriteResult,
+    book_changed,
+    book_writing,
+    memory_state,
+    stored_state,
+)
 
 ATOMIC = 100  # memories of a change set that are taken back in one transaction
 _MAX_CHAIN = 100
@@ -160,13 +169,15 @@ class _Undoing:
         )
         first_of = {revision.memory_id: revision for revision in revisions.order_by("-version")}
         standing = _standing(self.change_set.owner_id, set(first_of), family)
+        bulk = BulkWriter(writer)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in standing:
                 self.left.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
-            if not _is_so(memory, state) and writer.restore(memory, state, Revision.Action.UNDO).changed:
+            if not _is_so(memory, state) and bulk.restore(memory, state, Revision.Action.UNDO):
                 self.undone.append(memory.number)
+        bulk.store()
 
     def result(self) -> Undone:
         return Undone(

@@ -9,6 +9,7 @@ from typing import Any
 _ROOT = f"{Path(__file__).resolve().parent.parent}/"
 _WRITES = re.compile(r'^(?:INSERT INTO|UPDATE|DELETE FROM) "memories_(?:memory|revision|changeset|book)"')
 _MAY = re.compile(r"memories/services/|tests/|bench/|\.venv/|[a-z]+/migrations/")
+_FOR_OTHERS = ("/memories/compiled.py", "/memories/statements.py")  # they execute what others write
 
 
 class Watch:
@@ -28,7 +29,9 @@ class Watch:
 def _nearest_of_ours() -> str:
     frame = sys._getframe(2)
     while frame is not None and (
-        not frame.f_code.co_filename.startswith(_ROOT) or "/site-packages/" in frame.f_code.co_filename
+        not frame.f_code.co_filename.startswith(_ROOT)
+        or "/site-packages/" in frame.f_code.co_filename
+        or frame.f_code.co_filename.endswith(_FOR_OTHERS)
     ):
         frame = frame.f_back  # type: ignore[assignment]
     return f"{frame.f_code.co_filename.removeprefix(_ROOT)}:{frame.f_lineno}" if frame else "tests/"

@@ -15,8 +15,12 @@ from memories.batches import BatchSize, Slices
 from memories.caller import KeyLimits
 from memories.imports.conversations import ConversationStore
 from memories.imports.found import Conversation
+from memories.statements import Fresh, Insert
 
 _PREFIX = "import:"
+_NEW_MESSAGE = Fresh(Message)
+_INSERT_SESSIONS: Insert[Session] = Insert(Session)
+_INSERT_MESSAGES: Insert[Message] = Insert(Message)
 
 
 def conversations_check(owner_id: UUID, book: str, limits: KeyLimits) -> None:
@@ -39,11 +43,13 @@ def conversations_add(
     """Store conversations as sessions of the book's first agent, in the caller's transaction. Raises Conflict."""
     agent = agent_of_book(limits, book)
     sessions = [_session(owner_id, agent, change_set, conversation) for conversation in conversations]
-    Session.objects.bulk_create(sessions)
-    Message.objects.bulk_create(
-        message
-        for session, conversation in zip(sessions, conversations, strict=True)
-        for message in _messages(session, conversation)
+    _INSERT_SESSIONS.execute(sessions)
+    _INSERT_MESSAGES.execute(
+        [
+            message
+            for session, conversation in zip(sessions, conversations, strict=True)
+            for message in _messages(session, conversation)
+        ]
     )
 
 
@@ -98,9 +104,9 @@ def _messages(session: Session, conversation: Conversation) -> list[Message]:
     for seq, said in enumerate(conversation.messages, start=1):
         at = said.at or at
         rows.append(
-            Message(
+            _NEW_MESSAGE.row(
                 owner_id=session.owner_id,
-                session=session,
+                session_id=session.pk,
                 seq=seq,
                 role=said.role,
                 kind=Message.Kind.HISTORY,

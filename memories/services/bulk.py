@@ -26,7 +26,8 @@ from memories.services.rows import (
     revision_new,
 )
 from memories.services.values import MemoryFields
-from memories.services.writing import BookWriter
+from memories.services.writing import BookWriter, put_back
+from memories.statements import Insert
 
 _PAGE = 5_000
 _CHANGING = (
@@ -34,6 +35,9 @@ _CHANGING = (
     "scan_hash", "scan_rule", "scan_reason", "allowed_hash", "content_changed_at", "updated_at", "deleted_at",
     *EVIDENCE_COLUMNS,
 )  # fmt: skip
+_ADD: Insert[Memory] = Insert(Memory)
+_CHANGE: Insert[Memory] = Insert(Memory, renewed=_CHANGING)
+_REVISE: Insert[Revision] = Insert(Revision)
 
 
 @dataclass(slots=True)
@@ -95,23 +99,29 @@ class BulkWriter:
         memory.deleted_at = timezone.now()
         return self._change(memory, Revision.Action.DELETE, before)
 
+    def restore(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> bool:
+        """Give a memory of the book, read under its lock, an earlier state, as `put_back` does. Returns False if
+        nothing is different."""
+        before = put_back(memory, state)
+        if before is not None:
+            self._change(memory, action, before)
+        return before is not None
+
     def store(self) -> None:
         """Write what was gathered."""
         if self._added:
             numbers = next_numbers(self.writer.book.owner_id, "memory_seq", len(self._added))
             for number, memory in zip(numbers, self._added, strict=True):
                 memory.number = number
-            Memory.objects.bulk_create(self._added)
-        if self._changed:
-            Memory.objects.bulk_create(
-                list(self._changed.values()), update_conflicts=True, unique_fields=["id"], update_fields=_CHANGING
-            )
-        Revision.objects.bulk_create(self._revisions)
+        _ADD.execute(self._added)
+        _CHANGE.execute(list(self._changed.values()))
+        _REVISE.execute(self._revisions)
         self.writer.numbers += [memory.number for memory in (*self._added, *self._changed.values())]
         self._added, self._changed, self._revisions = [], {}, []
 
     def _change(self, memory: Memory, action: Revision.Action, before: dict[str, Any]) -> Revision:
         memory_advance(memory)
+        self.writer.removed = self.writer.removed or memory.deleted_at is not None
         self._changed[memory.pk] = memory
         return self._revise(memory, action, before)
 

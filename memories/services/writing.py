@@ -108,21 +108,10 @@ class BookWriter:
         return len(over)
 
     def restore(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> WriteResult:
-        """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing. What was over by
-        then stays from now on: it would be taken away again."""
-        before, state = memory_state(memory), stored_state(state)
-        if not state["deleted_at"] and _expired(state):
-            state["expires_at"] = None
-        if state == before:
+        """Give a memory an earlier state, as `put_back` does."""
+        before = put_back(memory, state)
+        if before is None:
             return WriteResult(memory, None, changed=False)
-        for name, value in state.items():
-            is_time = name in {"expires_at", "deleted_at"} and value
-            setattr(memory, name, datetime.fromisoformat(value) if is_time else value)
-        memory.content_key = content_key(memory.content)
-        if memory.content != before["content"]:
-            memory.content_changed_at = timezone.now()
-            memory.evidence = _evidence_then(memory)
-        store_verdict(memory)
         return WriteResult(memory, self._revise(memory, action, before=before, save=True))
 
     def allow(self, number: int) -> WriteResult:
@@ -177,6 +166,26 @@ class BookWriter:
         revision = revision_new(memory, action, before=before, change_set=change_set, source=self.source)
         revision.save(force_insert=True)
         return revision
+
+
+def put_back(memory: Memory, state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Give a row an earlier state, without storing it. Returns the state that it had; None if that is no other one.
+    Ignores budgets, and marks as blocked instead of refusing. What was over by then stays from now on: it would be
+    taken away again. One query where the words change."""
+    before, state = memory_state(memory), stored_state(state)
+    if not state["deleted_at"] and _expired(state):
+        state["expires_at"] = None
+    if state == before:
+        return None
+    for name, value in state.items():
+        is_time = name in {"expires_at", "deleted_at"} and value
+        setattr(memory, name, datetime.fromisoformat(value) if is_time else value)
+    memory.content_key = content_key(memory.content)
+    if memory.content != before["content"]:
+        memory.content_changed_at = timezone.now()
+        memory.evidence = _evidence_then(memory)
+    store_verdict(memory)
+    return before
 
 
 def _evidence_then(memory: Memory) -> Evidence:

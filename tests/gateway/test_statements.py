@@ -16,7 +16,7 @@ from django.utils import timezone
 from gateway.models import Agent, Message, Run, Session
 from memories.ids import uuid7
 from memories.models import Owner
-from memories.statements import MOST_ROWS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
+from memories.statements import PARTS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
 from tests.factories import session_make
 
 
@@ -48,7 +48,7 @@ def test_an_inserted_row_is_what_the_orm_reads(session: Session) -> None:
     assert not run._state.adding
 
 
-@pytest.mark.parametrize("count", [1, 3, MOST_ROWS + 1])
+@pytest.mark.parametrize("count", [1, 3, PARTS[0] + PARTS[1] + 1])
 def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
     insert: Insert[Message] = Insert(Message)
     for first in (0, count):  # the second time with the statement that is kept
@@ -61,6 +61,18 @@ def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
     assert found[count:] == [_columns(row) for row in rows]
     insert.execute([])
     assert len(found) == 2 * count
+
+
+def test_a_row_that_is_there_gets_some_fields_anew(session: Session) -> None:
+    insert: Insert[Session] = Insert(Session, renewed=("title", "turns"))
+    fresh = Session(owner_id=session.owner_id, agent_id=session.agent_id, title="fresh")
+    session.title, session.turns, session.last_pair = "renewed", 7, "not stored"
+    insert.execute([session, fresh])
+    found = Session.objects.in_bulk([session.pk, fresh.pk])
+    assert [(row.title, row.turns, row.last_pair) for row in (found[session.pk], found[fresh.pk])] == [
+        ("renewed", 7, ""),
+        ("fresh", 0, ""),
+    ]
 
 
 def test_an_expression_stands_for_a_value(session: Session) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from memories.batches import finish
 from memories.bulk_edits import BulkAction, bulk_edit_slices, edit_of
+from memories.changes import undo_slices
 from memories.database import in_thread
 from memories.limits import BULK_MEMORIES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
@@ -116,6 +117,24 @@ def test_statements_do_not_grow_with_the_memories(
     numbers = [memory.number for memory in memories]
     with django_assert_max_num_queries(20):
         finish(bulk_edit_slices(memories[0].book, numbers, edit_of(action), BY_HAND))
+
+
+@pytest.mark.django_db
+def test_statements_do_not_grow_with_what_comes_back(alice: Owner, django_assert_max_num_queries: Any) -> None:
+    memories = made(alice, 40)
+    numbers = [memory.number for memory in memories]
+    deleted = finish(bulk_edit_slices(memories[0].book, numbers, edit_of("delete"), BY_HAND))
+    with django_assert_max_num_queries(20):
+        finish(bulk_edit_slices(memories[0].book, numbers, edit_of("restore"), BY_HAND))
+    assert state(memories) == [(True, False, "general")] * 40
+    finish(bulk_edit_slices(memories[0].book, numbers, edit_of("delete"), BY_HAND))
+    with django_assert_max_num_queries(30):
+        undone = finish(undo_slices(ChangeSet.objects.get(pk=deleted.change_set), BY_HAND))
+    assert undone.skipped == tuple(numbers)  # deleted by somebody else since
+    last = ChangeSet.objects.order_by("-pk")[0]
+    with django_assert_max_num_queries(30):
+        assert finish(undo_slices(last, BY_HAND)).undone == tuple(numbers)
+    assert state(memories) == [(True, False, "general")] * 40
 
 
 @pytest.mark.django_db
