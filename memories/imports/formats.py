@@ -4,7 +4,7 @@ the person may name another one."""
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memories.batches import Slices
+from memories.batches import Slices, reads
 from memories.errors import InvalidRequest
 from memories.imports.chatgpt import is_chatgpt, read_chatgpt
 from memories.imports.claude import is_claude, read_claude
@@ -62,6 +62,7 @@ def check_format(name: str) -> None:
         raise InvalidRequest(f"format is one of {', '.join([AUTO, *FORMATS])}.", param="format")
 
 
+@reads
 def found_in(upload: Upload, *, format: str = AUTO, book: str, with_conversations: bool = True) -> Slices[Found]:
     """Return what an upload holds, read in slices.
 

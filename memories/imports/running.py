@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import Error as DatabaseError
 
-from memories.batches import BatchSize, Slices
+from memories.batches import BatchSize, Slices, reads
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import Overloaded
 from memories.evidence import HeldStep, Proposal, held_keeper
@@ -31,9 +31,9 @@ from memories.services import (
     book_get_or_create,
     book_writing,
     check_new_books,
+    refusals_stored,
 )
 
-_SLICES = 2  # slices that one transaction of an import takes
 _DECIDED_TOGETHER = 10  # entries that wait: saving them takes one transaction
 _LOOKED_UP = 500  # conversations that are looked up at once
 
@@ -69,10 +69,11 @@ def import_slices(
     for refused in found.refused:
         report.refuse(refused.line, refused.place, refused.error)
     work = _Preview(owner_id, report) if request.preview else _Writing(owner_id, report, actor, limits)
-    for name in names:
-        yield from work.memories(name, [entry for entry in found.entries if entry.book == name])
-        if name == found.book and found.conversations:
-            yield from work.conversations(found)
+    with refusals_stored():
+        for name in names:
+            yield from work.memories(name, [entry for entry in found.entries if entry.book == name])
+            if name == found.book and found.conversations:
+                yield from work.conversations(found)
     report.problems.sort(key=itemgetter("line"))
     report.waiting.sort(key=itemgetter("line"))
     report.written = not request.preview
@@ -86,6 +87,7 @@ class _Preview:
     owner_id: UUID
     report: ImportReport
 
+    @reads
     def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
         book = Book.objects.filter(owner_id=self.owner_id, name=name).first()
         standing = yield from Standing.load(book, name)
@@ -97,6 +99,7 @@ class _Preview:
                     self.report.show(row.entry, row.fields)
             yield
 
+    @reads
     def conversations(self, found: Found) -> Slices[None]:
         for batch in _parts(found, BatchSize(first=100)):
             for conversation in _new_ones(self.owner_id, batch, self.report):
@@ -119,13 +122,13 @@ class _Writing:
             return
         book = book_get_or_create(self.owner_id, name)
         numbers: list[int] = []
-        size = BatchSize(slices=_SLICES)
+        size = BatchSize()
         standing: Standing | None = None
         try:
             for batch in size.parts(entries):
                 if standing is None:
                     standing = yield from Standing.load(book, name)
-                # Scanning is most of the work, and is done without the lock.
+                # Scanning is most of the work. Others have their turn to write before and after it.
                 rows = yield from checked(book, batch, standing, self.report)
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
@@ -138,7 +141,6 @@ class _Writing:
                 self.report.add(done)
                 while len(self.report.to_propose) >= _DECIDED_TOGETHER:
                     self._propose(book)
-                yield
             self._propose(book)
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django.utils import timezone
 
-from memories.batches import SLICE_SECONDS, Slices
+from memories.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
@@ -23,7 +23,6 @@ from memories.services import (
     known_keys,
     live_keys,
     live_rows,
-    refusals_stored,
 )
 
 _ONE_BATCH = -1  # the generation of a standing that was read under the lock, for one batch only
@@ -50,6 +49,7 @@ class Standing:
     keys: set[str] = field(default_factory=set)
 
     @classmethod
+    @reads
     def load(cls, book: Book | None, name: str) -> "Slices[Standing]":
         """Return the standing of a book, also of one that does not exist yet; the keys are read in pages."""
         if book is None:
@@ -117,6 +117,7 @@ class Standing:
         self.keys.add(key)
 
 
+@reads
 def checked(
     book: Book | None, batch: Sequence[Entry], standing: Standing, report: ImportReport
 ) -> Slices[list[Checked]]:
@@ -136,8 +137,7 @@ def checked(
             report.known += 1
             continue
         try:
-            with refusals_stored():
-                verdict = check_scan(fields.content or "", list(fields.keywords or ()), fields.metadata or {})
+            verdict = check_scan(fields.content or "", list(fields.keywords or ()), fields.metadata or {})
             found.append(Checked(entry, fields, key, verdict.scan_hash, doubt_of(verdict)))
         except BlockedByScan as error:
             report.block(entry, error)

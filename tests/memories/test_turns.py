@@ -14,8 +14,11 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from memories import changes, database
-from memories.batches import BatchSize, Slices, in_slices_to_the_end
+from memories.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
 from memories.database import in_turn
+from memories.imports import formats, running, standing
+from memories.imports.files import Upload
+from memories.imports.running import ImportRequest, import_slices
 from memories.models import Book, ChangeSet, Memory, Owner
 from memories.services import book_limits_set
 from reviews.consolidation import clear
@@ -174,6 +177,33 @@ def test_somebody_else_writes_between_two_slices_of_a_clear(
     assert [what for what, _ in watch.seen] == ["slice", "somebody else", *["slice"] * 4]
     assert all(in_lane for _, in_lane in watch.seen)
     assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
+
+
+@pytest.mark.parametrize("preview", [False, True])
+async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch, preview: bool
+) -> None:
+    threads: dict[str, set[str]] = {}
+
+    def watched(module: Any, name: str) -> None:
+        function = getattr(module, name)
+
+        def watch(*args: Any, **kwargs: Any) -> Any:
+            threads.setdefault(name, set()).add(threading.current_thread().name.rpartition("_")[0])
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, watch)
+
+    watched(formats, "_read")
+    watched(standing, "check_scan")
+    watched(running, "_write")
+    watched(running, "book_changed")
+    lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
+    request = ImportRequest(upload=Upload.of(lines.encode(), "memories.jsonl"), preview=preview)
+    report = await in_slices(import_slices(alice.pk, request, actor="user:1"))
+    assert report.new == COUNT
+    reading = {"_read": {"daybook-read"}, "check_scan": {"daybook-read"}}
+    assert threads == reading | ({} if preview else {"_write": {"daybook-db"}, "book_changed": {"daybook-db"}})
 
 
 async def test_work_that_goes_to_its_end_does_so_without_its_client() -> None:
