@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
+from gateway.models import Message
 from gateway.runs.brought import messages_bring
+from gateway.runs.rows import message_rows
 from memories.caller import Caller
 from memories.errors import Conflict
 from reviews.models import ReviewRun
@@ -26,24 +28,42 @@ class IngestRequest:
     idempotency_key: str = ""
 
 
-def review_ingest(caller: Caller, request: IngestRequest) -> ReviewRun:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingest:
+    """A request with what its transaction stores."""
+
+    request: IngestRequest
+    messages: Sequence[Message]
+    request_hash: str
+
+
+def ingest_prepare(caller: Caller, request: IngestRequest) -> Ingest:
+    """Return what is to be stored. Nothing is asked of the database, and nobody waits for it."""
+    return Ingest(
+        request=request,
+        messages=message_rows(caller.owner_id, None, request.messages, history=len(request.messages)),
+        request_hash=_hash(caller, request) if request.idempotency_key else "",
+    )
+
+
+def review_ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
     """Store the messages and schedule their review; for a key that was used before, return the review it made.
 
     Raises what gateway.runs.brought.messages_bring raises, InvalidRequest for a temporary session, and Conflict for a
     key that came with another request."""
-    request_hash = _hash(caller, request) if request.idempotency_key else ""
     try:
-        return _ingest(caller, request, request_hash)
+        return _ingest(caller, ingest)
     except IntegrityError:
         # Another request made the session of that name, or came with the same key, between our look and our insert.
-        return _ingest(caller, request, request_hash)
+        return _ingest(caller, ingest)
 
 
 @transaction.atomic
-def _ingest(caller: Caller, request: IngestRequest, request_hash: str) -> ReviewRun:
+def _ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
+    request, request_hash = ingest.request, ingest.request_hash
     if request_hash and (earlier := _earlier(caller, request.idempotency_key, request_hash)):
         return earlier
-    session = messages_bring(caller, request.messages, book=request.book, session_ref=request.session_ref)
+    session = messages_bring(caller, ingest.messages, book=request.book, session_ref=request.session_ref)
     review = review_session(caller.owner_id, session.pk, ReviewRun.Trigger.INGEST)
     if request_hash:
         review.idempotency_key, review.request_hash = request.idempotency_key, request_hash

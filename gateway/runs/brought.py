@@ -2,24 +2,22 @@
 one. No run is opened, so no turn is counted. Called by reviews.ingest."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from gateway.errors import SessionBusy
-from gateway.models import Agent, Session
+from gateway.models import Agent, Message, Session
 from gateway.runs.by_id import session_named
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.rows import messages_insert, session_touch
+from gateway.runs.rows import messages_append, session_touch
 from memories.caller import Caller, KeyLimits
 from memories.errors import Conflict, InvalidRequest
 
 TITLE = "From messages"
 
 
-def messages_bring(
-    caller: Caller, messages: Sequence[dict[str, Any]], *, book: str | None, session_ref: str
-) -> Session:
-    """Store messages at the end of the session that `session_ref` names (our id or the client's own), in the caller's
-    transaction; a name that is not known makes a session. Without a name they get a session that has ended already.
+def messages_bring(caller: Caller, messages: Sequence[Message], *, book: str | None, session_ref: str) -> Session:
+    """Store messages, made by `message_rows`, at the end of the session that `session_ref` names (our id or the
+    client's own), in the caller's transaction; a name that is not known makes a session. Without a name they get a
+    session that has ended already.
 
     A new session has the first agent, by name, of the book (`main` if none is named) that the key may use. Raises
     NotFound, SessionEnded, SessionBusy, InvalidRequest for a session with another book, and Conflict for a book that no
@@ -29,7 +27,7 @@ def messages_bring(
         session = _new_session(caller, book, session_ref)
     else:
         _require_free(caller, session, book)
-    messages_insert(session, None, messages, history=len(messages))
+    messages_append(session, messages)
     session_touch(session)
     return session
 

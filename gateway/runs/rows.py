@@ -123,30 +123,45 @@ def messages_insert(
     kind: Message.Kind = Message.Kind.CHAT,
 ) -> list[Message]:
     """Append messages; the first `history` of them came with the client and belong to no run."""
-    rows = []
+    rows = message_rows(session.owner_id, run_id, messages, history=history, kind=kind)
+    messages_append(session, rows)
+    return rows
+
+
+def message_rows(
+    owner_id: UUID,
+    run_id: UUID | None,
+    messages: Sequence[dict[str, Any]],
+    *,
+    history: int,
+    kind: Message.Kind = Message.Kind.CHAT,
+) -> list[Message]:
+    """Return what `messages_append` appends; needs no transaction."""
     called = any(message.get("tool_calls") for message in messages)
-    for index, message in enumerate(messages):
-        session.message_seq += 1
-        content = message.get("content")
-        rows.append(
-            _NEW_MESSAGE.row(
-                owner_id=session.owner_id,
-                session_id=session.pk,
-                run_id=None if index < history else run_id,
-                seq=session.message_seq,
-                role=message["role"],
-                kind=Message.Kind.HISTORY if index < history else kind,
-                text=fingerprint.text_of(content),
-                parts=content if isinstance(content, list) else None,
-                tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
-                tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
-                # What a turn without tools thought is asked for by no server.
-                kept=kept.as_json() if called and (kept := kept_of(message)) else None,
-            )
+    return [
+        _NEW_MESSAGE.row(
+            owner_id=owner_id,
+            run_id=None if index < history else run_id,
+            role=message["role"],
+            kind=Message.Kind.HISTORY if index < history else kind,
+            text=fingerprint.text_of(content := message.get("content")),
+            parts=content if isinstance(content, list) else None,
+            tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
+            tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
+            # What a turn without tools thought is asked for by no server.
+            kept=kept.as_json() if called and (kept := kept_of(message)) else None,
         )
+        for index, message in enumerate(messages)
+    ]
+
+
+def messages_append(session: Session, rows: Sequence[Message]) -> None:
+    """Store new messages at the end of a session, which is locked; its row is left to `session_touch`."""
+    for row in rows:
+        session.message_seq += 1
+        row.session_id, row.seq = session.pk, session.message_seq
     _INSERT_MESSAGES.execute(rows)
     uses_add(session, rows)
-    return rows
 
 
 def _turns_left(replaced: Run, session: Session) -> int:

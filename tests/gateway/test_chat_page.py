@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from gateway.chat.labels import why_words
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.brought import messages_bring
+from gateway.runs.rows import message_rows
 from gateway.services import agent_save, configuration_save
 from memories.models import ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
@@ -526,8 +527,8 @@ def test_sessions_are_found_by_title_and_by_what_was_said(page: Client, alice: O
 def test_messages_that_a_program_brought_are_no_chat_until_somebody_goes_on_with_them(
     page: Client, alice: Owner
 ) -> None:
-    said = [{"role": "user", "content": "no hazelnuts please"}]
     for name in ("", "kitchen"):
+        said = message_rows(alice.pk, None, [{"role": "user", "content": "no hazelnuts please"}], history=1)
         messages_bring(caller_make(alice), said, book=None, session_ref=name)
     assert "Your sessions will be listed here" in html_of(page, "/fragments/sessions/")
     assert text_of(html_of(page, "/fragments/sessions/?q=hazelnut")).count("From messages") == 1

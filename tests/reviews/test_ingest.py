@@ -4,9 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from django.db import connection
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Message, Session
+from gateway.runs.rows import message_rows
 from memories.database import in_thread
 from memories.models import Memory, Owner
 from reviews.ingest import _earlier
@@ -389,3 +391,19 @@ async def test_a_key_that_may_only_read_ingests_nothing(alice: Owner, agent: Age
     reader = Api((await in_thread(key_make, alice, read_only=True))[1])
     assert (await ingest(reader))[0] == 403
     assert not await in_thread(ReviewRun.objects.exists)
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_messages_are_made_ready_before_the_writing_thread_is_taken(
+    alice_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_thread(agent_make)
+    open_then: list[bool] = []
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        open_then.append(connection.in_atomic_block)
+        return message_rows(*args, **kwargs)
+
+    monkeypatch.setattr("reviews.ingest.message_rows", watched)
+    status, _ = await alice_api.post("/api/memories/ingest", {"messages": [{"role": "user", "content": "I like tea."}]})
+    assert (status, open_then) == (202, [False])
