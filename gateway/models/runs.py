@@ -71,6 +71,9 @@ class Run(models.Model):
                 fields=["lease_expires_at"], condition=Q(state="awaiting_client_tools"), name="run_awaiting_lease"
             ),
             models.Index(
+                fields=["session"], condition=Q(state="awaiting_client_tools"), name="run_awaiting_of_session"
+            ),
+            models.Index(
                 fields=["id"], condition=Q(state="completed", usage_counted=False), name="run_usage_uncounted"
             ),
         ]

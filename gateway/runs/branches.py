@@ -14,7 +14,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.rows import session_lock
-from gateway.runs.session_rows import OPEN, shown_runs
+from gateway.runs.session_rows import OPEN
 from gateway.runs.waiting import end_waiting
 from memories.caller import Caller
 from memories.errors import NotFound
@@ -28,9 +28,14 @@ class _Node(NamedTuple):
     follows: UUID | None
     turn: int
     state: str
+    superseded: bool
 
 
 _Tree = dict[UUID, _Node]
+
+
+class _Outdated(Exception):
+    """Another branch was chosen since the tree was read."""
 
 
 def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) -> Session:
@@ -40,20 +45,31 @@ def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) 
     Raises NotFound, Unauthorized, and SessionBusy while an answer is being written."""
     # Of a long session this takes a while, so it is read before others have to wait for the lock.
     tree = _tree(Run.objects.filter(owner_id=caller.owner_id, session_id=session_id)) if session_id else {}
-    with transaction.atomic():
-        session = session_lock(caller, session_id)
-        for run in release_lapsed(session):
-            end_waiting(run, session, [], stands=True)
-        now_shown = set(shown_runs(session).values_list("pk", flat=True))
-        _renew(tree, session, now_shown | ({run_id} if run_id else set()))
-        if run_id is None or run_id not in tree:
-            raise NotFound("There is no such turn in this session.")
-        if run_id not in now_shown:
-            way = _way_to(_last_after(run_id, tree), tree)
-            _mark(session, [pk for pk in way if pk not in now_shown], superseded=False)
-            _mark(session, [pk for pk in tree if pk in now_shown and pk not in way], superseded=True)
-            _go_on_from(session, [tree[pk] for pk in way])
-            thread_changed(owner_id=session.owner_id, session_id=session.pk)
+    try:
+        return _choose(caller, session_id, run_id, tree)
+    except _Outdated:
+        return _choose(caller, session_id, run_id, None)
+
+
+@transaction.atomic
+def _choose(caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: _Tree | None) -> Session:
+    """Choose a branch, by a tree that was read without the lock; None: it is read here. Raises _Outdated."""
+    session = session_lock(caller, session_id)
+    for run in release_lapsed(session):
+        end_waiting(run, session, [], stands=True)
+    runs = Run.objects.filter(owner_id=session.owner_id, session=session)
+    known = tree is not None
+    tree = _tree(runs) if tree is None else _renewed(tree, runs, run_id)
+    if run_id is None or run_id not in tree:
+        raise NotFound("There is no such turn in this session.")
+    if tree[run_id].superseded:
+        way = _way_to(_last_after(run_id, tree), tree)
+        _mark(runs, [pk for pk in way if tree[pk].superseded], superseded=False)
+        _mark(runs, [pk for pk, node in tree.items() if pk not in way and not node.superseded], superseded=True)
+        if known and not _is_shown(session, runs, [pk for pk in way if not tree[pk].superseded], len(way)):
+            raise _Outdated
+        _go_on_from(session, [tree[pk] for pk in way])
+        thread_changed(owner_id=session.owner_id, session_id=session.pk)
     return session
 
 
@@ -77,22 +93,29 @@ def versions_of(session: Session, runs: Collection[Run]) -> dict[UUID, list[UUID
     return {run.pk: sorted({run.pk, *found[run.follows]}) for run in runs if found.get(run.follows)}
 
 
-def _mark(session: Session, pks: list[UUID], *, superseded: bool) -> None:
-    rows = Run.objects.filter(owner_id=session.owner_id, session=session)
+def _mark(runs: "QuerySet[Run]", pks: list[UUID], *, superseded: bool) -> None:
     for start in range(0, len(pks), _AT_ONCE):
-        rows.filter(pk__in=pks[start : start + _AT_ONCE]).update(superseded=superseded)
+        runs.filter(pk__in=pks[start : start + _AT_ONCE]).update(superseded=superseded)
+
+
+def _is_shown(session: Session, runs: "QuerySet[Run]", stood: list[UUID], count: int) -> bool:
+    """Return True if a way of so many runs is all that is shown. Those at its beginning that were not touched stand if
+    the last of them does. Two counts, of which each reads an index alone."""
+    if stood and runs.filter(pk=stood[-1], superseded=True).exists():
+        return False
+    return runs.count() - Run.objects.filter(session=session, superseded=True).count() == count
 
 
 def _tree(runs: "QuerySet[Run]") -> _Tree:
     return {node.pk: node for node in map(_Node._make, runs.order_by("id").values_list(*_Node._fields))}
 
 
-def _renew(tree: _Tree, session: Session, there: Collection[UUID]) -> None:
-    """Bring a tree that was read without the lock up to date. What a run follows never changes, so only those are read
-    that it lacks, of what is known to be there, and those that were open."""
-    stale = [pk for pk in there if pk not in tree] + [pk for pk, node in tree.items() if node.state in OPEN]
-    if stale:
-        tree |= _tree(Run.objects.filter(owner_id=session.owner_id, session=session, pk__in=stale))
+def _renewed(tree: _Tree, runs: "QuerySet[Run]", chosen: UUID | None) -> _Tree:
+    """Return a tree that was read without the lock with the runs that came since, and the chosen one and those that
+    were open as they are now. Whom a run follows never changes; whether they are shown is looked at in the end."""
+    stale = [pk for pk, node in tree.items() if node.state in OPEN] + ([chosen] if chosen else [])
+    newer = runs.filter(pk__gt=max(tree)) if tree else runs
+    return tree | _tree(runs.filter(pk__in=stale)) | _tree(newer)
 
 
 def _last_after(chosen: UUID, tree: _Tree) -> UUID:

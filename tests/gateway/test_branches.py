@@ -12,7 +12,6 @@ from gateway.models import Compaction, Message, Run, Session
 from gateway.runs import branches
 from gateway.runs.branches import branch_choose, way_to
 from gateway.runs.leases import lease_end
-from gateway.runs.rows import session_lock
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
@@ -239,14 +238,42 @@ def test_what_happens_before_the_lock_is_seen(alice: Owner, monkeypatch: pytest.
     Run.objects.bulk_create([shown, chosen, other])
     late = Run(turn=2, follows=other.pk, **known)
 
-    def another_request(*asked: Any) -> Session:
+    def another_request(runs: Any) -> Any:
+        found = read(runs)
         monkeypatch.undo()
         branch_choose(caller_make(alice), session.pk, other.pk)
         late.save(force_insert=True)
-        return session_lock(*asked)
+        return found
 
-    monkeypatch.setattr(branches, "session_lock", another_request)
+    read = branches._tree
+    monkeypatch.setattr(branches, "_tree", another_request)
     branch_choose(caller_make(alice), session.pk, chosen.pk)
     assert list(Run.objects.filter(superseded=False)) == [chosen]
     branch_choose(caller_make(alice), session.pk, other.pk)
     assert list(Run.objects.filter(superseded=False).order_by("turn")) == [other, late]
+
+
+@pytest.mark.django_db
+def test_of_a_long_session_only_what_changes_is_read_under_the_lock(alice: Owner) -> None:
+    """The rows of runs are wide: to look at each takes longer than all else."""
+    session = session_make(alice, agent_make("assistant"))
+    known = {"owner": alice, "session": session, "state": "completed", "request_id": "r"}
+    runs: list[Run] = []
+    for turn in range(1, 51):
+        runs.append(Run(turn=turn, follows=runs[-1].pk if runs else None, **known))
+    other = Run(turn=50, follows=runs[-2].pk, superseded=True, **known)
+    Run.objects.bulk_create([*runs, other])
+    read: list[int] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        cursor = execute(sql, params, many, context)
+        if sql.startswith("SELECT") and 'FROM "gateway_run"' in sql and "COUNT" not in sql:
+            with connection.cursor() as again:  # below it is the driver's, which nobody watches
+                again.cursor.execute(f"SELECT COUNT(*) FROM ({sql}) AS found", params)  # noqa: S608 - it is ours
+                read.append(again.fetchone()[0])
+        return cursor
+
+    with connection.execute_wrapper(note):
+        branch_choose(caller_make(alice), session.pk, other.pk)
+    assert Run.objects.filter(session=session, superseded=False).count() == 50
+    assert sorted(read)[-2] < 5 < sorted(read)[-1]  # the tree is read before the lock

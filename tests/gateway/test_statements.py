@@ -7,13 +7,15 @@ from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import IntegrityError, connections, transaction
+from django.db import IntegrityError, connection, connections, transaction
 from django.db.models import Max, Subquery, TextField
 from django.db.models.functions import Cast
 from django.db.transaction import TransactionManagementError
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gateway.models import Agent, Message, Run, Session
+from gateway.runs.session_rows import open_runs
 from memories.ids import uuid7
 from memories.models import Owner
 from memories.statements import PARTS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
@@ -196,3 +198,20 @@ def test_a_fresh_row_is_what_the_model_makes(session: Session) -> None:
     assert first._state.adding
     with pytest.raises(TypeError, match="Run has no colour"):
         fresh.row(**values, colour="red")
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by its statistics")
+def test_open_runs_are_found_without_a_look_at_the_others(session: Session) -> None:
+    """Every turn asks for them, under the lock: of a long session that would take longer than all else."""
+    _run(session, state=Run.State.COMPLETED).save(force_insert=True)
+    _run(session).save(force_insert=True)
+    _run(session, state=Run.State.AWAITING_CLIENT_TOOLS).save(force_insert=True)
+    assert {run.state for run in open_runs(session)} == {"running", "awaiting_client_tools"}
+    with CaptureQueriesContext(connection) as queries:
+        open_runs(session)
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {queries[0]['sql']}")
+        plan = " ".join(str(row[-1]) for row in cursor.fetchall())
+    assert "run_one_open_per_session" in plan
+    assert "run_awaiting_of_session" in plan
+    assert plan.count("SEARCH") == 2
