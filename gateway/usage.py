@@ -21,7 +21,8 @@ def count_usage() -> int:
         return 0
     skip = connection.features.has_select_for_update_skip_locked
     with transaction.atomic():
-        runs = list(Run.objects.select_for_update(skip_locked=skip).filter(pk__in=ids, usage_counted=False))
+        rows = Run.objects.select_for_update(skip_locked=skip).only("owner_id", "recalled", "started_at")
+        runs = list(rows.filter(pk__in=ids, usage_counted=False))
         counts: dict[UUID, Counter[int]] = {}
         used_at: dict[UUID, datetime] = {}
         for run in runs:

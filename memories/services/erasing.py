@@ -18,6 +18,7 @@ from memories.models import Artifact, ArtifactRevision, ChangeSet, Memory, Owner
 
 Batch = Callable[[int], int]
 """Does some of the work, with so many rows at most; how many it were. Called in a transaction, until that is 0."""
+_KEYS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +41,21 @@ def deleting(rows: "QuerySet[Any]") -> Batch:
 
 
 def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]") -> Batch:
-    """Call `change` once for each row, with some rows at a time."""
-    reached = None
+    """Call `change` once for each row, with some rows at a time: those that are among `rows` then."""
+    reached: Any = None
+    keys: list[Any] = []
 
     def batch(most: int) -> int:
-        nonlocal reached
-        left = rows if reached is None else rows.filter(pk__gt=reached)
-        keys = list(left.order_by("pk").values_list("pk", flat=True)[:most])
-        if keys:
-            reached = keys[-1]
-            change(rows.model._base_manager.filter(pk__in=keys))
-        return len(keys)
+        nonlocal reached, keys
+        if not keys:  # many at once: where no index has their order, each look reads all of the owner's rows
+            left = rows if reached is None else rows.filter(pk__gt=reached)
+            keys = list(left.order_by("pk").values_list("pk", flat=True)[:_KEYS])
+        page, keys = keys[:most], keys[most:]
+        if page:
+            reached = page[-1]
+            still = list(rows.filter(pk__in=page).order_by().values_list("pk", flat=True))
+            change(rows.model._base_manager.filter(pk__in=still))
+        return len(page)
 
     return batch
 

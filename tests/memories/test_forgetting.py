@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, models
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from config.worker import SWEEPS
@@ -19,7 +20,7 @@ from memories.batches import BatchSize, finish
 from memories.database import in_thread
 from memories.forgetting import KEPT, Scope, erasure_begin, erasure_slices, forgetting_sweep
 from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Owner, Revision
-from memories.services.erasing import owner_tables
+from memories.services.erasing import each_page, owner_tables
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.in_one_go import forget_memories, forget_owner
@@ -289,3 +290,19 @@ async def test_a_book_that_is_not_there_is_neither_exported_nor_forgotten(alice_
     assert not await in_thread(Erasure.objects.exists)
     for path in ("/api/account/memories?book=main", "/api/account/memories?book=work"):
         assert (await alice_api.call("DELETE", path))[0] == 200, "main is there before its first use"
+
+
+@pytest.mark.django_db
+def test_pages_of_many_rows_are_found_in_few_looks_and_changed_as_they_are_then(alice: Owner) -> None:
+    rows = [memory_make(alice, f"Likes tea number {number}.").pk for number in range(30)]
+    changed: list[Any] = []
+    page = each_page(
+        Memory.objects.filter(owner=alice, pinned=False),
+        lambda found: changed.extend(found.values_list("pk", flat=True)),
+    )
+    with CaptureQueriesContext(connection) as queries:
+        assert page(10) == 10
+        Memory.objects.filter(pk=rows[-1]).update(pinned=True)
+        assert [page(10), page(10), page(10)] == [10, 10, 0]
+    assert len([query for query in queries if "ORDER BY" in query["sql"]]) == 2  # each reads all rows of the owner
+    assert sorted(changed) == sorted(rows[:-1])
