@@ -189,7 +189,7 @@ class Insert(Generic[M]):
     """Inserts instances of a model, with all their fields. `instead` are expressions for fields, which stand there
     for the value of the instance. With `renewed`, a row that is there gets these fields anew.
 
-    `bulk_create` does the same, and takes three times as long: it looks at each field of each row anew."""
+    `bulk_create` does the same, and takes about twice as long: it looks at each field of each row anew."""
 
     def __init__(
         self, model: type[M], instead: Callable[[], Mapping[str, Any]] = dict, *, renewed: Sequence[str] = ()
