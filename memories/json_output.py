@@ -5,10 +5,12 @@ That a text needs no escape is known in a tenth of that time; such a text is wri
 
 import json
 import secrets
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
 LONG = 50_000
+_NUMBERS = frozenset({int, float, bool, type(None)})
 _ESCAPED = (*map(chr, range(32)), '"', "\\", "\x7f")
 
 
@@ -46,10 +48,22 @@ class LongTextEncoder(json.JSONEncoder):
             return token
         if isinstance(value, dict):
             items = sorted(value.items()) if self.sort_keys else value.items()
-            return {name: self.shortened(one, token, plain) for name, one in items}
+            changed = self._changed(items, token, plain)
+            return {**value, **changed} if changed else value
         if isinstance(value, list | tuple):
-            return [self.shortened(one, token, plain) for one in value]
+            changed = self._changed(enumerate(value), token, plain)
+            return [changed.get(at, one) for at, one in enumerate(value)] if changed else value
         return value
+
+    def _changed(self, items: Iterable[tuple[Any, Any]], token: str, plain: list[tuple[str, ...]]) -> dict[Any, Any]:
+        """Return what is written in another way, by name or place."""
+        return {
+            place: short
+            for place, one in items
+            if type(one) not in _NUMBERS
+            and (type(one) is not str or len(one) >= LONG)
+            and (short := self.shortened(one, token, plain)) is not one
+        }
 
     def _written(self, value: Fixed) -> str:
         options = (self.sort_keys, self.ensure_ascii, self.allow_nan, self.item_separator, self.key_separator)

@@ -23,8 +23,9 @@ __all__ = ["Fresh", "Given", "Insert", "Select", "Update", "UpdateRow", "Written
 M = TypeVar("M", bound=Model)
 _DEFAULT = "default"
 _KEPT_WITH = "_daybook_statements"
-MOST_ROWS = 8
-"""More rows than these are inserted by the ORM's own way: a statement for each number of rows would not be kept."""
+FEW_ROWS, MOST_ROWS = 8, 64
+"""So many rows are inserted by one statement, which is kept for each number up to the first; above it only for powers
+of two, and several insert what is left."""
 
 
 class _Statement:
@@ -194,15 +195,13 @@ class Insert(_Statement, Generic[M]):
 
     def execute(self, rows: Sequence[M], **values: Any) -> None:
         """Insert these instances; `values` are what the expressions want to be given."""
-        if len(rows) > MOST_ROWS:
-            self._model._base_manager.bulk_create(rows)
-            return
-        if not rows:
-            return
-        statement = self._by_count.get(len(rows))
-        if statement is None:
-            statement = self._by_count[len(rows)] = _InsertRows(self._model, len(rows), self._instead())
-        statement.execute(rows, values)
+        while rows:
+            count = len(rows) if len(rows) <= FEW_ROWS else min(MOST_ROWS, 1 << (len(rows).bit_length() - 1))
+            statement = self._by_count.get(count)
+            if statement is None:
+                statement = self._by_count[count] = _InsertRows(self._model, count, self._instead())
+            statement.execute(rows[:count], values)
+            rows = rows[count:]
 
 
 class _InsertRows(_Statement):

@@ -130,7 +130,8 @@ def _check_message(message: Any, where: str) -> None:
         raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
     if message["role"] == "user":
         check_length(content, where)
-    _check_calls(message, where)
+    if "tool_calls" in message or "tool_call_id" in message:
+        _check_calls(message, where)
 
 
 def _check_calls(message: dict[str, Any], where: str) -> None:

@@ -14,7 +14,7 @@ from django.http.request import HttpHeaders
 from gateway import sse
 from gateway.api.openai_body import CompletionBody
 from gateway.attachments.keeping import Keeping
-from gateway.command_syntax import answered_command, without_commands
+from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
 from gateway.joined import AnyTurn, JoinedTurn, turn_of
@@ -72,7 +72,6 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},
         request_id=request_id.get(),
-        after_command=answered_command(messages),
     )
 
 
@@ -107,7 +106,8 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
         answered = await in_slices_to_the_end(answer_v1(caller, asked))
         return JoinedTurn(answered.context, options, answered.ended)
     async with allowed(caller) as allowance, Keeping(caller.owner_id) as keeping:
-        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)), keeping)
+        kept, answered = without_commands(asked.messages)
+        context = await _open(caller, replace(asked, messages=kept, after_command=answered), keeping)
         return turn_of(replace(context, allowance=allowance), options)
 
 
@@ -128,7 +128,7 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
             looks += 1
             if looks > _MOST_LOOKS:
                 raise
-            finding = await in_read_thread(find_session, caller, v1_request)
+            finding = await in_read_thread(find_session, caller, v1_request, conversation)
         except HistoryUnkept:
             messages = await keeping.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)

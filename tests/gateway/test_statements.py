@@ -16,7 +16,7 @@ from django.utils import timezone
 from gateway.models import Agent, Message, Run, Session
 from memories.ids import uuid7
 from memories.models import Owner
-from memories.statements import MOST_ROWS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
+from memories.statements import FEW_ROWS, MOST_ROWS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
 from tests.factories import session_make
 
 
@@ -48,7 +48,7 @@ def test_an_inserted_row_is_what_the_orm_reads(session: Session) -> None:
     assert not run._state.adding
 
 
-@pytest.mark.parametrize("count", [1, 3, MOST_ROWS + 1])
+@pytest.mark.parametrize("count", [1, 3, FEW_ROWS + 1, MOST_ROWS + FEW_ROWS + 9])
 def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
     insert: Insert[Message] = Insert(Message)
     for first in (0, count):  # the second time with the statement that is kept
