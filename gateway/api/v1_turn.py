@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -40,7 +40,7 @@ BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
 JOIN_SECONDS = 10.0
 _MAX_KEY = 255
-_MANY_MESSAGES = 500
+_MANY = 500
 _MOST_LOOKS = 50
 # Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
 _CONVERSATION_HEADERS = (
@@ -116,7 +116,7 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
     conversation, finding, looks = None, None, 0
     newest = max(0, last_asked(v1_request.messages))
     v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
-    if len(v1_request.messages) > _MANY_MESSAGES:  # reading them takes a while: not in the thread that writes
+    if _takes_a_while(v1_request.messages, newest):  # then not in the thread that writes
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
         last_try = time.monotonic() >= deadline
@@ -140,6 +140,12 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
             if last_try:  # tool results for a session that is busy with something else: no fork can take them
                 raise
             await asyncio.sleep(_BUSY_POLL)
+
+
+def _takes_a_while(messages: Sequence[dict[str, Any]], newest: int) -> bool:
+    """Return True for many messages, or many parts in the newest one."""
+    content = messages[newest].get("content") if messages else None
+    return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
 
 
 async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:

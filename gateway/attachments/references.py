@@ -16,6 +16,7 @@ from memories.json_output import LongTextEncoder
 _KEY = "daybook.attachment"
 _MARK = "~"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_WORDS = frozenset({"type", "text"})
 _PLACES = ("url", "file_data", "data", "image_url")
 
 Part = dict[str, Any]
@@ -116,6 +117,10 @@ def _place(part: Part) -> tuple[Part, str] | None:
 class PartsEncoder(LongTextEncoder):
     """Writes content parts for the database."""
 
+    def encode(self, o: Any) -> str:
+        """Return JSON; of parts that are words alone, of which a message may hold thousands, without a closer look."""
+        return json.JSONEncoder.encode(self, o) if _is_words(o) else super().encode(o)
+
     def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
         """Return references in place of what is stored elsewhere."""
         if isinstance(value, dict):
@@ -131,6 +136,13 @@ class PartsDecoder(json.JSONDecoder):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(object_hook=_read, **options)
+
+
+def _is_words(parts: Any) -> bool:
+    return isinstance(parts, list) and all(
+        type(part) is dict and part.keys() == _WORDS and type(part["type"]) is str and type(part["text"]) is str
+        for part in parts
+    )
 
 
 def _holds_ours(value: dict[Any, Any]) -> bool:

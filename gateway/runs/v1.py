@@ -141,11 +141,12 @@ def split_beside(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str,
     """Return the messages without those behind the last results of tools that only the client wrote (the state of an
     editor, a reminder), and these. With words of the person among them they are a new turn: nothing is taken off."""
     end = len(messages)
-    while end and messages[end - 1].get("role") == "user" and _is_clients_own(messages[end - 1].get("content")):
+    while end and messages[end - 1].get("role") == "user":
         end -= 1
     if not end or end == len(messages) or messages[end - 1].get("role") != "tool":
         return messages, ()
-    return messages[:end], messages[end:]
+    beside = messages[end:]
+    return (messages[:end], beside) if all(_is_clients_own(one.get("content")) for one in beside) else (messages, ())
 
 
 def _is_clients_own(content: Any) -> bool:
