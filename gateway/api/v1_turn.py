@@ -103,8 +103,8 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
         functions_only=body.functions_only,
     )
     if command_in(body.messages):
-        answered = await in_slices_to_the_end(answer_v1(caller, asked))
-        return JoinedTurn(answered.context, options, answered.ended)
+        reply = await in_slices_to_the_end(answer_v1(caller, asked))
+        return JoinedTurn(reply.context, options, reply.ended)
     async with allowed(caller) as allowance, Keeping(caller.owner_id) as keeping:
         kept, answered = without_commands(asked.messages)
         context = await _open(caller, replace(asked, messages=kept, after_command=answered), keeping)

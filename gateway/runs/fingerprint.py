@@ -73,7 +73,7 @@ class Conversation:
 
 def digest(*parts: str) -> str:
     """SHA-256 over parts that cannot run into each other."""
-    pieces = []
+    pieces: list[bytes] = []
     for part in parts:
         data = part.encode()
         pieces += (len(data).to_bytes(8, "big"), data)
