@@ -21,7 +21,7 @@ from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
 from memories.services import FirstSight, check_book_name
-from memories.statements import Given, Select
+from memories.statements import Given, Select, given
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # that a person makes without an administrator, revoked ones not counted
@@ -159,6 +159,9 @@ _BY_HASH = Select(
 )
 
 
+_BY_ID = Select(lambda: _valid_at(_now).filter(**given(ApiKey, "pk")))
+
+
 def key_find(sha256: str) -> ApiKey | None:
     """Return the valid key of this hash, or of this hash before its rotation."""
     return _BY_HASH.instance(now=timezone.now(), sha256=sha256)
@@ -166,7 +169,12 @@ def key_find(sha256: str) -> ApiKey | None:
 
 def key_valid(key_id: UUID) -> bool:
     """Return True if a key may still be used. One query."""
-    return valid_keys().filter(pk=key_id).exists()
+    return key_by_id(key_id) is not None
+
+
+def key_by_id(key_id: UUID) -> ApiKey | None:
+    """Return a key if it may still be used."""
+    return _BY_ID.instance(now=timezone.now(), pk=key_id)
 
 
 def key_limits(key: ApiKey) -> KeyLimits:
