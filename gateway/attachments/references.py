@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from memories.json_output import LongTextEncoder
+from memories.json_output import LONG, LongTextEncoder
 
 _KEY = "daybook.attachment"
 _MARK = "~"
@@ -140,7 +140,11 @@ class PartsDecoder(json.JSONDecoder):
 
 def _is_words(parts: Any) -> bool:
     return isinstance(parts, list) and all(
-        type(part) is dict and part.keys() == _WORDS and type(part["type"]) is str and type(part["text"]) is str
+        type(part) is dict
+        and part.keys() == _WORDS
+        and type(part["type"]) is str
+        and type(part["text"]) is str
+        and len(part["text"]) < LONG
         for part in parts
     )
 
