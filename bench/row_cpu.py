@@ -106,7 +106,7 @@ async def measure(application: Application, key: str, only: list[str], requests:
             began, wrote = time.process_time(), writing_seconds()
             _steps.clear()
             status, _ = await ask(application, key, call)
-            taken.append((time.process_time() - began, max(_steps), writing_seconds() - wrote))
+            taken.append((time.process_time() - began, max(_steps, default=0.0), writing_seconds() - wrote))
             answers[status] += 1
         medians = [round(statistics.median(of) * 1000, 1) for of in zip(*taken[1:], strict=True)]
         figures = {"name": name, **dict(zip(("cpu_ms", "step_ms", "write_ms"), medians, strict=True))}
