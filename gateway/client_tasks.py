@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +136,12 @@ def _codex_kind(given: Any) -> str:
 
 
 def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: bool, max_tokens: Any) -> frozenset[str]:
-    said = sum(
-        message.get("role") == "user" or (message.get("role") == "assistant" and not message.get("tool_calls"))
+    spoken = (
+        message
         for message in messages
+        if message.get("role") == "user" or (message.get("role") == "assistant" and not message.get("tool_calls"))
     )
+    said = len(list(islice(spoken, 2)))
     names = {_tool_name(tool) for tool in tools}
     signs = {
         "single": said == 1,

@@ -61,9 +61,10 @@ def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
     """Return the command that a message is, or None. `/memory` alone, or with an unknown verb, asks for help. `native`:
     sent by the page or the native API, where `/help` does so too."""
     text = text.strip()
-    if native and text.lower() == NATIVE_HELP:
+    if native and len(text) == len(NATIVE_HELP) and text.lower() == NATIVE_HELP:
         return ParsedCommand(verb="help")
-    match = _WHOLE.fullmatch(text)
+    # Of a conversation every message is looked at, and hardly one begins so.
+    match = _WHOLE.fullmatch(text) if text[: len(COMMAND)].lower() == COMMAND else None
     if match is None:
         return None
     verb = (match["confirmed"] or match["verb"] or "help").lower()
@@ -80,32 +81,25 @@ def is_command(text: str) -> bool:
 def command_text(content: Any) -> str:
     """Return the text of a message's content if it is text alone, else "": a command comes without pictures."""
     if isinstance(content, list):
-        if any(not isinstance(part, dict) or part.get("type") != "text" for part in content):
-            return ""
-        return "\n".join(str(part.get("text", "")) for part in content)
+        texts = [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        return "\n".join(texts) if len(texts) == len(content) else ""
     return content if isinstance(content, str) else ""
 
 
-def answered_command(messages: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
-    """Return the last command of a resent conversation that stands there with its answer, and that answer."""
-    found, command = None, ""
-    for message in messages:
-        text = command_text(message.get("content"))
-        if message.get("role") == "user":
-            command = text if is_command(text) else ""
-        elif message.get("role") == "assistant" and command:
-            found, command = (command, text), ""
-    return found
-
-
-def without_commands(messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return a resent conversation without its commands and their answers: they never go upstream."""
-    kept = []
-    answering = False
+def without_commands(
+    messages: Sequence[dict[str, Any]],
+) -> tuple[tuple[dict[str, Any], ...], tuple[str, str] | None]:
+    """Return a resent conversation without its commands and their answers, which never go upstream; and the last
+    command that stands there with its answer, and that answer."""
+    kept, answered = [], None
+    command, awaits = "", False
     for message in messages:
         role = message.get("role")
         if role == "user":
-            answering = is_command(command_text(message.get("content")))
-        if not answering or role not in {"user", "assistant"}:
+            text = command_text(message.get("content"))
+            command, awaits = (text, True) if is_command(text) else ("", False)
+        if not command or role not in {"user", "assistant"}:
             kept.append(message)
-    return tuple(kept)
+        elif role == "assistant" and awaits:
+            answered, awaits = (command, command_text(message.get("content"))), False
+    return tuple(kept), answered

@@ -125,9 +125,10 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     reply = yield from _carry_out(caller, agent, command, temporary=request.temporary)
     # What was said before the command names the session, as if the next message stood in its place.
     instead = {"role": "user", "content": f"A command stood here: {uuid7()}"}
-    before = replace(request, messages=(*without_commands(request.messages), instead))
+    kept, answered = without_commands(request.messages)
+    before = replace(request, messages=(*kept, instead), after_command=answered)
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
-    finding = find_session(caller, before) if conversation.turns_before else Finding()
+    finding = find_session(caller, before, conversation) if conversation.turns_before else Finding()
     with transaction.atomic():
         asked = Asked(caller=caller, agent=agent, request=before, conversation=conversation)
         session = session_of(asked, finding)

@@ -35,8 +35,10 @@ def conversation_of(
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
     """Return True if results of a client's tools follow the last message of the person."""
-    found = _spoken(messages, client_tools, first=last_asked(messages) + 1)
-    return any(speaker == Speaker.TOOL for speaker, _ in found)
+    first = last_asked(messages) + 1
+    if first == len(messages):
+        return False
+    return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages, client_tools, first=first))
 
 
 def _spoken(

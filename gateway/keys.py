@@ -21,6 +21,7 @@ from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
 from memories.services import FirstSight, check_book_name
+from memories.statements import Given, Select, given
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # that a person makes without an administrator, revoked ones not counted
@@ -139,19 +140,41 @@ def plain_keys() -> QuerySet[ApiKey]:
 
 def valid_keys() -> QuerySet[ApiKey]:
     """Keys that may be used: not revoked, not expired, and their user is active."""
-    lasting = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    return _valid_at(timezone.now())
+
+
+def _valid_at(now: datetime | Given) -> QuerySet[ApiKey]:
+    lasting = Q(expires_at=None) | Q(expires_at__gt=now)
     return ApiKey.objects.filter(lasting, revoked_at__isnull=True, owner__user__is_active=True)
 
 
+# Every request but those that begin a turn asks for this.
+_now, _sha256 = Given("now", ApiKey, "expires_at"), Given("sha256", ApiKey, "sha256")
+_BY_HASH = Select(
+    lambda: (
+        _valid_at(_now)
+        .filter(Q(sha256=_sha256) | Q(previous_sha256=_sha256, previous_until__gt=_now))
+        .order_by("pk")[:1]
+    )
+)
+
+
+_BY_ID = Select(lambda: _valid_at(_now).filter(**given(ApiKey, "pk")))
+
+
 def key_find(sha256: str) -> ApiKey | None:
-    """Return the valid key of this hash, or of this hash before its rotation; the row comes with its owner."""
-    before = Q(previous_sha256=sha256, previous_until__gt=timezone.now())
-    return valid_keys().select_related("owner").filter(Q(sha256=sha256) | before).first()
+    """Return the valid key of this hash, or of this hash before its rotation."""
+    return _BY_HASH.instance(now=timezone.now(), sha256=sha256)
 
 
 def key_valid(key_id: UUID) -> bool:
     """Return True if a key may still be used. One query."""
-    return valid_keys().filter(pk=key_id).exists()
+    return key_by_id(key_id) is not None
+
+
+def key_by_id(key_id: UUID) -> ApiKey | None:
+    """Return a key if it may still be used."""
+    return _BY_ID.instance(now=timezone.now(), pk=key_id)
 
 
 def key_limits(key: ApiKey) -> KeyLimits:

@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,7 @@ from gateway.upstream.usage import usage_of
 from memories.caller import Caller
 from memories.database import in_patient_thread, in_read_thread
 from memories.errors import DomainError, InvalidRequest, ModelNotFound
+from memories.tokens import text_tokens
 
 logger = logging.getLogger("daybook.usage")
 _NEAR = 2_000  # bytes from an end of an answer in which its usage is looked for
@@ -200,15 +201,21 @@ async def plain_step(call: PlainCall, step: ModelStep, *, stream: bool) -> Async
 
 def _use(request: ModelRequest, told: dict[str, Any], said: Iterable[str]) -> ModelUse:
     """Return what a request took: by the usage that its answer told, else estimated from both texts."""
-    usage, (_, asked) = usage_of(told), request.answered_by
+    usage, (_, asked), whole = usage_of(told), request.answered_by, "".join(said)
     name = told.get("model")
-    given: Sequence[dict[str, Any]] = ()
-    if not usage:
-        texts = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
-        given = request.messages or [{"role": "user", "content": json.dumps(texts)}]
+    if not usage and request.path != CHAT:
+        given = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
+        usage = {"prompt_tokens": _tokens_of(given), "completion_tokens": text_tokens(whole)}
     return ModelUse(
-        asked=asked, model=name if isinstance(name, str) else "", usage=usage, given=given, said="".join(said)
+        asked=asked, model=name if isinstance(name, str) else "", usage=usage, given=request.messages, said=whole
     )
+
+
+def _tokens_of(given: Any) -> int:
+    """Return about how many tokens a text, a list of tokens, or a list of those has."""
+    if isinstance(given, list):
+        return len(given) if given and isinstance(given[0], int) else sum(map(_tokens_of, given))
+    return text_tokens(given) if isinstance(given, str) else 0
 
 
 def _text_in(choice: dict[str, Any]) -> str:

@@ -5,10 +5,12 @@ That a text needs no escape is known in a tenth of that time; such a text is wri
 
 import json
 import secrets
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
 LONG = 50_000
+_NUMBERS = frozenset({int, float, bool, type(None)})
 _ESCAPED = (*map(chr, range(32)), '"', "\\", "\x7f")
 
 
@@ -36,20 +38,29 @@ class LongTextEncoder(json.JSONEncoder):
     def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
         """Return a value with `token` in place of each long plain text and of what is fixed; `plain` gets the
         pieces that stand there, in the order of the JSON."""
-        if isinstance(value, str):
-            if len(value) < LONG or not _is_plain(value):
-                return value
-            plain.append(('"', value, '"'))
-            return token
+        items: Iterable[tuple[Any, Any]]
         if isinstance(value, Fixed):
             plain.append((self._written(value),))
             return token
         if isinstance(value, dict):
             items = sorted(value.items()) if self.sort_keys else value.items()
-            return {name: self.shortened(one, token, plain) for name, one in items}
-        if isinstance(value, list | tuple):
-            return [self.shortened(one, token, plain) for one in value]
-        return value
+        elif isinstance(value, (list, tuple)):
+            items = enumerate(value)
+        elif isinstance(value, str) and len(value) >= LONG and _is_plain(value):
+            plain.append(('"', value, '"'))
+            return token
+        else:
+            return value
+        changed = {
+            place: short
+            for place, one in items
+            if (type(one) is not str or len(one) >= LONG)
+            and type(one) not in _NUMBERS
+            and (short := self.shortened(one, token, plain)) is not one
+        }
+        if not changed:
+            return value
+        return {**value, **changed} if isinstance(value, dict) else [changed.get(*place) for place in enumerate(value)]
 
     def _written(self, value: Fixed) -> str:
         options = (self.sort_keys, self.ensure_ascii, self.allow_nan, self.item_separator, self.key_separator)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import F, Model, Q, QuerySet
 from django.http import StreamingHttpResponse
 
 from memories.api.forms import memory_json, revision_json
@@ -33,14 +33,15 @@ def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
     """The export, a line at a time: a header, memories and their revisions, and, unless it is of one book only, what
     the apps above add."""
     yield _line({"type": "header", "format": FORMAT, "version": 1, "book": book})
-    memories = Memory.objects.filter(owner_id=owner_id).select_related("book")
-    revisions = Revision.objects.filter(owner_id=owner_id).select_related("change_set", "memory")
+    memories = Memory.objects.filter(owner_id=owner_id).prefetch_related("book")  # of many memories, few books
+    revisions = Revision.objects.filter(owner_id=owner_id).select_related("change_set")
     if book is not None:
         memories, revisions = memories.filter(book__name=book), revisions.filter(memory__book__name=book)
     for memory in paged(memories, "number"):
         yield _line({"type": "memory", **memory_json(memory), "deleted_at": memory.gone_at})
-    for revision in paged(revisions, "id"):
-        yield _line({"type": "revision", "memory_id": str(revision.memory.number), **revision_json(revision)})
+    for revision in paged(revisions.annotate(number=F("memory__number")), "id"):
+        number = revision.number  # type: ignore[attr-defined]
+        yield _line({"type": "revision", "memory_id": str(number), **revision_json(revision)})
     if book is None:
         for exporter in _exporters.values():
             for row in exporter(owner_id):

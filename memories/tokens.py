@@ -10,7 +10,7 @@ _CUT = "\n[…]"
 
 def text_tokens(text: str) -> int:
     """Return about how many tokens a text is."""
-    plain = len(text) if text.isascii() else sum(character.isascii() for character in text)
+    plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     return round(plain / CHARS_PER_TOKEN + (len(text) - plain) / _OTHERS_PER_TOKEN)
 
 

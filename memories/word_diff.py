@@ -17,6 +17,7 @@ _DEEPEST = 12  # how often what lies between matched words is compared again
 
 Span = tuple[int, int, int, int]  # from, to in the old pieces; from, to in the new ones
 Pair = tuple[int, int]  # a piece of the old text and the same piece of the new one
+Run = tuple[int, int, int]  # start in the old pieces, start in the new ones, how many in a row are the same
 
 
 class Piece(NamedTuple):
@@ -43,24 +44,24 @@ def word_diff(before: str, after: str) -> tuple[Piece, ...]:
     return tuple(out)
 
 
-def _runs(pairs: Sequence[Pair], end_old: int, end_new: int) -> Iterator[tuple[int, int, int]]:
-    """Matched pieces that follow each other as (start in old, start in new, length); last an empty one at both ends."""
+def _runs(found: Sequence[Run], end_old: int, end_new: int) -> Iterator[Run]:
+    """Runs with those that follow each other as one; last an empty one at both ends."""
     start, length = (0, 0), 0
-    for old, new in pairs:
+    for old, new, more in found:
         if length and (old, new) == (start[0] + length, start[1] + length):
-            length += 1
+            length += more
             continue
         if length:
             yield *start, length
-        start, length = (old, new), 1
+        start, length = (old, new), more
     if length:
         yield *start, length
     yield end_old, end_new, 0
 
 
-def _matched(old: Sequence[str], new: Sequence[str]) -> list[Pair]:
+def _matched(old: Sequence[str], new: Sequence[str]) -> list[Run]:
     """Pieces that are the same in both texts, in the order of both."""
-    found: list[Pair] = []
+    found: list[Run] = []
     waiting: list[tuple[Span, int]] = [((0, len(old), 0, len(new)), 0)]
     while waiting:
         span, depth = waiting.pop()
@@ -69,26 +70,34 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> list[Pair]:
         if a == b or c == d:
             continue
         if (b - a) * (d - c) <= _MOST_CELLS:
-            found += _compared(old, new, (a, b, c, d))
+            found += [(*pair, 1) for pair in _compared(old, new, (a, b, c, d))]
             continue
         anchors = _anchors(old, new, (a, b, c, d)) if depth < _DEEPEST else []
-        found += anchors
+        found += [(*pair, 1) for pair in anchors]
         for (i, j), (k, m) in zip([(a - 1, c - 1), *anchors], [*anchors, (b, d)], strict=True):
             if anchors and k > i + 1 and m > j + 1:
                 waiting.append(((i + 1, k, j + 1, m), depth + 1))
     return found
 
 
-def _without_equal_ends(old: Sequence[str], new: Sequence[str], span: Span) -> tuple[Span, list[Pair]]:
+def _without_equal_ends(old: Sequence[str], new: Sequence[str], span: Span) -> tuple[Span, list[Run]]:
     a, b, c, d = span
-    found: list[Pair] = []
-    while a < b and c < d and old[a] == new[c]:
-        found.append((a, c))
-        a, c = a + 1, c + 1
-    while a < b and c < d and old[b - 1] == new[d - 1]:
-        b, d = b - 1, d - 1
-        found.append((b, d))
-    return (a, b, c, d), found
+    head = _common(old[a:b], new[c:d])
+    tail = _common(old[a + head : b][::-1], new[c + head : d][::-1])
+    runs = ((a, c, head), (b - tail, d - tail, tail))
+    return (a + head, b - tail, c + head, d - tail), [run for run in runs if run[2]]
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many pieces two texts begin with together."""
+    same, differ = 0, min(len(one), len(other)) + 1
+    while differ - same > 1:
+        middle = (same + differ) // 2
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            differ = middle
+    return same
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[Pair]:

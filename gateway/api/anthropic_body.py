@@ -84,7 +84,7 @@ def _add_asked(found: list[Message], blocks: Sequence[Block], where: str) -> Non
     found.extend(result_message(block, where) for block in results)
     parts = parts_of([block for block in blocks if block.get("type") != "tool_result"], where)
     reminders = [part for part in parts if _is_reminder(part)]
-    words = [part for part in parts if not _is_reminder(part)]
+    words = [part for part in parts if not _is_reminder(part)] if reminders else parts
     if results and not words:
         for part in reminders:
             _add_to_result(found, str(part["text"]))

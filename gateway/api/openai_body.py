@@ -119,18 +119,21 @@ def read_include_usage(body: dict[str, Any]) -> bool:
 
 
 def _check_message(message: Any, where: str) -> None:
-    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(role, str):
         raise InvalidRequest(f"{where} is an object with a role.", param=where)
-    if message["role"] not in _ROLES:
+    if role not in _ROLES:
         raise InvalidRequest(f"{where}.role is not one of system, developer, user, assistant, tool.", param=where)
     content = message.get("content")
-    if content is not None and not isinstance(content, str | list):
+    if isinstance(content, list):
+        if any(not isinstance(part, dict) for part in content):
+            raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
+    elif content is not None and not isinstance(content, str):
         raise InvalidRequest(f"{where}.content is text or a list of parts.", param=where)
-    if isinstance(content, list) and any(not isinstance(part, dict) for part in content):
-        raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
-    if message["role"] == "user":
+    if role == "user":
         check_length(content, where)
-    _check_calls(message, where)
+    if "tool_calls" in message or "tool_call_id" in message:
+        _check_calls(message, where)
 
 
 def _check_calls(message: dict[str, Any], where: str) -> None:

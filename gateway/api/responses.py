@@ -15,7 +15,7 @@ from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_aside
 from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
-from gateway.api.responses_items import as_messages, item_type
+from gateway.api.responses_items import as_messages
 from gateway.api.responses_steps import plain_told, response_events, told, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
 from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
@@ -123,15 +123,14 @@ def _conversation(caller: Caller, asked: ResponsesBody) -> tuple[CompletionBody,
         for item in output_items(run_id, number, part.said)
     }
     messages = as_messages(after.messages if after else [], asked.items, stored)
-    body = asked.completion(messages)
     if asked.truncate:
-        limit = agent_settings(agent_find(caller, body.agent)).context_token_limit
-        body = asked.completion(_cut(messages, limit))
-    return body, after
+        agent = agent_find(caller, asked.chat["model"])
+        messages = _cut(messages, agent_settings(agent).context_token_limit)
+    return asked.completion(messages), after
 
 
 def _references(asked: ResponsesBody) -> list[Any]:
-    named = (str(item.get("id")) for item in asked.items if item_type(item) == "item_reference")
+    named = (str(item.get("id")) for item in asked.items if item.get("type") == "item_reference")
     found = {match[1]: None for match in map(_REFERENCE.match, named) if match}
     return [parse_uuid(run_id) for run_id in list(found)[:_MOST_REFERRED]]
 

@@ -9,7 +9,7 @@ from gateway.api.tool_names import short_name
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
 from memories.errors import InvalidRequest
-from memories.limits import MESSAGES
+from memories.limits import MESSAGES, TOOLS
 from prompts.conversation import NO_RESULT
 
 _TEXTS = frozenset({"input_text", "output_text", "text"})
@@ -42,7 +42,7 @@ def as_messages(before: Sequence[Message], items: Sequence[Item], stored: Mappin
     found = _Conversation(before)
     for index, item in enumerate(items):
         where = f"input[{index}]"
-        if item_type(item) == "item_reference":
+        if item.get("type") == "item_reference":
             item = _referred(item, stored, where)
         found.take(item, where)
     return found.messages()
@@ -115,7 +115,10 @@ class _Conversation:
         call_id = _call_id(item, where)
         if self._open is None:
             self._open = self._begin({"role": "assistant", "content": None})
-        self._open[0].setdefault("tool_calls", []).append({"id": call_id, **called})
+        calls = self._open[0].setdefault("tool_calls", [])
+        if len(calls) == TOOLS:
+            raise InvalidRequest(f"{where} is one call more than the {TOOLS} of one answer.", param="input")
+        calls.append({"id": call_id, **called})
         self._unanswered[call_id] = self._open
 
     def _take_result(self, item: Item, where: str) -> None:

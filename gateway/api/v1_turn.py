@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from django.http.request import HttpHeaders
 from gateway import sse
 from gateway.api.openai_body import CompletionBody
 from gateway.attachments.keeping import Keeping
-from gateway.command_syntax import answered_command, without_commands
+from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
 from gateway.joined import AnyTurn, JoinedTurn, turn_of
@@ -40,7 +40,7 @@ BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
 JOIN_SECONDS = 10.0
 _MAX_KEY = 255
-_MANY_MESSAGES = 500
+_MANY = 500
 _MOST_LOOKS = 50
 # Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
 _CONVERSATION_HEADERS = (
@@ -72,7 +72,6 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},
         request_id=request_id.get(),
-        after_command=answered_command(messages),
     )
 
 
@@ -104,10 +103,11 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
         functions_only=body.functions_only,
     )
     if command_in(body.messages):
-        answered = await in_slices_to_the_end(answer_v1(caller, asked))
-        return JoinedTurn(answered.context, options, answered.ended)
+        reply = await in_slices_to_the_end(answer_v1(caller, asked))
+        return JoinedTurn(reply.context, options, reply.ended)
     async with allowed(caller) as allowance, Keeping(caller.owner_id) as keeping:
-        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)), keeping)
+        kept, answered = without_commands(asked.messages)
+        context = await _open(caller, replace(asked, messages=kept, after_command=answered), keeping)
         return turn_of(replace(context, allowance=allowance), options)
 
 
@@ -116,7 +116,7 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
     conversation, finding, looks = None, None, 0
     newest = max(0, last_asked(v1_request.messages))
     v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
-    if len(v1_request.messages) > _MANY_MESSAGES:  # reading them takes a while: not in the thread that writes
+    if _takes_a_while(v1_request.messages, newest):  # then not in the thread that writes
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
         last_try = time.monotonic() >= deadline
@@ -128,7 +128,7 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
             looks += 1
             if looks > _MOST_LOOKS:
                 raise
-            finding = await in_read_thread(find_session, caller, v1_request)
+            finding = await in_read_thread(find_session, caller, v1_request, conversation)
         except HistoryUnkept:
             messages = await keeping.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
@@ -140,6 +140,12 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
             if last_try:  # tool results for a session that is busy with something else: no fork can take them
                 raise
             await asyncio.sleep(_BUSY_POLL)
+
+
+def _takes_a_while(messages: Sequence[dict[str, Any]], newest: int) -> bool:
+    """Return True for many messages, or many parts in the newest one."""
+    content = messages[newest].get("content") if messages else None
+    return len(messages) > _MANY or (isinstance(content, list) and len(content) > _MANY)
 
 
 async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:

@@ -20,6 +20,7 @@ from gateway.attachments.references import (
     attached_in,
     data_of,
     hashed,
+    other_parts,
     with_data,
 )
 from gateway.attachments.uses import uses_give_up, uses_reserve
@@ -36,15 +37,13 @@ Message = dict[str, Any]
 
 
 def large_texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a message's content that could be files and are none yet."""
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, dict) and _is_large(part):
-            yield data_of(part) or ""
+    """Return the texts of a message's content that could be files and are none yet."""
+    return (data_of(part) or "" for part in other_parts(content) if _is_large(part))
 
 
 def holds_large(content: Any) -> bool:
     """Return True if a message's content holds what could be a file and is none yet."""
-    return next(large_texts(content), None) is not None
+    return isinstance(content, list) and next(large_texts(content), None) is not None
 
 
 class Keeping:
@@ -58,7 +57,8 @@ class Keeping:
     async def messages(self, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
         """Return messages as `messages_keep` does."""
         kept = await messages_keep(self._owner_id, messages, first=first)
-        self._uses |= {text.use for message in kept for text in attached_in(message.get("content")) if text.use}
+        if kept is not messages:
+            self._uses |= {text.use for message in kept for text in attached_in(message.get("content")) if text.use}
         return kept
 
     async def content(self, content: Any) -> Any:

@@ -55,7 +55,7 @@ def _all_read(owner_id: UUID, holders: Sequence[Message], name: str) -> list[Mes
 
 
 def _is_unread(content: Any) -> bool:
-    return any(not text.is_read for text in attached_in(content))
+    return isinstance(content, list) and any(not text.is_read for text in attached_in(content))
 
 
 def _filled(owner_id: UUID, content: Any, load: _Load) -> Any:

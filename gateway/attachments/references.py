@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from memories.json_output import LongTextEncoder
+from memories.json_output import LONG, LongTextEncoder
 
 _KEY = "daybook.attachment"
 _MARK = "~"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_WORDS = frozenset({"type", "text"})
 _PLACES = ("url", "file_data", "data", "image_url")
 
 Part = dict[str, Any]
@@ -88,9 +89,17 @@ def with_data(part: Part, text: str) -> Part:
 
 def attached_in(content: Any) -> Iterator[Attached]:
     """Yield what a message's content refers to."""
-    for part in content if isinstance(content, list) else ():
-        if isinstance(part, dict) and isinstance(data := data_of(part), Attached):
+    for part in other_parts(content):
+        if isinstance(data := data_of(part), Attached):
             yield data
+
+
+def other_parts(content: Any) -> Iterator[Part]:
+    """Yield the parts of a message's content that are not text."""
+    if isinstance(content, list):
+        for part in content:
+            if isinstance(part, dict) and part.get("type") != "text":
+                yield part
 
 
 def _place(part: Part) -> tuple[Part, str] | None:
@@ -108,12 +117,17 @@ def _place(part: Part) -> tuple[Part, str] | None:
 class PartsEncoder(LongTextEncoder):
     """Writes content parts for the database."""
 
+    def encode(self, o: Any) -> str:
+        """Return JSON; of parts that are words alone, of which a message may hold thousands, without a closer look."""
+        return json.JSONEncoder.encode(self, o) if _is_words(o) else super().encode(o)
+
     def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
         """Return references in place of what is stored elsewhere."""
-        if isinstance(value, Attached):
+        if isinstance(value, dict):
+            if _holds_ours(value):
+                value = {name + _MARK if _is_ours(name) else name: one for name, one in value.items()}
+        elif isinstance(value, Attached):
             return {_KEY: list(astuple(value.reference))}
-        if isinstance(value, dict) and any(_is_ours(name) for name in value):
-            value = {name + _MARK if _is_ours(name) else name: one for name, one in value.items()}
         return super().shortened(value, token, plain)
 
 
@@ -124,12 +138,28 @@ class PartsDecoder(json.JSONDecoder):
         super().__init__(object_hook=_read, **options)
 
 
+def _is_words(parts: Any) -> bool:
+    return isinstance(parts, list) and all(
+        type(part) is dict
+        and part.keys() == _WORDS
+        and type(part["type"]) is str
+        and type(part["text"]) is str
+        and len(part["text"]) < LONG
+        for part in parts
+    )
+
+
+def _holds_ours(value: dict[Any, Any]) -> bool:
+    # Of every object that is stored: to call a function for each name takes three times as long.
+    return bool([name for name in value if type(name) is str and name.startswith(_KEY)])
+
+
 def _is_ours(name: Any) -> bool:
     return isinstance(name, str) and name.startswith(_KEY)
 
 
 def _read(value: dict[str, Any]) -> Any:
-    if not any(map(_is_ours, value)):
+    if not _holds_ours(value):
         return value
     match value:
         case {"daybook.attachment": [str(sha256), int(size), str(head), str(digest)]} if len(value) == 1:

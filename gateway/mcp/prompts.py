@@ -78,9 +78,5 @@ def _review_text(caller: Caller, name: str, of_tools: str, *, must_be: bool) -> 
     if book is None and must_be:
         raise NotFound("There is no such book.")
     newest, more = newest_memories(book) if book else ([], False)
-    lines = [
-        MemoryLine(number=row.number, category=row.category, content=row.content)
-        for row in reversed(newest)
-        if not row.blocked
-    ]
+    lines = [MemoryLine(number=row.number, category=row.category, content=row.content) for row in reversed(newest)]
     return review_my_memory(lines, book=name, tools_book=of_tools, note=MORE if more else "")

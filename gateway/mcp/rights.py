@@ -3,7 +3,7 @@ Synchronous; uses the database."""
 
 from gateway.agents.rows import KEY_REVOKED
 from gateway.authentication import require_memory
-from gateway.keys import key_limits, valid_keys
+from gateway.keys import key_by_id, key_limits
 from gateway.models import ApiKey
 from memories.caller import Caller, KeyLimits
 from memories.errors import Unauthorized
@@ -11,7 +11,7 @@ from memories.errors import Unauthorized
 
 def present_key(caller: Caller) -> ApiKey:
     """Return the row of the caller's key. Raises Unauthorized for one that was revoked meanwhile."""
-    key = valid_keys().filter(pk=caller.key_id).first() if caller.key_id else None
+    key = key_by_id(caller.key_id) if caller.key_id else None
     if key is None:
         raise Unauthorized(KEY_REVOKED)
     return key

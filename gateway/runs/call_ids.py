@@ -34,5 +34,7 @@ def call_ids(message: Message) -> list[str]:
 
 def runs_called(message: Message) -> tuple[UUID, ...]:
     """Return the runs whose calls a foreign message holds, by the ids that they gave."""
+    if not message.get("tool_calls"):
+        return ()
     runs = map(run_of_call, call_ids(message))
     return tuple(dict.fromkeys(run_id for run_id in runs if run_id))

@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from gateway.agents.rows import agent_find
 from gateway.models import Message, Run, Session
-from gateway.runs import fingerprint
 from gateway.runs.alignment import Recorded, Turn
 from gateway.runs.call_ids import runs_called
 from gateway.runs.comparing import HALF, conversation_said, said
+from gateway.runs.fingerprint import Conversation, read_conversation
 from gateway.runs.matching import Verdict, judge
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import TRACE_KEY, first_sentences, summarised
@@ -46,9 +46,10 @@ class Finding:
     message_seq: int = 0
 
 
-def find_session(caller: Caller, request: V1Request) -> Finding:
+def find_session(caller: Caller, request: V1Request, conversation: Conversation | None = None) -> Finding:
     """Return the session that a request goes on with, by what their turns have in common; where it names one that is
-    there, the place in that. Eight queries at most. Raises ModelNotFound, Unauthorized."""
+    there, the place in that. `conversation` is what identifies it, if it was read already. Eight queries at most.
+    Raises ModelNotFound, Unauthorized."""
     agent = agent_find(caller, request.agent)
     usable = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE)
     sessions: list[Session] = []
@@ -57,7 +58,8 @@ def find_session(caller: Caller, request: V1Request) -> Finding:
         own_id = parse_uuid(request.session_ref)
         sessions = list(usable.filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else [])))
     if not sessions:
-        sessions = _candidates(caller, request, agent.name, usable.filter(temporary=request.temporary))
+        conversation = conversation or read_conversation(caller.owner_id, agent.name, request.messages)
+        sessions = _candidates(caller, request, conversation, usable.filter(temporary=request.temporary))
     before, asked = conversation_said(request.messages)
     verdict = judge(before, asked, _recorded(caller, sessions))
     if verdict == Verdict() and not request.session_ref:
@@ -79,17 +81,18 @@ def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request)
     return Verdict(session_id=session_id, through=turns, by_summary=True) if session_id else Verdict()
 
 
-def _candidates(caller: Caller, request: V1Request, agent: str, usable: "QuerySet[Session]") -> list[Session]:
-    prefixes, pairs, first = fingerprint.stages(caller.owner_id, agent, request.messages)
-    prefixes, pairs = prefixes[-_MOST_KEYS:], pairs[-_MOST_KEYS:]
+def _candidates(
+    caller: Caller, request: V1Request, conversation: Conversation, usable: "QuerySet[Session]"
+) -> list[Session]:
+    hashes, pairs = conversation.latest(_MOST_KEYS)
     runs = Run.objects.filter(owner_id=caller.owner_id, superseded=False)
-    alike = runs.filter(Q(history_hash_before__in=prefixes[1:]) | Q(**first)).order_by("-id")
+    alike = runs.filter(Q(history_hash_before__in=hashes) | Q(**conversation.first())).order_by("-id")
     ids = set(alike.values_list("session_id", flat=True)[: _MOST_ALIKE * 2])
     called = [run_id for message in reversed(request.messages) for run_id in runs_called(message)][:_MOST_CALLED]
     if called:
         ids |= set(runs.filter(pk__in=called).values_list("session_id", flat=True))
     latest = usable.order_by("-last_active_at")
-    by_key = latest.filter(Q(pk__in=ids) | Q(history_hash__in=prefixes[1:]) | Q(last_pair__in=pairs))
+    by_key = latest.filter(Q(pk__in=ids) | Q(history_hash__in=hashes) | Q(last_pair__in=pairs))
     found = {row.pk: row for row in (*by_key[:_MOST_ALIKE], *latest[:_MOST_RECENT])}
     return list(found.values())
 

@@ -98,18 +98,18 @@ def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
 
 def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
     """Return a client's messages with what the model's server said beside the calls in them. One query at most."""
-    firsts = [next(iter(call_ids(message)), "") for message in messages]
-    called = [run_of_call(first) for first in firsts]
-    runs = list(dict.fromkeys(run_id for run_id in reversed(called) if run_id))[:_MOST_RUNS]
-    if not runs:
+    firsts = {at: next(iter(call_ids(one)), "") for at, one in enumerate(messages) if one.get("tool_calls")}
+    called = {at: run_id for at, first in firsts.items() if (run_id := run_of_call(first))}
+    if not called:
         return tuple(messages)
+    runs = list(dict.fromkeys(reversed(called.values())))[:_MOST_RUNS]
     rows = Message.objects.filter(owner_id=owner_id, run_id__in=runs, kept__isnull=False)
     stored = [Kept.from_json(row) for row in rows.values_list("kept", flat=True) if row]
     by_call = {call_id: kept for kept in stored for call_id in kept.calls}
-    return tuple(
-        with_kept(message, by_call.get(first)) if run_id else message
-        for message, first, run_id in zip(messages, firsts, called, strict=True)
-    )
+    found = list(messages)
+    for at in called:
+        found[at] = with_kept(found[at], by_call.get(firsts[at]))
+    return tuple(found)
 
 
 @transaction.atomic

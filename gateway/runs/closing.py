@@ -226,8 +226,10 @@ def _history_hash_after(context: TurnContext, output: RunOutput) -> str:
 
 
 def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
+    if not context.message_seqs:  # its client sends everything itself
+        return
     target = agent_target(context.agent.settings)
     asked = target.upstream, target.model
     tokens = output.usage.get("total_tokens") or estimate(context.messages, asked) + text_tokens(output.text)
-    if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
+    if tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)

@@ -10,7 +10,7 @@ ignored, and so are `/memory` commands with their answers.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -33,7 +33,16 @@ class Conversation:
     previous_user_key: str  # of the user message before it
     # Of the user messages just before the last one, where no answer stands between them: that one was never answered.
     unanswered_user_key: str
-    turns_before: int  # n - 1
+    # The alternating canonical texts before the last user message, history_hash(0) to (n-1), and what was answered to
+    # that message in this very request.
+    said: Sequence[str] = field(default=(), repr=False, compare=False)
+    hashes: Sequence[str] = field(default=(), repr=False, compare=False)
+    answer: str = field(default="", repr=False, compare=False)
+
+    @property
+    def turns_before(self) -> int:
+        """Return n - 1."""
+        return len(self.said) // 2
 
     @property
     def is_alone(self) -> bool:
@@ -44,15 +53,31 @@ class Conversation:
         """Return True if a run was opened for this conversation."""
         return (run.history_hash_before, run.user_key) == (self.history_hash_before, self.user_key)
 
+    def latest(self, most: int) -> tuple[list[str], list[str]]:
+        """Return the latest history_hashes of the conversation, without history_hash(0), and the keys of its latest
+        pairs, with that of its answer."""
+        hashes, texts = list(self.hashes[1:]), list(self.said[-2 * most :])
+        if self.answer:
+            hashes.append(next_history_hash(self.history_hash_before, self.user, self.answer))
+            texts += (self.user, self.answer)
+        pairs = [pair_key(user, answer) for user, answer in zip(texts[::2], texts[1::2], strict=True)]
+        return hashes[-most:], pairs[-most:]
+
+    def first(self) -> dict[str, str]:
+        """Return how a run that began with the same message is looked up."""
+        return {
+            "history_hash_before": self.hashes[0],
+            "user_key": digest(self.said[0]) if self.said else self.user_key,
+        }
+
 
 def digest(*parts: str) -> str:
     """SHA-256 over parts that cannot run into each other."""
-    hasher = hashlib.sha256()
+    pieces: list[bytes] = []
     for part in parts:
         data = part.encode()
-        hasher.update(len(data).to_bytes(8, "big"))
-        hasher.update(data)
-    return hasher.hexdigest()
+        pieces += (len(data).to_bytes(8, "big"), data)
+    return hashlib.sha256(b"".join(pieces)).hexdigest()
 
 
 def first_history_hash(owner_id: UUID, agent_name: str) -> str:
@@ -94,14 +119,14 @@ def text_of(content: Any) -> str:
         return content
     if isinstance(content, list):
         return "\n".join(
-            str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"
+            [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
         )
     return ""
 
 
 def last_asked(messages: Sequence[Message]) -> int:
     """Return the index of the last message of the person, -1 for none."""
-    return max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)
 
 
 def canonical_content(content: Any) -> str:
@@ -150,34 +175,23 @@ def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
     return found
 
 
-def stages(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> tuple[list[str], list[str], dict[str, str]]:
-    """Return every history_hash of a resent conversation from history_hash(0) on, the keys of its pairs, and how a run
-    that began with the same message is looked up."""
-    turns = canonical(messages)
-    hashes, pairs = [first_history_hash(owner_id, agent_name)], []
-    texts = ["".join(said) for _, said in turns]
-    for user, answer in zip(texts[::2], texts[1::2], strict=False):
-        hashes.append(next_history_hash(hashes[-1], user, answer))
-        pairs.append(pair_key(user, answer))
-    return hashes, pairs, {"history_hash_before": hashes[0], "user_key": digest(texts[0] if texts else "")}
-
-
 def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> Conversation:
     """Reduce a request's messages. The last user message is the new one; what follows it does not identify."""
     turns = canonical(messages)
-    while turns and turns[-1][0] == "assistant":
-        turns.pop()
+    answer = "".join(turns.pop()[1]) if turns and turns[-1][0] == "assistant" else ""
     last = turns.pop()[1] if turns else [""]
     user, unanswered = "".join(last), "".join(last[:-1])
-    history_hash = first_history_hash(owner_id, agent_name)
     texts = ["".join(said) for _, said in turns]
-    for said, answer in zip(texts[::2], texts[1::2], strict=True):
-        history_hash = next_history_hash(history_hash, said, answer)
+    hashes = [first_history_hash(owner_id, agent_name)]
+    for said, answered in zip(texts[::2], texts[1::2], strict=True):
+        hashes.append(next_history_hash(hashes[-1], said, answered))
     return Conversation(
-        history_hash_before=history_hash,
+        history_hash_before=hashes[-1],
         user=user,
         user_key=digest(user),
         previous_user_key=digest(texts[-2] if texts else ""),
         unanswered_user_key=digest(unanswered) if unanswered else "",
-        turns_before=len(texts) // 2,
+        said=texts,
+        hashes=hashes,
+        answer=answer,
     )

@@ -20,14 +20,14 @@ def known_messages(session: Session, history: Sequence[dict[str, Any]]) -> int:
     earlier session with this agent, whatever became of the answers. Two queries, none for a fork."""
     if session.parent_id is not None:
         return len(history)
-    said = [fingerprint.digest("".join(texts)) for role, texts in fingerprint.canonical(history) if role == "user"]
+    said = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
     return _before_turn(history, _known_turns(session.owner_id, session.agent.name, said)) if said else 0
 
 
 def _known_turns(owner_id: UUID, agent_name: str, said: Sequence[str]) -> int:
     standing = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
     alike = standing.filter(
-        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=said[0]
+        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=fingerprint.digest(said[0])
     ).order_by("-id")
     sessions = list(alike.values_list("session_id", flat=True)[:_MOST_SESSIONS])
     if not sessions:
@@ -36,7 +36,8 @@ def _known_turns(owner_id: UUID, agent_name: str, said: Sequence[str]) -> int:
     known: dict[UUID, list[str]] = {}
     for session_id, key in rows.values_list("session_id", "user_key"):
         known.setdefault(session_id, []).append(key)
-    return max((_alike(keys, said) for keys in known.values()), default=0)
+    ours = list(map(fingerprint.digest, said))
+    return max((_alike(keys, ours) for keys in known.values()), default=0)
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:

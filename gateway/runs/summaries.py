@@ -4,6 +4,7 @@ that a conversation that begins with the summary is known. Called by gateway.pas
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from uuid import UUID
 
 from gateway.models import Run
@@ -31,8 +32,8 @@ def sentences(text: str) -> list[str]:
 
 def first_sentences(messages: Sequence[Message]) -> set[str]:
     """Return hashes of the long sentences that a conversation begins with."""
-    spoken = [message for message in messages if message.get("role") in {"user", "assistant"}][:_FIRST_MESSAGES]
-    return {key for message in spoken for key in sentences(text_of(message.get("content")))}
+    spoken = (message for message in messages if message.get("role") in {"user", "assistant"})
+    return {key for message in islice(spoken, _FIRST_MESSAGES) for key in sentences(text_of(message.get("content")))}
 
 
 def summary_note(owner_id: UUID, session_id: UUID, answer: str) -> None:

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from django.db import IntegrityError
@@ -99,11 +100,12 @@ def _open_in(
     caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
 ) -> TurnContext:
     session = match.session
-    spoken = [message for message in request.messages if message.get("role") in _ROLES]
-    last_user = fingerprint.last_asked(spoken)
+    last_user = fingerprint.last_asked(request.messages)
     # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
     # first review reads it; of a very long one only its end, so that no transaction takes long.
-    history = spoken[max(0, last_user - BROUGHT_MESSAGES) : last_user] if session.message_seq == 0 else []
+    before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
+    spoken = (message for message in before if message.get("role") in _ROLES)
+    history = list(islice(spoken, BROUGHT_MESSAGES))[::-1]
     if not request.history_kept and any(holds_large(message.get("content")) for message in history):
         raise HistoryUnkept
     run = run_open(
@@ -118,7 +120,7 @@ def _open_in(
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    stored = messages_insert(session, run.pk, [*history, spoken[last_user]], history=len(history))
+    stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
     if history:
         session.reviewed_through = known_messages(session, history)
     if not session.title:
@@ -139,11 +141,12 @@ def split_beside(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str,
     """Return the messages without those behind the last results of tools that only the client wrote (the state of an
     editor, a reminder), and these. With words of the person among them they are a new turn: nothing is taken off."""
     end = len(messages)
-    while end and messages[end - 1].get("role") == "user" and _is_clients_own(messages[end - 1].get("content")):
+    while end and messages[end - 1].get("role") == "user":
         end -= 1
     if not end or end == len(messages) or messages[end - 1].get("role") != "tool":
         return messages, ()
-    return messages[:end], messages[end:]
+    beside = messages[end:]
+    return (messages[:end], beside) if all(_is_clients_own(one.get("content")) for one in beside) else (messages, ())
 
 
 def _is_clients_own(content: Any) -> bool:

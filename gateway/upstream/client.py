@@ -4,7 +4,9 @@ For each request the SDK joins addresses, merges and checks headers, copies its 
 platform anew, which takes longer than to send it. Here it sends the first request of a kind; later ones are that one
 with another body and other headers that name them, sent by the SDK's own HTTP client (docs/decisions/0049, 0053)."""
 
+import asyncio
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import httpx2
@@ -15,6 +17,7 @@ from memories.json_output import LongTextEncoder
 NAMING_HEADERS = frozenset({"x-request-id", "traceparent", "tracestate"})
 """Headers that differ from request to request."""
 _MOST_KINDS = 32  # changed options of a dialect make new ones
+_LONG_TEXT, _LONG_LIST = 500_000, 500
 _as_json = LongTextEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -47,6 +50,21 @@ class _Kind:
         )
         request.read()  # its content is there already
         return request
+
+
+def _as_bytes(body: dict[str, Any]) -> bytes:
+    return _as_json(body).encode()
+
+
+def _is_long(body: dict[str, Any]) -> bool:
+    """Return True for a body that takes milliseconds to write, which the event loop would do nothing else in."""
+    messages = body.get("messages") or ()
+    values = chain(body.values(), (message.get("content") for message in messages))
+    return any(
+        len(value) > (_LONG_TEXT if isinstance(value, str) else _LONG_LIST)
+        for value in values
+        if isinstance(value, str | list)
+    )
 
 
 class UpstreamClient(openai.AsyncOpenAI):
@@ -83,7 +101,8 @@ class UpstreamClient(openai.AsyncOpenAI):
             if len(self._kinds) < _MOST_KINDS:
                 self._kinds[place] = _Kind.of((response.history or [response])[0].request)
             return response
-        return await self._sent(kind.request(_as_json(body).encode(), naming, self._http.cookies))
+        written = await asyncio.to_thread(_as_bytes, body) if _is_long(body) else _as_bytes(body)
+        return await self._sent(kind.request(written, naming, self._http.cookies))
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
         try:

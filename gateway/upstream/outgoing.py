@@ -13,6 +13,7 @@ from gateway.upstream.paths import without
 from prompts.conversation import NO_RESULT, NOTHING_SAID
 
 _SYSTEM = frozenset({"system", "developer"})
+_WORDS = frozenset({"role", "content"})
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
 _GAP = "\n\n"
 
@@ -61,16 +62,18 @@ def _answered(given: Iterable[Message]) -> list[Message]:
     found: list[Message] = []  # from the last one on
     results: Counter[str] = Counter()
     for message in reversed(list(given)):
-        if message.get("role") == "tool":
+        role, missing = message.get("role"), []
+        if role == "tool":
             results[str(message.get("tool_call_id") or "")] += 1
-        missing = []
-        for call in calls_in(message) if message.get("role") == "assistant" else ():
-            call_id = str(call.get("id") or "")
-            if results[call_id]:
-                results[call_id] -= 1
-            else:
-                missing.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
-        found += [*reversed(missing), message]
+        elif role == "assistant" and message.get("tool_calls"):
+            for call in calls_in(message):
+                call_id = str(call.get("id") or "")
+                if results[call_id]:
+                    results[call_id] -= 1
+                else:
+                    missing.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
+        found += reversed(missing)
+        found.append(message)
     return found[::-1]
 
 
@@ -91,6 +94,10 @@ def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
             continue
         if role == "assistant":
             kept = kept_of(message)
+            if kept is None and message.keys() <= _WORDS:
+                if message.get("content"):  # a message that says nothing is refused
+                    messages.append(message)
+                continue
             message = _restored(message, kept, dialect, asked)
             calls = message.get("tool_calls")
             if isinstance(calls, list) and calls:
@@ -98,9 +105,9 @@ def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
                 open_calls |= sent_ids
                 order = [call["id"] for call in message["tool_calls"] if isinstance(call, dict)]
             elif "tool_calls" in message:
-                del message["tool_calls"]  # an empty list is refused
-            if not message.get("content") and message.keys() <= {"role", "content"}:
-                continue  # so is a message that says nothing
+                del message["tool_calls"]  # an empty list is refused, too
+            if not message.get("content") and message.keys() <= _WORDS:
+                continue
         messages.append(message)
     return messages
 

@@ -1,14 +1,14 @@
 """The tools that look into the book: a search, and the list of everything."""
 
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from memories.book_views import BookState, load_view
 from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
-from memories.models import Book, Memory
-from memories.selectors import live_memories
+from memories.models import Book
+from memories.selectors import blocked_condition, live_memories
 from memories.services import book_limits, characters_used
 from memories.snapshot import snapshots
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
@@ -80,9 +80,7 @@ def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
     result = {
         "ok": True,
         "memories": [
-            {"id": r.number, "target": r.target, "category": r.category, "content": r.content}
-            for r in reversed(newest)
-            if not r.blocked
+            {"id": r.number, "target": r.target, "category": r.category, "content": r.content} for r in reversed(newest)
         ],
         "budget": {
             str(target): {"used": characters_used(run.book, target), "limit": limit} for target, limit in limits.items()
@@ -91,11 +89,22 @@ def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
     return {**result, "note": MORE} if more else result
 
 
-def newest_memories(book: Book) -> tuple[list[Memory], bool]:
-    """Return the newest memories of a book within the bounds of a list, newest first, and whether there are more."""
-    found: list[Memory] = []
+class ShownMemory(NamedTuple):
+    """What a list shows of a memory."""
+
+    number: int
+    target: str
+    category: str
+    content: str
+
+
+def newest_memories(book: Book) -> tuple[list[ShownMemory], bool]:
+    """Return the newest memories of a book within the bounds of a list, newest first and none that is blocked, and
+    whether there are more."""
+    found: list[ShownMemory] = []
     room = LISTED_CHARACTERS
-    for row in live_memories(book.owner_id, book.pk).order_by("-number")[: LISTED_MEMORIES + 1]:
+    rows = live_memories(book.owner_id, book.pk).exclude(blocked_condition()).order_by("-number")
+    for row in map(ShownMemory._make, rows.values_list(*ShownMemory._fields)[: LISTED_MEMORIES + 1]):
         room -= len(row.content)
         if room < 0 or len(found) == LISTED_MEMORIES:
             return found, True

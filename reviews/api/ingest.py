@@ -68,7 +68,7 @@ class IngestIn(Body):
         """Return what person and assistant said to each other, oldest first: no commands and no answers to them.
         Raises InvalidRequest, TooLarge."""
         read = [message.said(f"messages[{index}]") for index, message in enumerate(self.messages)]
-        said = without_commands([message for message in read if message is not None])
+        said, _ = without_commands([message for message in read if message is not None])
         if not any(message["role"] == "user" for message in said):
             raise InvalidRequest(
                 f"Bring at least one message of the role user that has words and is no {COMMAND} command.",

@@ -24,7 +24,7 @@ from gateway.attachments.decoding import bytes_in, joined_data, media_type, spli
 from gateway.attachments.files import Unread
 from gateway.attachments.inline import Walk
 from gateway.attachments.keeping import messages_keep
-from gateway.attachments.references import Attached, Reference, attached, data_of
+from gateway.attachments.references import Attached, PartsDecoder, PartsEncoder, Reference, attached, data_of
 from gateway.attachments.sweep import attachments_sweep
 from gateway.attachments.uses import deletion_begin, uses_reserve
 from gateway.models import Agent, Attachment, AttachmentUse, Message, Run, Session
@@ -36,6 +36,7 @@ from gateway.runs.v1 import open_v1
 from gateway.services import session_delete
 from memories.database import in_thread
 from memories.ids import uuid7
+from memories.json_output import LONG
 from memories.models import Owner
 from memories.portability import export_lines
 from tests.conftest import Api
@@ -548,3 +549,10 @@ def test_the_type_is_that_of_the_bytes() -> None:
         "application/pdf", "audio/wav", "audio/mpeg", "audio/mpeg", "audio/ogg", "audio/flac",
         "application/octet-stream",
     ]  # fmt: skip
+
+
+def test_what_a_client_writes_comes_back_whatever_it_is() -> None:
+    ours = {"daybook.attachment": ["0" * 64, 1, "", ""]}
+    words = [{"type": "text", "text": 'a \u201c\\"'}, {"type": "text", "text": "x" * LONG}]
+    for parts in (words, [*words, {"type": "text", "text": ours}], [{"type": ours, "text": ""}], [ours], "a", None):
+        assert json.loads(json.dumps(parts, cls=PartsEncoder), cls=PartsDecoder) == parts

@@ -23,6 +23,9 @@ from tests.gateway.v1 import PATH
 DIGITS = "9" * 5000
 
 
+MANY_NUMBERS = 20_000
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -36,6 +39,8 @@ DIGITS = "9" * 5000
         "NaN",
         "[" + "1," * (JSON_VALUES + 1) + "1]",
         "[" + '{"a": 1},' * (JSON_VALUES // 2 + 1) + "1]",
+        '["\\\\", "\\"", ' + '"[,", "\\",", ' * (JSON_VALUES // 2 + 1) + "1]",
+        "[" + "1, " * MANY_NUMBERS + "9" * (JSON_NUMBER + 1) + "]",
         '"\\ud800"',
     ],
     ids=lambda text: text[:12],
@@ -49,6 +54,11 @@ def test_json_up_to_the_bounds_is_read() -> None:
     assert read_json("[" * JSON_DEPTH + "]" * JSON_DEPTH)
     assert read_json(json.dumps({"text": "[{," * JSON_VALUES, "quoted": '\\"' * 10})) is not None
     assert read_json("9" * JSON_NUMBER) == int("9" * JSON_NUMBER)
+    many = [-1, int("9" * JSON_NUMBER), 2.5, "0" * 1_000] * MANY_NUMBERS
+    assert read_json(json.dumps(many)) == many
+    texts = ["[,{" * 9, '"', "\\", '\\"', "\u2028"] * (JSON_VALUES // 6)
+    assert read_json(json.dumps(texts)) == texts
+    assert read_json('["\\u0000a", "\\ud83d\\ude00"]') == ["a", "\U0001f600"]
     assert read_json(b'"\\u0041\\u0000"') == "A"
     assert read_json('"\\ud800"', repair=True) == "?"
 

@@ -14,7 +14,6 @@ from gateway.command_syntax import (
     COMMANDS,
     VERBS,
     ParsedCommand,
-    answered_command,
     is_command,
     parse_command,
     without_commands,
@@ -314,15 +313,14 @@ async def test_v1_takes_a_session_by_name(alice_api: Api, agent: object) -> None
 
 
 def test_the_last_command_that_was_answered() -> None:
-    assert answered_command(
-        [user("/memory view"), assistant("A"), user("/memory help"), assistant("B"), user("Hi")]
-    ) == (
-        "/memory help",
-        "B",
+    _, answered = without_commands(
+        [user("/memory view"), assistant("A"), user("/memory help"), assistant("B"), assistant("C"), user("Hi")]
     )
-    assert answered_command([user("/memory view"), assistant("A"), user("/memory help")]) == ("/memory view", "A")
-    assert answered_command([user("Hi"), assistant("A")]) is None
-    assert answered_command([user("/memory view"), user("Hi"), assistant("A")]) is None
+    assert answered == ("/memory help", "B")
+    _, answered = without_commands([user("/memory view"), assistant("A"), user("/memory help")])
+    assert answered == ("/memory view", "A")
+    assert without_commands([user("Hi"), assistant("A")])[1] is None
+    assert without_commands([user("/memory view"), user("Hi"), assistant("A")])[1] is None
 
 
 def test_resent_commands_are_stripped_with_their_answers_only() -> None:
@@ -331,9 +329,10 @@ def test_resent_commands_are_stripped_with_their_answers_only() -> None:
     parts = {"role": "user", "content": [{"type": "text", "text": "/memory help"}]}
     picture = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "/memory help"}]}
     assert (
-        list(without_commands([*command, kept[0], kept[1], *command, kept[2], parts, assistant("x"), kept[3]])) == kept
+        list(without_commands([*command, kept[0], kept[1], *command, kept[2], parts, assistant("x"), kept[3]])[0])
+        == kept
     )
-    assert list(without_commands([picture])) == [picture]
+    assert list(without_commands([picture])[0]) == [picture]
 
 
 async def test_a_read_only_key_can_give_none(alice: Owner, agent: object, session: Session) -> None:

@@ -13,6 +13,7 @@ from config.asgi import application
 from gateway.models import Agent, Message, Run, Session
 from memories.database import in_thread
 from memories.errors import UpstreamError
+from memories.limits import TOOLS
 from memories.models import Memory
 from tests.conftest import Api
 from tests.gateway.v1 import ask, said
@@ -395,3 +396,12 @@ def stored(session: Session) -> list[Any]:
     messages = [(row.role, row.text, bool(row.tool_calls), row.kind) for row in session.messages.order_by("seq")]
     turns = [(run.turn, run.state, run.counted, run.text, run.usage) for run in session.runs.order_by("pk")]
     return [messages, turns, session.turns, session.turns_since_memory_review]
+
+
+async def test_a_call_more_than_one_answer_may_have_is_refused_at_that_call(sdk: openai.AsyncOpenAI) -> None:
+    calls: Any = [
+        {"type": "function_call", "call_id": f"c{number}", "name": "lookup", "arguments": "{}"}
+        for number in range(TOOLS + 1)
+    ]
+    with pytest.raises(openai.BadRequestError, match=rf"input\[{TOOLS}\] is one call more than"):
+        await sdk.responses.create(model="assistant", input=[*calls, {"role": "user", "content": "Hi"}])

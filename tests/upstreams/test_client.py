@@ -1,11 +1,13 @@
 """gateway.upstream.client: whatever was built once, a request is the one that the SDK itself would send."""
 
+import threading
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 
+from gateway.upstream import client as module
 from gateway.upstream.client import UpstreamClient
 
 GIVEN: dict[str, Any] = {"base_url": "http://127.0.0.1:9/v1/", "api_key": "k"}
@@ -76,6 +78,33 @@ async def test_each_request_is_that_of_the_sdk(client: UpstreamClient, server: S
     for asked in (*REQUESTS, *REQUESTS):
         await _open(client, asked)
         assert server.seen() == await _of_the_sdk(asked)
+
+
+LONG_BODIES = (
+    {"prompt": "é" * 600_000},
+    {"input": ["a"] * 501},
+    {"messages": [{"role": "user", "content": "a"}] * 501},
+    {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}] * 501}]},
+)
+
+
+async def test_a_long_body_is_written_beside_the_event_loop(
+    client: UpstreamClient, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bool] = []
+
+    def as_bytes(body: dict[str, Any]) -> bytes:
+        written.append(threading.current_thread() is threading.main_thread())
+        return original(body)
+
+    original = module._as_bytes
+    monkeypatch.setattr(module, "_as_bytes", as_bytes)
+    await _open(client, REQUESTS[0])  # the SDK's own
+    for body in (REQUESTS[1][0], *LONG_BODIES):
+        asked = _asked(body, {"x-request-id": "1"})
+        await _open(client, asked)
+        assert server.seen() == await _of_the_sdk(asked)
+    assert written == [True, False, False, False, False]
 
 
 async def test_a_new_key_is_used_at_once(client: UpstreamClient, server: Server) -> None:

@@ -1,0 +1,162 @@
+"""How much processor time the costliest requests take: the rows of fairness.py, one at a time, in this process.
+
+    python bench/row_cpu.py --only "10,000" embeddings --requests 6
+
+The ASGI application runs here, with the database in its threads, as a server has it; the scripted upstream runs in
+another process. Prints per row (pages are left out, which want a login) medians in milliseconds: the processor time of
+all threads, that of the event loop's longest step, and that of the thread that writes; and what was answered. Its last
+line is one JSON object. Processor time hardly depends on what else the machine does."""
+
+import argparse
+import asyncio
+import gc
+import json
+import secrets
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from daybook_server import INJECTING_MODEL
+from fairness import MEMORIES, TURNS, agents_of_fairness
+from fairness_rows import Call, World, rows
+from own_home import own_home
+from processes import upstream_start
+from turn_cpu import seed
+
+Application = Any
+_WRITING = "daybook-db"
+_steps: list[float] = []
+
+
+async def ask(application: Application, key: str, call: Call) -> tuple[int, bytes]:
+    """Send one request to the application; returns the status and the body of its answer."""
+    path, _, query = call.path.partition("?")
+    headers = {"host": "testserver", "authorization": f"Bearer {key}", **call.headers}
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "root_path": "",
+        "method": call.method, "path": unquote(path), "raw_path": path.encode(), "query_string": query.encode(),
+        "client": ("127.0.0.1", 50000), "server": ("127.0.0.1", 8000),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        + [(b"content-length", str(len(call.body)).encode())],
+    }  # fmt: skip
+    sent = iter([{"type": "http.request", "body": call.body, "more_body": False}])
+    status, pieces = 0, []
+
+    async def receive() -> dict[str, Any]:
+        if (message := next(sent, None)) is None:
+            await asyncio.Event().wait()
+        return message or {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
+        pieces.append(message.get("body", b""))
+
+    await application(scope, receive, send)
+    return status, b"".join(pieces)
+
+
+async def world_of(application: Application, key: str) -> World:
+    """Give the key memories, one of them with a long history, and a session with a review."""
+
+    async def call(method: str, path: str, body: object = None) -> dict[str, Any]:
+        data = b"" if body is None else json.dumps(body).encode()
+        _, answer = await ask(application, key, Call(method, path, data, {"content-type": "application/json"}))
+        return dict(json.loads(answer))
+
+    for number in range(MEMORIES):
+        memory = await call(
+            "POST", "/api/memories", {"content": f"Likes place {number} by the sea", "target": "memory"}
+        )
+    for number in range(50):
+        changed = {"content": f"version {number} " + "word " * 700}
+        await call("PATCH", f"/api/memories/{memory['id']}", changed)
+    session = await call("POST", "/api/sessions", {"agent": "plain"})
+    for number in range(TURNS):
+        turn = await call("POST", f"/api/sessions/{session['id']}/turns", {"content": f"Tell me about case {number}."})
+    review = await call("POST", f"/api/sessions/{session['id']}/review")
+    revisions = (await call("GET", f"/api/memories/{memory['id']}/revisions"))["data"]
+    return World(key, session["id"], turn["id"], memory["id"], review["id"], revisions[0]["change_set"])
+
+
+def writing_seconds() -> float:
+    """The processor time so far of the threads that write."""
+    writing = [thread for thread in threading.enumerate() if thread.name.startswith(_WRITING)]
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in writing)
+
+
+async def measure(application: Application, key: str, only: list[str], requests: int) -> list[dict[str, Any]]:
+    """Return the figures of each row."""
+    world, found = await world_of(application, key), []
+    for name, row in rows().items():
+        if not any(part in name for part in only) or name.startswith("page ") or name == "forget":
+            continue
+        taken, answers = [], Counter[int]()
+        for number in range(requests + 1):
+            call = row(world, number)
+            gc.collect()
+            await asyncio.sleep(0.05)  # what is left of the one before
+            began, wrote = time.process_time(), writing_seconds()
+            _steps.clear()
+            status, _ = await ask(application, key, call)
+            taken.append((time.process_time() - began, max(_steps, default=0.0), writing_seconds() - wrote))
+            answers[status] += 1
+        medians = [round(statistics.median(of) * 1000, 1) for of in zip(*taken[1:], strict=True)]
+        figures = {"name": name, **dict(zip(("cpu_ms", "step_ms", "write_ms"), medians, strict=True))}
+        print(f"{name:52}", *(f"{one:8}" for one in medians), dict(answers), flush=True)
+        found.append(figures)
+    return found
+
+
+def note_steps() -> None:
+    """Have the event loop note what each of its steps takes."""
+    run = asyncio.Handle._run
+
+    def noted(handle: asyncio.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        _steps.append(time.thread_time() - began)
+
+    asyncio.Handle._run = noted  # type: ignore[method-assign]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=[""], help="rows whose name contains one of these")
+    parser.add_argument("--requests", type=int, default=6, help="of each row")
+    given = parser.parse_args()
+    key = "dbk_" + secrets.token_urlsafe(32)
+    with ExitStack() as stack:
+        upstream = upstream_start(stack, "--chunks", "5")
+        agents = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-agents-"))) / "agents.yaml"
+        agents.write_text(agents_of_fairness())
+        variables = {
+            "OPENAI_BASE_URL": upstream.url + "/v1",
+            "OPENAI_API_KEY": "x",
+            "DAYBOOK_MODEL": INJECTING_MODEL,
+            "DAYBOOK_AGENTS": str(agents),
+            "DAYBOOK_DB_THREADS": "1",
+        }
+        stack.enter_context(own_home("row-cpu", variables))
+        seed(key, "")
+        from config import collector
+        from config.asgi import application
+        from config.warm import warm_up
+
+        warm_up()
+        collector.resume(collect=True)
+        note_steps()
+        sys.setswitchinterval(0.001)
+        found = asyncio.run(measure(application, key, given.only, given.requests))
+    print(json.dumps({"rows": found}))
+
+
+if __name__ == "__main__":
+    main()
