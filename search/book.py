@@ -90,6 +90,11 @@ class BookArrays:
         """Return the places of terms among the book's terms, -1 where it lacks them."""
         return np.array([self.places.get(term, -1) for term in terms], dtype=np.int64)
 
+    def idf_of(self, terms: Ints) -> Floats:
+        """Return how rare terms are, by their places; what the book lacks (-1) is as rare as can be."""
+        unknown = np.float32(np.log1p((max(self.content.size, SMALL_BOOK) + 0.5) / 0.5))
+        return np.where(terms >= 0, self.content.idf[terms], unknown) if self.places else np.full(len(terms), unknown)
+
     def terms_of(self, at: int) -> tuple[set[int], set[int]]:
         """Return the terms of an entry's content and those of its keywords."""
         pairs = slice(self.entry_starts[at], self.entry_starts[at + 1])

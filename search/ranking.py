@@ -40,6 +40,8 @@ TIME: Final = 2.3
 """The message asks when, and the entry says when."""
 DATE: Final = 4.8
 """Said on, or within days after, a day which the message names."""
+_WEIGHTS: Final = np.array([WORDS, NEAR_WORDS, MEANING, SESSION])
+_WEIGHTS_BESIDE: Final = np.array([WORDS, NEAR_WORDS, MEANING_BESIDE, SESSION])
 SESSION_REPEAT: Final = 0.07
 """Taken off per hit already listed from the same session, so that one talk does not fill the list."""
 
@@ -71,12 +73,9 @@ TAIL: Final = 0.06
 
 def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
     """Return one score per entry; only differences within one query mean something."""
-    graded = [(evidence.words, WORDS), (evidence.near_words, NEAR_WORDS)]
     upstream = evidence.upstream
-    graded.append((evidence.meaning, MEANING if upstream is None else MEANING_BESIDE))
-    if book.sessions is not None:
-        graded.append((evidence.session, SESSION))
-    total = _standard(np.stack([score for score, _ in graded]), np.array([weight for _, weight in graded]))
+    weights = _WEIGHTS if upstream is None else _WEIGHTS_BESIDE
+    total = _standard(evidence.graded, weights[: len(evidence.graded)])
     if upstream is not None:
         lead = upstream.values - upstream.values[upstream.known].mean()
         total += UPSTREAM * np.where(upstream.known, lead, np.float32(0))
@@ -96,10 +95,10 @@ def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
 def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
     """Return the weighted sum of z-scores over the columns; a row whose values are all equal counts 0."""
     size = scores.shape[1]
-    scores -= (np.add.reduce(scores, axis=1) / size)[:, None]
-    spread = np.sqrt(np.vecdot(scores, scores) / size)
+    lead = scores - (np.add.reduce(scores, axis=1) / size)[:, None]
+    spread = np.sqrt(np.vecdot(lead, lead) / size)
     spread[spread < 1e-6] = np.inf
-    return np.asarray(((weights / spread)[:, None] * scores).sum(axis=0), dtype=np.float32)
+    return np.add.reduce((weights / spread)[:, None] * lead, axis=0).astype(np.float32)
 
 
 def least_score(

@@ -59,7 +59,7 @@ def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book:
     pairs = same_subject(facts, book)
     if not pairs or asks_about_past(query.text):
         return order
-    names = set() if asks_about_now(query.text) else {at for at in query.terms.tolist() if at >= 0 and book.named[at]}
+    names = set() if asks_about_now(query.text) else {word.term for word in query.words if word.is_named}
     moved = list(order)
     for one, other in pairs:
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
