@@ -70,8 +70,9 @@ class BookArrays:
     content: Postings
     """Over the entries' own words."""
     rarity: Floats
-    """Summed rarity of the terms of each entry's content, and of its keywords where there are any: first of those that
-    another entry holds there too, then of all (2, 1 or 2, N)."""
+    """Summed rarity of the terms of each entry's content, and of its keywords where there are any (1 or 2, N)."""
+    shareable: Floats
+    """The largest part of these that is of terms which another entry holds, too (N)."""
     context: Postings
     """Over each entry with fading shares of its neighbours; the same as `content` without neighbours."""
     keywords: Postings
@@ -125,7 +126,8 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     around = context_window_of(entries)
     content = build_postings(own, facts.lengths, idf)
     context, sessions = _context_postings(own, facts.lengths, around, content)
-    rarity = [_rarity(*one[:2], idf, len(entries)) for one in (own, keyword_triples) if one is own or one[0].size]
+    written = (own, keyword_triples) if len(keyword_triples[0]) else (own,)
+    rarity, shareable = np.stack([_rarity(one, idf, len(entries)) for one in written], axis=1)
     word_vectors, word_centre = _centred(vocabulary.word_vectors(_spellings(pairs, local, len(places))))
     vectors, centre = _centred(_text_vectors(analyses))
     shares = np.where(in_content, 1.0, KEYWORD_SHARE)
@@ -144,7 +146,8 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
         in_keywords=in_keywords,
         holding=term_major((local, documents, shares), idf, len(entries)),
         content=content,
-        rarity=np.stack(rarity, axis=1),
+        rarity=rarity,
+        shareable=(shareable / rarity).max(axis=0),
         context=context,
         keywords=build_postings(keyword_triples, keyword_lengths, idf),
         sessions=sessions,
@@ -167,11 +170,12 @@ def _spellings(pairs: NDArray[np.int32], local: Ints, count: int) -> Ints:
     return spellings
 
 
-def _rarity(terms: Ints, documents: Ints, idf: Floats, size: int) -> Floats:
-    often = np.bincount(terms, minlength=len(idf)) > 1
-    rarity = idf[terms]
-    shared, whole = (np.bincount(documents, weights=values, minlength=size) for values in (rarity * often[terms], rarity))
-    return np.stack([shared, np.maximum(whole, 1e-9)]).astype(np.float32)
+def _rarity(triples: Triples, idf: Floats, size: int) -> Floats:
+    """Return the summed rarity of each document's terms, and of those that another one holds, too (2, `size`)."""
+    terms, documents, _ = triples
+    often = idf * (np.bincount(terms, minlength=len(idf)) > 1)
+    sums = [np.bincount(documents, weights=rarity[terms], minlength=size) for rarity in (idf, often)]
+    return np.maximum(sums, 1e-9).astype(np.float32)
 
 
 def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> EntryFacts:

@@ -57,10 +57,11 @@ def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book:
     """Return the order of places with every newer fact moved before the older one it replaces."""
     moved, names = list(order), None
     terms_of = cache(book.terms_of)
-    for one, other, cosine, least in _may_be_same(_facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book), book):
+    for one, other, cosine in _may_be_same(_facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book), book):
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
-        if moved.index(newer) < moved.index(older):
+        if moved.index(newer) < moved.index(older) or cosine < LEAST_COSINE:
             continue
+        least = [min(rarity.item(one), rarity.item(other)) for rarity in book.rarity]
         if cosine + _shared_part(terms_of(one), terms_of(other), least, book) < SAME_SUBJECT:
             continue
         if names is None:
@@ -82,9 +83,8 @@ def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
     return one > other
 
 
-def _may_be_same(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, float, list[float]]]:
-    """Yield the pairs of facts that may be about the same thing, in the order given: with their cosine, and the rarity
-    of the smaller one's content and keywords.
+def _may_be_same(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, float]]:
+    """Yield the pairs of facts that may be about the same thing, in the order given, with their cosine.
 
     What counts is the cosine (-1 to 1) plus the shared part of rare words (0 to 1). Content is compared
     with content and keywords with keywords, and the better of the two counts: keywords that repeat
@@ -92,14 +92,11 @@ def _may_be_same(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, floa
     """
     rows = book.vectors[facts]
     cosine = rows @ rows.T
-    shared, whole = book.rarity[:, :, facts]
-    smaller = np.minimum(whole[:, :, None], whole[:, None])
-    # What another entry holds too is the most that two facts can share.
-    most = (np.minimum(shared[:, :, None], shared[:, None]) / smaller).max(axis=0)
-    may_be = (cosine >= LEAST_COSINE) & (cosine + most >= SAME_SUBJECT - _ROUNDING)
+    # What other entries hold, too, is the most that a fact can share with one that says more.
+    part = book.shareable[facts]
+    may_be = cosine + np.maximum(part[:, None], part) >= SAME_SUBJECT - _ROUNDING
     ones, others = (may_be & _PAIRS[: len(facts), : len(facts)]).nonzero()
-    close, least = cosine[ones, others].tolist(), smaller[:, ones, others].T.tolist()
-    yield from zip(facts[ones].tolist(), facts[others].tolist(), close, least, strict=True)
+    yield from zip(facts[ones].tolist(), facts[others].tolist(), cosine[ones, others].tolist(), strict=True)
 
 
 def _shared_part(
