@@ -23,7 +23,7 @@ from memories.providers import MemoryProvider, Scope, providers
 from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadView
 from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
-from search import LONG_MESSAGE
+from search import LONG_MESSAGE, Hit
 
 logger = logging.getLogger("daybook.recall")
 
@@ -40,13 +40,22 @@ class Recalled(NamedTuple):
     """One thing a run was given, and why: what "used in this answer" shows."""
 
     lane: Literal["frozen", "short_term", "long_term"]
-    why: str
+    reason: str | Hit
     text: str
     number: int | None = None  # of a memory
     source: str = ""  # of another provider's entry
     turn_id: UUID | None = None  # of an earlier turn
     turn: int | None = None
     category: str = "general"
+
+    @property
+    def why(self) -> str:
+        """One sentence for a person; of a hit it is worked out when it is read."""
+        if isinstance(self.reason, str):
+            return self.reason
+        with contained("why", {}):
+            return self.reason.why
+        return ""
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -80,7 +89,7 @@ class RecallSettings:
     lane_seconds: float
 
 
-class contained:  # noqa: N801 - used as a function
+class contained:
     """Contain errors of the block: they go to the run's trace under `name`, to the metrics and to the log."""
 
     __slots__ = ("_name", "_trace")
@@ -219,7 +228,7 @@ async def _ask(
         texts = list(await provider.retrieve_context(scope, query))[: limits.max_memories]
         why = f"From {provider.name}."
         return [
-            Recalled(lane="long_term", why=why, text=cut(str(text)), source=f"{provider.name}:{number}")
+            Recalled(lane="long_term", reason=why, text=cut(str(text)), source=f"{provider.name}:{number}")
             for number, text in enumerate(texts, start=1)
         ]
 
@@ -251,7 +260,7 @@ def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[
     return [
         Recalled(
             lane="short_term",
-            why=f"Said earlier in this conversation, turn {hit.turn}.",
+            reason=f"Said earlier in this conversation, turn {hit.turn}.",
             text=cut(hit.text),
             turn_id=hit.run_id,
             turn=hit.turn,
@@ -275,14 +284,14 @@ def _long_term(
     )
     found = [(hit, view.by_number[hit.number]) for hit in hits]
     return [
-        Recalled("long_term", hit.why, cut(entry.content), number=entry.number, category=entry.category)
+        Recalled("long_term", hit, cut(entry.content), number=entry.number, category=entry.category)
         for hit, entry in found
     ]
 
 
 def _frozen(entry: ViewEntry) -> Recalled:
     why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
-    return Recalled(lane="frozen", why=why, text=entry.content, number=entry.number, category=entry.category)
+    return Recalled(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
 
 
 def _fill(items: Sequence[Recalled], limit: int) -> list[Recalled]:

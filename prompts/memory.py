@@ -35,8 +35,12 @@ class Snippet:
 
 def tagged_line(tag: str, content: str, **attributes: object) -> str:
     """Return `  <tag key="value">content</tag>`; nothing in it can end the tag."""
-    named = "".join([f' {key}="{escape(str(value), _QUOTE)}"' for key, value in attributes.items()])
+    named = "".join([f' {key}="{_escaped(str(value))}"' for key, value in attributes.items()])
     return f"  <{tag}{named}>{escape(content)}</{tag}>"
+
+
+def _escaped(value: str) -> str:
+    return value if value.isalnum() else escape(value, _QUOTE)
 
 
 def memory_line(memory: MemoryLine) -> str:

@@ -15,12 +15,13 @@ from search.languages import FIRST_PERSON, FIRST_PERSON_PARTS, OTHERS_FAMILY, OW
 from search.term_similarity import AskedWord, TermSimilarity
 from search.times import NamedTime, asks_when, named_times
 from search.tokens import Token, tokens_of, tokens_of_keyword
-from search.vectors import Floats, unit
+from search.vectors import Floats
 
 MOST_WORDS: Final = 64
 """Distinct terms of a message that are searched; the rarest in the book are kept."""
 LONGEST: Final = 8000
 """Characters of a message that are searched: half of them from its end, where the question about a text stands."""
+_LEAST: Final = np.float32(1e-9)
 _POLITE: Final = re.compile(POLITE_FRAMES)
 _SPOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -67,12 +68,17 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, simil
     return Query(
         text=text,
         words=similarity.of(_rarest(words, book)),
-        vector=unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
+        vector=_unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
         speakers=speakers,
         asks_when=asks_when(text),
         times=named_times(text),
         is_personal=is_personal(text),
     )
+
+
+def _unit(vector: Floats) -> Floats:
+    """Return what `unit` returns for one row."""
+    return np.asarray(vector / max(np.sqrt(np.vecdot(vector, vector)), _LEAST), dtype=np.float32)
 
 
 def searched_part(text: str) -> str:
@@ -114,9 +120,7 @@ def is_personal(text: str) -> bool:
     words = set(spoken)
     if "'" in rest:
         words.update([one.partition("'")[0] for one in spoken])
-    if not words.isdisjoint(FIRST_PERSON) or (
-        not rest.isascii() and any(part in rest for part in FIRST_PERSON_PARTS)
-    ):
+    if not words.isdisjoint(FIRST_PERSON) or (not rest.isascii() and any(part in rest for part in FIRST_PERSON_PARTS)):
         return True
     if words.isdisjoint(OWN_FAMILY):
         return False

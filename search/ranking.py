@@ -98,7 +98,7 @@ def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
     lead = scores - (np.add.reduce(scores, axis=1) / size)[:, None]
     spread = np.sqrt(np.vecdot(lead, lead) / size)
     spread[spread < 1e-6] = np.inf
-    return np.add.reduce((weights / spread)[:, None] * lead, axis=0).astype(np.float32)
+    return np.asarray(np.add.reduce((weights / spread)[:, None] * lead, axis=0), dtype=np.float32)
 
 
 def least_score(query: Query, evidence: Evidence, ordered: Floats, best: Ints, book: BookArrays) -> np.float32:
@@ -134,7 +134,7 @@ def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale:
     """Return the evidence that the entries in `best` answer the query; `meaning` is worth one point per `scale`."""
     if not len(best):
         return 0.0
-    total = max(evidence.near_words[best].tolist()) / WORDS_SCALE
+    total: float = max(evidence.near_words[best].tolist()) / WORDS_SCALE
     total += float(meaning[best].max() / scale)
     total += NAME_POINTS * min(max(evidence.names[best].tolist()), 1.0)
     if query.is_personal or query.speakers:
@@ -145,7 +145,7 @@ def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale:
 def best_places(found: Floats, ordered: Floats, count: int) -> Ints:
     """Return the places of the `count` best scores, best first; earlier first among equals. `ordered` holds the same
     scores, rising."""
-    good = (found >= ordered[-min(count, len(ordered))]).nonzero()[0]
+    good: Ints = (found >= ordered[-min(count, len(ordered))]).nonzero()[0]
     return good[(-found[good]).argsort(kind="stable")[:count]]
 
 

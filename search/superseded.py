@@ -59,7 +59,7 @@ def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book:
     terms_of = cache(book.terms_of)
     for one, other, cosine in _may_be_same(_facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book), book):
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
-        if moved.index(newer) < moved.index(older) or cosine < LEAST_COSINE:
+        if cosine < LEAST_COSINE or (newer == one if names is None else moved.index(newer) < moved.index(older)):
             continue
         least = [min(rarity.item(one), rarity.item(other)) for rarity in book.rarity]
         if cosine + _shared_part(terms_of(one), terms_of(other), least, book) < SAME_SUBJECT:
@@ -99,9 +99,7 @@ def _may_be_same(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, floa
     yield from zip(facts[ones].tolist(), facts[others].tolist(), cosine[ones, others].tolist(), strict=True)
 
 
-def _shared_part(
-    one: Sequence[set[int]], other: Sequence[set[int]], least: Sequence[float], book: BookArrays
-) -> float:
+def _shared_part(one: Sequence[set[int]], other: Sequence[set[int]], least: Sequence[float], book: BookArrays) -> float:
     """Return the rarity of the terms that two facts share as a part of the smaller one's."""
     idf = book.content.idf.item
     return max(sum(map(idf, own & its)) / whole for own, its, whole in zip(one, other, least, strict=False))

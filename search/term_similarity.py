@@ -1,5 +1,5 @@
-"""What a word of a message says about a book: which words of the book are close to it in the static embedding, and which
-entries hold it or them."""
+"""What a word of a message says about a book: which of the book's words are close to it in the static embedding, and
+which entries hold it or them."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ class TermSimilarity:
         )
 
     def _close(self, cosine: Floats, own_term: int) -> tuple[Sequence[tuple[int, float]], Ints, Said]:
-        """Return the terms from `NEAR_COSINE`, those of them that are searched, and the entries that hold any term above
-        `CLOSEST_COSINE` with the cosine of its closest one."""
+        """Return the terms from `NEAR_COSINE`, those of them that are searched, and the entries that hold any term
+        above `CLOSEST_COSINE` with the cosine of its closest one."""
         terms = (cosine > CLOSEST_COSINE).nonzero()[0]
         close = cosine[terms]
         order = (-close).argsort(kind="stable")
