@@ -125,7 +125,7 @@ class TermSimilarity:
         if cosine is not None:
             weights[len(own) :] *= NEAR_WEIGHT * cosine[near]
         is_named = term >= 0 and bool(book.named[term])
-        names = book.content.holding(term) if is_named else NOTHING_SAID[0]
+        named = book.content.holding(term) if is_named else None
         return AskedWord(
             token=token,
             term=term,
@@ -135,9 +135,9 @@ class TermSimilarity:
             nearest=nearest,
             closest=(closest[0], idf_weight * closest[1]),
             context=book.context.said(searched, weights),
-            keywords=book.keywords.said(searched, weights),
+            keywords=book.keywords.said(searched, weights) if book.keywords.documents.size else NOTHING_SAID,
             sessions=NOTHING_SAID if book.sessions is None else book.sessions.said(searched, weights),
-            names=(names, np.full(len(names), weight)),
+            names=NOTHING_SAID if named is None else (named, np.full(len(named), weight)),
         )
 
     def _close(self, cosine: Floats, own_term: int) -> tuple[Sequence[tuple[int, float]], Ints, Said]:
