@@ -106,7 +106,6 @@ class Turn:
             injection = await prepare(self.context, read_tool=self._tools.read_name)
             recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # else it was noted, and its tokens counted, when the run opened
-            self.output.recalled = [item.as_json() for item in injection.recalled]
             chosen = {"session": self.output.trace["session"]} if "session" in self.output.trace else {}
             self.output.trace = {**chosen, "recall": injection.trace, "steps": 0, **fitted}
             self.output.usage = add_usage(self.output.usage, injection.usage)
@@ -292,6 +291,8 @@ class Turn:
         self._count_step()
         self._span.note({"daybook.state": state.value, "daybook.steps": int(self.output.trace.get("steps", 0))})
         self.output.trace = self._attempts.noted(self.output.trace)
+        if self.context.injected is None:  # only now, since the reasons take as long to find as half of a search
+            self.output.recalled = [item.as_json() for item in self._injection.recalled]
         turns_since_review = await held.in_closing_thread(
             closing.close, self.context, self.output, state=state, error=error
         )

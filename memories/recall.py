@@ -9,11 +9,11 @@ import asyncio
 import logging
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memories.book_views import BookView
@@ -23,7 +23,7 @@ from memories.providers import MemoryProvider, Scope, providers
 from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadView
 from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
-from search import LONG_MESSAGE
+from search import LONG_MESSAGE, Hit
 
 logger = logging.getLogger("daybook.recall")
 
@@ -36,18 +36,26 @@ SMALL_BOOK, SMALL_INDEX = 2_000, 10_000
 _ELLIPSIS = "…"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class Recalled(NamedTuple):
     """One thing a run was given, and why: what "used in this answer" shows."""
 
     lane: Literal["frozen", "short_term", "long_term"]
-    why: str
+    reason: str | Hit
     text: str
     number: int | None = None  # of a memory
     source: str = ""  # of another provider's entry
     turn_id: UUID | None = None  # of an earlier turn
     turn: int | None = None
     category: str = "general"
+
+    @property
+    def why(self) -> str:
+        """One sentence for a person; of a hit it is worked out when it is read."""
+        if isinstance(self.reason, str):
+            return self.reason
+        with contained("why", {}):
+            return self.reason.why
+        return ""
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -81,14 +89,24 @@ class RecallSettings:
     lane_seconds: float
 
 
-@contextmanager
-def contained(name: str, trace: dict[str, Any]) -> Iterator[None]:
+class contained:
     """Contain errors of the block: they go to the run's trace under `name`, to the metrics and to the log."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - memory never breaks a turn
-        _note(name, "failed", trace, kind=type(error).__name__)
-        log_failure(name, error)
+
+    __slots__ = ("_name", "_trace")
+
+    def __init__(self, name: str, trace: dict[str, Any]) -> None:
+        self._name = name
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        _note(self._name, "failed", self._trace, kind=type(error).__name__)  # memory never breaks a turn
+        log_failure(self._name, error)
+        return True
 
 
 def log_failure(name: str, error: Exception) -> None:
@@ -161,18 +179,22 @@ def share(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Rec
     """Cut both lanes to 4 KiB in all. Each has its reserve; what one leaves unused, the other may take.
     Bytes are UTF-8 of the text before escaping."""
     reserve_long = TOTAL_BYTES - SHORT_TERM_BYTES
-    wants_short, wants_long = (sum(len(item.text.encode()) for item in lane) for lane in (short, long))
+    wants_short, wants_long = (sum([size(item.text) for item in lane]) for lane in (short, long))
     for_short = max(SHORT_TERM_BYTES, TOTAL_BYTES - wants_long)
     for_long = max(reserve_long, TOTAL_BYTES - wants_short)
     return _fill(short, for_short), _fill(long, for_long)
 
 
+def size(text: str) -> int:
+    """Return the bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
     """At most `limit` bytes of UTF-8, cut between characters, with the ellipsis inside the limit."""
-    data = text.encode()
-    if len(data) <= limit:
+    if size(text) <= limit:
         return text
-    return data[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
+    return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
 
 
 async def _together(lanes: Collection[Awaitable[list[Recalled]]]) -> list[list[Recalled]]:
@@ -206,7 +228,7 @@ async def _ask(
         texts = list(await provider.retrieve_context(scope, query))[: limits.max_memories]
         why = f"From {provider.name}."
         return [
-            Recalled(lane="long_term", why=why, text=cut(str(text)), source=f"{provider.name}:{number}")
+            Recalled(lane="long_term", reason=why, text=cut(str(text)), source=f"{provider.name}:{number}")
             for number, text in enumerate(texts, start=1)
         ]
 
@@ -238,7 +260,7 @@ def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[
     return [
         Recalled(
             lane="short_term",
-            why=f"Said earlier in this conversation, turn {hit.turn}.",
+            reason=f"Said earlier in this conversation, turn {hit.turn}.",
             text=cut(hit.text),
             turn_id=hit.run_id,
             turn=hit.turn,
@@ -260,27 +282,22 @@ def _long_term(
     hits = view.index.search(
         query, limit=limit, keywords=keywords, strategy=search, exclude=frozen, query_vector=vector
     )
+    found = [(hit, view.by_number[hit.number]) for hit in hits]
     return [
-        Recalled(
-            lane="long_term",
-            why=hit.why,
-            text=cut(view.by_number[hit.number].content),
-            number=hit.number,
-            category=view.by_number[hit.number].category,
-        )
-        for hit in hits
+        Recalled("long_term", hit, cut(entry.content), number=entry.number, category=entry.category)
+        for hit, entry in found
     ]
 
 
 def _frozen(entry: ViewEntry) -> Recalled:
     why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
-    return Recalled(lane="frozen", why=why, text=entry.content, number=entry.number, category=entry.category)
+    return Recalled(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
 
 
 def _fill(items: Sequence[Recalled], limit: int) -> list[Recalled]:
     kept: list[Recalled] = []
     for item in items:
-        limit -= len(item.text.encode())
+        limit -= size(item.text)
         if limit < 0:
             break
         kept.append(item)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import unescape
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from prompts.files import fill, prompt_file
@@ -16,8 +17,7 @@ _WORDS = re.compile(r"<(memory|snippet|memory_summary)(?: [^<>]*)?>([^<]*)</\1>"
 _NOTHING = "(Nothing is remembered in this book yet.)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryLine:
+class MemoryLine(NamedTuple):
     """One memory as a model sees it."""
 
     number: int | str  # another provider's entries have a name instead
@@ -35,8 +35,12 @@ class Snippet:
 
 def tagged_line(tag: str, content: str, **attributes: object) -> str:
     """Return `  <tag key="value">content</tag>`; nothing in it can end the tag."""
-    named = "".join(f' {key}="{escape(str(value), _QUOTE)}"' for key, value in attributes.items())
+    named = "".join([f' {key}="{_escaped(str(value))}"' for key, value in attributes.items()])
     return f"  <{tag}{named}>{escape(content)}</{tag}>"
+
+
+def _escaped(value: str) -> str:
+    return value if value.isalnum() else escape(value, _QUOTE)
 
 
 def memory_line(memory: MemoryLine) -> str:

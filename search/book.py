@@ -69,6 +69,10 @@ class BookArrays:
     """Over content and keywords; impacts are 1 in the content and `KEYWORD_SHARE` in the keywords alone."""
     content: Postings
     """Over the entries' own words."""
+    rarity: Floats
+    """Summed rarity of the terms of each entry's content, and of its keywords where there are any (1 or 2, N)."""
+    shareable: Floats
+    """The largest part of these that is of terms which another entry holds, too (N)."""
     context: Postings
     """Over each entry with fading shares of its neighbours; the same as `content` without neighbours."""
     keywords: Postings
@@ -89,6 +93,11 @@ class BookArrays:
     def places_of(self, terms: Sequence[str]) -> Ints:
         """Return the places of terms among the book's terms, -1 where it lacks them."""
         return np.array([self.places.get(term, -1) for term in terms], dtype=np.int64)
+
+    def idf_of(self, terms: Ints) -> Floats:
+        """Return how rare terms are, by their places; what the book lacks (-1) is as rare as can be."""
+        unknown = np.float32(np.log1p((max(self.content.size, SMALL_BOOK) + 0.5) / 0.5))
+        return np.where(terms >= 0, self.content.idf[terms], unknown) if self.places else np.full(len(terms), unknown)
 
     def terms_of(self, at: int) -> tuple[set[int], set[int]]:
         """Return the terms of an entry's content and those of its keywords."""
@@ -117,6 +126,8 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     around = context_window_of(entries)
     content = build_postings(own, facts.lengths, idf)
     context, sessions = _context_postings(own, facts.lengths, around, content)
+    written = (own, keyword_triples) if len(keyword_triples[0]) else (own,)
+    rarity, shareable = np.stack([_rarity(one, idf, len(entries)) for one in written], axis=1)
     word_vectors, word_centre = _centred(vocabulary.word_vectors(_spellings(pairs, local, len(places))))
     vectors, centre = _centred(_text_vectors(analyses))
     shares = np.where(in_content, 1.0, KEYWORD_SHARE)
@@ -135,6 +146,8 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
         in_keywords=in_keywords,
         holding=term_major((local, documents, shares), idf, len(entries)),
         content=content,
+        rarity=rarity,
+        shareable=(shareable / rarity).max(axis=0),
         context=context,
         keywords=build_postings(keyword_triples, keyword_lengths, idf),
         sessions=sessions,
@@ -155,6 +168,14 @@ def _spellings(pairs: NDArray[np.int32], local: Ints, count: int) -> Ints:
         there = there[often[numbers[there]].argsort(kind="stable")]
         spellings[local[there]] = numbers[there]
     return spellings
+
+
+def _rarity(triples: Triples, idf: Floats, size: int) -> Floats:
+    """Return the summed rarity of each document's terms, and of those that another one holds, too (2, `size`)."""
+    terms, documents, _ = triples
+    often = idf * (np.bincount(terms, minlength=len(idf)) > 1)
+    sums = [np.bincount(documents, weights=rarity[terms], minlength=size) for rarity in (idf, often)]
+    return np.maximum(sums, 1e-9).astype(np.float32)
 
 
 def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> EntryFacts:

@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from search.analysis import KEYWORD_SHARE, Ints
+from search.analysis import KEYWORD_SHARE
 from search.book import BookArrays
+from search.postings import added
 from search.query import Query
 from search.times import NamedTime
 from search.upstream import Closeness
@@ -27,14 +28,13 @@ MONTH_MATCH: Final = 0.5
 class Evidence:
     """All kinds of evidence for one query, one value per entry."""
 
-    words: Floats
-    """Shared words by rarity, with surroundings and keywords."""
+    graded: Floats
+    """Rows of shared words by rarity with surroundings and keywords; of each query word's closest word in the entry, by
+    rarity; of the cosine of static embeddings; and, where there are sessions, of words shared with the whole one."""
     near_words: Floats
-    """Each query word's closest word in the entry, by rarity."""
+    """The second of these rows."""
     meaning: Floats
-    """Cosine of static embeddings."""
-    session: Floats
-    """Shared words by rarity, of the entry's whole session."""
+    """The third."""
     names: Floats
     """Sum of the query's words that the entry holds and that the book writes as names or numbers."""
     speaker: Floats
@@ -49,14 +49,22 @@ class Evidence:
 
 def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None = None) -> Evidence:
     """Work out every kind of evidence."""
-    terms, weights = searched_terms(query)
-    none = np.zeros(book.content.size, dtype=np.float32)
+    size = book.content.size
+    none = np.zeros(size, dtype=np.float32)
+    graded = np.zeros((3 if book.sessions is None else 4, size), dtype=np.float32)
+    graded[0] = shared_words(query, book)
+    near_words, meaning = graded[1], graded[2]
+    for word in query.words:
+        entries, best = word.closest
+        near_words[entries] += best
+    np.vecdot(book.vectors, query.vector, out=meaning)
+    if book.sessions is not None:
+        graded[3] = session_words(query, book, book.sessions.size)
     return Evidence(
-        words=shared_words(query, book, terms, weights),
-        near_words=closest_words(query, book),
-        meaning=np.vecdot(book.vectors, query.vector),
-        session=none if book.sessions is None else session_words(book, terms, weights),
-        names=shared_names(query, book),
+        graded=graded,
+        near_words=near_words,
+        meaning=meaning,
+        names=added([word.names for word in query.words], size) if any(word.is_named for word in query.words) else none,
         speaker=said_by_named(query, book) if query.speakers else none,
         time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
         date=said_near(query.times, book) if query.times else none,
@@ -64,49 +72,23 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
     )
 
 
-def searched_terms(query: Query) -> tuple[Ints, Floats]:
-    """Return the book's terms that are searched, with weights: the query's own and words near them. May repeat."""
-    own = query.terms >= 0
-    near = [weight * close.near_weights for weight, close in zip(query.weights, query.close, strict=True)]
-    terms = np.concatenate([query.terms[own], *(close.near for close in query.close)])
-    return terms, np.concatenate([query.weights[own], *near])
-
-
-def shared_words(query: Query, book: BookArrays, terms: Ints, weights: Floats) -> Floats:
+def shared_words(query: Query, book: BookArrays) -> Floats:
     """Return BM25 over content and surroundings plus a share of BM25 over the keywords.
 
     The keywords' part never passes that share of one plain occurrence of every word of the message, so
     that stuffed keywords can't beat a content that says the same.
     """
-    found = book.context.score(terms, weights)
+    found = added([word.context for word in query.words], book.content.size)
     if book.keywords.documents.size:
-        ceiling = query.idf_weights.sum()
-        found += KEYWORD_SHARE * np.minimum(book.keywords.score(terms, weights), ceiling)
+        ceiling = np.array([word.idf_weight for word in query.words], dtype=np.float32).sum()
+        by_keywords = added([word.keywords for word in query.words], book.content.size)
+        found += KEYWORD_SHARE * np.minimum(by_keywords, ceiling)
     return found
 
 
-def closest_words(query: Query, book: BookArrays) -> Floats:
-    """Return, summed over query words by rarity, the cosine of each entry's own closest word."""
-    total = np.zeros(book.content.size, dtype=np.float32)
-    for weight, close in zip(query.idf_weights, query.close, strict=True):
-        total[close.entries] += weight * close.best
-    return total
-
-
-def shared_names(query: Query, book: BookArrays) -> Floats:
-    """Return, summed over query words that are names in this book and held by the entry, what they say."""
-    own = query.terms >= 0
-    terms, weights = query.terms[own], query.weights[own]
-    named = book.named[terms]
-    if not named.any():
-        return np.zeros(book.content.size, dtype=np.float32)
-    return book.content.total(terms[named], weights[named])
-
-
-def session_words(book: BookArrays, terms: Ints, weights: Floats) -> Floats:
+def session_words(query: Query, book: BookArrays, sessions: int) -> Floats:
     """Return the BM25 score of each entry's whole session, 0 without one."""
-    assert book.sessions is not None
-    scores = book.sessions.score(terms, weights)
+    scores = added([word.sessions for word in query.words], sessions)
     inside = book.around.session_of >= 0
     return np.where(inside, scores[book.around.session_of], np.float32(0))
 

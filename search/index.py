@@ -88,13 +88,14 @@ class BookIndex:
             raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
         wanted = extract_keywords(query) if keywords is None else [word for word in keywords if word.strip()]
         allowed = self._allowed(category, exclude, only)
-        if limit <= 0 or not allowed.any():
+        places = allowed.nonzero()[0]
+        if limit <= 0 or not len(places):
             return []
         strict = [at for at in self._folded.holding(wanted) if allowed[at]]
         if strategy == "match_all" or not wanted:
             explain = partial(strict_reasons, bool(wanted))
             return [Hit(self.entries[at].number, 1.0, at, explain) for at in strict[:limit]]
-        rank = partial(self._ranked, allowed=allowed, limit=limit, threshold=threshold, query_vector=query_vector)
+        rank = partial(self._ranked, places=places, limit=limit, threshold=threshold, query_vector=query_vector)
         found = rank(query, wanted if keywords is not None else (), strict)
         parts = [part for part in parts_of(searched_part(query)) if extract_keywords(part)]
         return (
@@ -104,11 +105,11 @@ class BookIndex:
     def _allowed(
         self, category: str | None, exclude: Collection[int], only: Collection[int] | None
     ) -> NDArray[np.bool_]:
-        allowed = np.full(len(self.entries), only is None)
+        allowed = np.full(len(self.entries), only is None, dtype=bool)
         if only is not None:
             allowed[[self._places[number] for number in only if number in self._places]] = True
         if category is not None:
-            allowed &= [entry.category == category for entry in self.entries]
+            allowed &= np.array([entry.category == category for entry in self.entries], dtype=bool)
         allowed[[self._places[number] for number in exclude if number in self._places]] = False
         return allowed
 
@@ -128,7 +129,7 @@ class BookIndex:
         extra_words: Sequence[str],
         strict: list[int],
         *,
-        allowed: NDArray[np.bool_],
+        places: Ints,
         limit: int,
         threshold: bool,
         query_vector: Vector | None,
@@ -142,10 +143,14 @@ class BookIndex:
         score = total_score(evidence, query, book)
         # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
         wanted = limit + RESERVE
-        best = best_places(score, allowed, wanted * 4 + 20 if book.around.any else wanted)
+        found = score[places]
+        ordered = np.sort(found)
+        best = places[best_places(found, ordered, wanted * 4 + 20 if book.around.any else wanted)]
         if threshold:
-            least = least_score(query, evidence, score, allowed, best, book)
-            best = np.concatenate([best[score[best] >= least], _below(least, strict, score)])
+            least = least_score(query, evidence, ordered, best, book)
+            best = best[score[best] >= least]
+            if strict:
+                best = np.concatenate([best, _below(least, strict, score)])
         order = spread_over_sessions(best, score, book, wanted) if book.around.any else best.tolist()
         order = newest_first(order[:wanted], query, self.entries, book)
         order = _with_strict(order[:limit], strict, limit)

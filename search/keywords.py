@@ -56,17 +56,18 @@ def extract_keywords(text: str) -> list[str]:
     script that is left around a word, keeps tokens longer than two bytes of UTF-8 (so Cyrillic "ты"
     stays and "my" goes) and drops the stop words.
     """
-    tokens = map(_strip_punctuation, text.lower().translate(_SEPARATORS).split())
-    kept = (
-        token
-        for token in tokens
-        if len(token.encode("utf-8", "surrogatepass")) >= _FEWEST_BYTES and token not in STOP_WORDS
-    )
-    return list(dict.fromkeys(kept))
+    tokens = dict.fromkeys(map(_strip_punctuation, text.lower().translate(_SEPARATORS).split()))
+    return [token for token in tokens if token not in STOP_WORDS and _is_long_enough(token)]
+
+
+def _is_long_enough(token: str) -> bool:
+    return len(token) >= _FEWEST_BYTES or len(token.encode("utf-8", "surrogatepass")) >= _FEWEST_BYTES
 
 
 def _strip_punctuation(token: str) -> str:
     """Return a token without the punctuation at its ends. "c++" and "asp#" keep their last character."""
+    if token.isalnum():
+        return token
     first, end = 0, len(token)
     while first < end and _is_around_words(token[first]):
         first += 1

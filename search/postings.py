@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,10 @@ LENGTH_SHARE: Final = 0.75
 
 Triples = tuple[Ints, Ints, Floats]
 """Term, document and count, three arrays of one length."""
+
+Said = tuple[NDArray[np.int32], Floats]
+"""Documents, and what counts for each; a document may come again."""
+NOTHING_SAID: Final[Said] = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,18 +43,18 @@ class Postings:
         """Bytes of the arrays."""
         return self.starts.nbytes + self.documents.nbytes + self.impacts.nbytes + self.idf.nbytes
 
+    def said(self, terms: Ints, weights: Floats) -> Said:
+        """Return what BM25 counts for weighted terms, posting by posting."""
+        places, counts = end_to_end(self.starts, terms)
+        return self.documents[places], self.impacts[places] * (weights * self.idf[terms]).repeat(counts)
+
     def score(self, terms: Ints, weights: Floats) -> Floats:
         """Return the BM25 score of every document for weighted terms."""
-        places, counts = end_to_end(self.starts, terms)
-        said = self.impacts[places] * (weights * self.idf[terms]).repeat(counts)
-        return np.bincount(self.documents[places], weights=said, minlength=self.size).astype(np.float32)
+        return added([self.said(terms, weights)], self.size)
 
-    def total(self, terms: Ints, weights: Floats) -> Floats:
-        """Return for every document the weights of the given terms it holds, added up."""
-        places, counts = end_to_end(self.starts, terms)
-        return np.bincount(self.documents[places], weights=weights.repeat(counts), minlength=self.size).astype(
-            np.float32
-        )
+    def holding(self, term: int) -> NDArray[np.int32]:
+        """Return the documents that hold a term."""
+        return self.documents[self.starts[term] : self.starts[term + 1]]
 
     def best(self, terms: Ints, weights: Floats) -> Floats:
         """Return for every document the largest weight times impact among the given terms it holds, 0 without any."""
@@ -57,6 +62,13 @@ class Postings:
         found = np.zeros(self.size, dtype=np.float32)
         np.maximum.at(found, self.documents[places], weights.repeat(counts) * self.impacts[places])
         return found
+
+
+def added(said: Sequence[Said], size: int) -> Floats:
+    """Return for each of so many documents what counts for it, added up."""
+    documents = np.concatenate([one for one, _ in said] or [NOTHING_SAID[0]])
+    values = np.concatenate([one for _, one in said] or [NOTHING_SAID[1]])
+    return np.bincount(documents, weights=values, minlength=size).astype(np.float32)
 
 
 def end_to_end(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:

@@ -40,6 +40,8 @@ TIME: Final = 2.3
 """The message asks when, and the entry says when."""
 DATE: Final = 4.8
 """Said on, or within days after, a day which the message names."""
+_WEIGHTS: Final = np.array([WORDS, NEAR_WORDS, MEANING, SESSION])
+_WEIGHTS_BESIDE: Final = np.array([WORDS, NEAR_WORDS, MEANING_BESIDE, SESSION])
 SESSION_REPEAT: Final = 0.07
 """Taken off per hit already listed from the same session, so that one talk does not fill the list."""
 
@@ -71,12 +73,9 @@ TAIL: Final = 0.06
 
 def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
     """Return one score per entry; only differences within one query mean something."""
-    graded = [(evidence.words, WORDS), (evidence.near_words, NEAR_WORDS)]
     upstream = evidence.upstream
-    graded.append((evidence.meaning, MEANING if upstream is None else MEANING_BESIDE))
-    if book.sessions is not None:
-        graded.append((evidence.session, SESSION))
-    total = _standard(np.stack([score for score, _ in graded]), np.array([weight for _, weight in graded]))
+    weights = _WEIGHTS if upstream is None else _WEIGHTS_BESIDE
+    total = _standard(evidence.graded, weights[: len(evidence.graded)])
     if upstream is not None:
         lead = upstream.values - upstream.values[upstream.known].mean()
         total += UPSTREAM * np.where(upstream.known, lead, np.float32(0))
@@ -96,23 +95,22 @@ def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
 def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
     """Return the weighted sum of z-scores over the columns; a row whose values are all equal counts 0."""
     size = scores.shape[1]
-    scores -= (np.add.reduce(scores, axis=1) / size)[:, None]
-    spread = np.sqrt(np.vecdot(scores, scores) / size)
+    lead = scores - (np.add.reduce(scores, axis=1) / size)[:, None]
+    spread = np.sqrt(np.vecdot(lead, lead) / size)
     spread[spread < 1e-6] = np.inf
-    return np.asarray(((weights / spread)[:, None] * scores).sum(axis=0), dtype=np.float32)
+    return np.asarray(np.add.reduce((weights / spread)[:, None] * lead, axis=0), dtype=np.float32)
 
 
-def least_score(
-    query: Query, evidence: Evidence, score: Floats, allowed: NDArray[np.bool_], best: Ints, book: BookArrays
-) -> np.float32:
+def least_score(query: Query, evidence: Evidence, ordered: Floats, best: Ints, book: BookArrays) -> np.float32:
     """Return the score from which an entry is relevant enough to be returned; infinite when the book knows nothing.
 
-    `best` holds the allowed entries with the highest scores, best first.
+    `ordered` holds the scores of the allowed entries, rising, `best` the places of the best of these, best first.
     """
     if not is_enough(query, evidence, best[:LOOKED_AT], by_chance(book)):
         return np.float32(np.inf)
-    middle = _median(score[allowed])
-    return np.float32(middle + TAIL * (float(score[best[0]]) - middle))
+    half = len(ordered) // 2
+    middle = (float(ordered[half]) + float(ordered[-half - 1])) / 2
+    return np.float32(middle + TAIL * (float(ordered[-1]) - middle))
 
 
 def by_chance(book: BookArrays) -> float:
@@ -126,43 +124,29 @@ def is_enough(query: Query, evidence: Evidence, best: Ints, more: float) -> bool
     upstream = evidence.upstream
     if upstream is not None and upstream.measured:
         known = upstream.known[best]
-        if points(query, evidence, best[known], upstream.values / UPSTREAM_SCALE) >= ENOUGH_BESIDE + more:
+        if points(query, evidence, best[known], upstream.values, UPSTREAM_SCALE) >= ENOUGH_BESIDE + more:
             return True
         best = best[~known]
-    return points(query, evidence, best, evidence.meaning / MEANING_SCALE) >= ENOUGH + more
+    return points(query, evidence, best, evidence.meaning, MEANING_SCALE) >= ENOUGH + more
 
 
-def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats) -> float:
-    """Return the evidence that the entries in `best` answer the query; `meaning` in points per entry."""
+def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale: float) -> float:
+    """Return the evidence that the entries in `best` answer the query; `meaning` is worth one point per `scale`."""
     if not len(best):
         return 0.0
-    total = float(evidence.near_words[best].max()) / WORDS_SCALE
-    total += float(meaning[best].max())
-    total += NAME_POINTS * min(float(evidence.names[best].max()), 1.0)
+    total: float = max(evidence.near_words[best].tolist()) / WORDS_SCALE
+    total += float(meaning[best].max() / scale)
+    total += NAME_POINTS * min(max(evidence.names[best].tolist()), 1.0)
     if query.is_personal or query.speakers:
         total += PERSONAL_POINTS
     return total
 
 
-def _median(scores: Floats) -> float:
-    """Return what np.median returns, without its checks, which take longer than the work."""
-    half = len(scores) // 2
-    middle = [half] if len(scores) % 2 else [half - 1, half]
-    scores.partition(middle)
-    return float(sum(scores[middle].tolist()) / len(middle))
-
-
-def best_places(score: Floats, allowed: NDArray[np.bool_], count: int) -> Ints:
-    """Return the places of the `count` best allowed entries, best first; earlier first among equals."""
-    places = allowed.nonzero()[0]
-    found = score[places]
-    # As many entries as there are pieces are as good as the best one of each piece.
-    tops = np.maximum.reduceat(found, np.arange(0, len(found), max(1, len(found) // (4 * count))))
-    if count < len(tops):
-        tops.partition(len(tops) - count)
-        good = (found >= tops[-count]).nonzero()[0]
-        places, found = places[good], found[good]
-    return places[(-found).argsort(kind="stable")][:count]
+def best_places(found: Floats, ordered: Floats, count: int) -> Ints:
+    """Return the places of the `count` best scores, best first; earlier first among equals. `ordered` holds the same
+    scores, rising."""
+    good: Ints = (found >= ordered[-min(count, len(ordered))]).nonzero()[0]
+    return good[(-found[good]).argsort(kind="stable")[:count]]
 
 
 def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int) -> list[int]:

@@ -8,7 +8,8 @@ or messages that name what only the older fact holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -16,9 +17,7 @@ import numpy as np
 from search.analysis import Ints
 from search.book import BookArrays
 from search.entries import Entry
-from search.postings import end_to_end
 from search.query import Query
-from search.vectors import Floats, cosines
 
 SAME_SUBJECT: Final = 1.1
 """Cosine plus shared share of rare words from which two facts are about the same thing (2 = equal)."""
@@ -27,6 +26,9 @@ LEAST_COSINE: Final = 0.3
 LONGEST_FACT: Final = 60
 """Terms of a text that is still one short fact."""
 MOST_COMPARED: Final = 20
+_PAIRS: Final = ~np.tri(MOST_COMPARED, dtype=bool)
+"""Each two of them once."""
+_ROUNDING: Final = 1e-4
 
 _PAST: Final = re.compile(
     r"\b(?:was|were|did|had|used to|before|previous(?:ly)?|former(?:ly)?|earlier|old|back (?:in|then)|originally|"
@@ -53,19 +55,21 @@ def asks_about_now(text: str) -> bool:
 
 def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays) -> list[int]:
     """Return the order of places with every newer fact moved before the older one it replaces."""
-    facts = _facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book)
-    if len(facts) < 2:
-        return order
-    pairs = same_subject(facts, book)
-    if not pairs or asks_about_past(query.text):
-        return order
-    names = set() if asks_about_now(query.text) else {at for at in query.terms.tolist() if at >= 0 and book.named[at]}
-    moved = list(order)
-    for one, other in pairs:
+    moved, names = list(order), None
+    terms_of = cache(book.terms_of)
+    for one, other, cosine in _may_be_same(_facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book), book):
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
-        if moved.index(newer) < moved.index(older):
+        if cosine < LEAST_COSINE or (newer == one if names is None else moved.index(newer) < moved.index(older)):
             continue
-        if not names or not _holds_only(names, older, newer, book):
+        least = [min(rarity.item(one), rarity.item(other)) for rarity in book.rarity]
+        if cosine + _shared_part(terms_of(one), terms_of(other), least, book) < SAME_SUBJECT:
+            continue
+        if names is None:
+            if asks_about_past(query.text):
+                return order
+            now = asks_about_now(query.text)
+            names = set() if now else {word.term for word in query.words if word.is_named}
+        if not names & terms_of(older)[0] - set().union(*terms_of(newer)):
             moved.remove(newer)
             moved.insert(moved.index(older), newer)
     return moved
@@ -79,42 +83,26 @@ def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
     return one > other
 
 
-def same_subject(facts: Ints, book: BookArrays) -> list[tuple[int, int]]:
-    """Return the pairs of facts that are about the same thing, in the order given.
+def _may_be_same(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, float]]:
+    """Yield the pairs of facts that may be about the same thing, in the order given, with their cosine.
 
     What counts is the cosine (-1 to 1) plus the shared part of rare words (0 to 1). Content is compared
     with content and keywords with keywords, and the better of the two counts: keywords that repeat
     another fact's content make no new version of it.
     """
     rows = book.vectors[facts]
-    cosine = cosines(rows, rows)
-    cosine.flat[:: len(facts) + 1] = 0
-    linked = np.flatnonzero(cosine.max(axis=1) >= LEAST_COSINE)
-    if not len(linked):
-        return []
-    cosine = cosine[linked[:, None], linked]
-    same = np.argwhere((cosine >= LEAST_COSINE) & (cosine + _shared_part(facts[linked], book) >= SAME_SUBJECT))
-    places = facts[linked].tolist()
-    return [(places[one], places[other]) for one, other in same.tolist() if one < other]
+    cosine = rows @ rows.T
+    # What other entries hold, too, is the most that a fact can share with one that says more.
+    part = book.shareable[facts]
+    may_be = cosine + np.maximum(part[:, None], part) >= SAME_SUBJECT - _ROUNDING
+    ones, others = (may_be & _PAIRS[: len(facts), : len(facts)]).nonzero()
+    yield from zip(facts[ones].tolist(), facts[others].tolist(), cosine[ones, others].tolist(), strict=True)
 
 
-def _shared_part(facts: Ints, book: BookArrays) -> Floats:
-    """Return the rarity of the terms that two facts share as a part of the smaller one's (F, F)."""
-    places, counts = end_to_end(book.entry_starts, facts)
-    fact = np.arange(len(facts)).repeat(counts)
-    pairs = book.entry_terms[places]
-    seen = np.zeros(len(book.places), dtype=bool)
-    seen[pairs] = True
-    terms = seen.nonzero()[0]
-    term = terms.searchsorted(pairs)
-    parts = []
-    for present in (book.in_content, book.in_keywords) if book.keywords.documents.size else (book.in_content,):
-        held = np.zeros((len(facts), len(terms)), dtype=np.float32)
-        held[fact, term] = present[places]
-        shared = cosines(held * book.content.idf[terms], held)
-        whole = np.maximum(shared.diagonal(), np.float32(1e-9))
-        parts.append(shared / np.minimum(whole[:, None], whole))
-    return np.asarray(np.maximum(parts[0], parts[-1]), dtype=np.float32)
+def _shared_part(one: Sequence[set[int]], other: Sequence[set[int]], least: Sequence[float], book: BookArrays) -> float:
+    """Return the rarity of the terms that two facts share as a part of the smaller one's."""
+    idf = book.content.idf.item
+    return max(sum(map(idf, own & its)) / whole for own, its, whole in zip(one, other, least, strict=False))
 
 
 def _facts(places: Ints, book: BookArrays) -> Ints:
@@ -123,8 +111,3 @@ def _facts(places: Ints, book: BookArrays) -> Ints:
     if book.around.any:
         are &= (book.around.before[places] < 0) & (book.around.after[places] < 0)
     return places[are]
-
-
-def _holds_only(names: set[int], older: int, newer: int, book: BookArrays) -> bool:
-    """Say whether the older fact holds one of the message's names or numbers that the newer has not."""
-    return bool(names & book.terms_of(older)[0] - set().union(*book.terms_of(newer)))

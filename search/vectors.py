@@ -3,8 +3,10 @@ of rows that the search needs."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +22,12 @@ LONGEST_TEXT: Final = 4000
 FULL_LENGTH: Final = 14.0
 """Length of a piece vector from which a word counts in full; the median over the table is 13.3."""
 _MOST_KEPT: Final = 20_000
+"""Words of which the pieces are kept."""
+_LONGEST_KEPT: Final = 64
+"""Characters of such a word."""
+_NOT_BY_WORD: Final = re.compile("^ |  | $|[<▁]")
+"""Where a text's pieces are not those of its words: no piece goes on after a space, but several spaces may be one, and
+marks such as "<s>" change what follows them."""
 _ONE_THREAD: Final = 250_000
 """Multiplications up to which OpenBLAS does not start threads (262,144)."""
 
@@ -36,28 +44,44 @@ class StaticVectors:
         model = WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
         self._table: Floats = np.ascontiguousarray(model.embedding, dtype=np.float32)
         self._norms: Floats = np.linalg.norm(self._table, axis=1)
-        self._important: dict[str, float] = {}
+        self._kept: dict[str, list[int]] = {}
         self._tokenizer = model.tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one row of 256 per text: the mean of its piece vectors, not normalised; zeros for no text.
+        """Return one row of 256 per text, see `vector`."""
+        return np.array([self.vector(text) for text in texts], dtype=np.float32).reshape(-1, DIMENSIONS)
 
-        Case is folded first.
-        """
-        rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
-        for at, text in enumerate(texts):
-            pieces = self._pieces(text)
-            if pieces:
-                rows[at] = np.add.reduce(self._table[pieces], axis=0) / len(pieces)
-        return rows
+    def vector(self, text: str) -> Floats:
+        """Return the mean of a text's piece vectors (256), not normalised; zeros for no text. Case is folded first."""
+        pieces = self._pieces(text)
+        if not pieces:
+            return np.zeros(DIMENSIONS, dtype=np.float32)
+        return np.asarray(np.add.reduce(self._table.take(pieces, axis=0), axis=0) / len(pieces), dtype=np.float32)
 
     def _pieces(self, text: str) -> list[int]:
-        # One by one: a batch would start the tokenizer's thread pool, which must not meet a fork.
         if not text:
             return []
-        text = text.casefold()[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+        text = text.casefold()[:LONGEST_TEXT]
+        if _NOT_BY_WORD.search(text):
+            return self._encoded(text)
+        return list(chain.from_iterable(map(self._pieces_of_word, text.split(" "))))
+
+    def _pieces_of_word(self, word: str) -> list[int]:
+        known = self._kept.get(word)
+        if known is None:
+            known = self._encoded(word)
+            if len(word) > _LONGEST_KEPT:
+                return known
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept = {}
+            self._kept[word] = known
+        return known
+
+    def _encoded(self, text: str) -> list[int]:
+        # One by one: a batch would start the tokenizer's thread pool, which must not meet a fork.
+        text = text.encode("utf-8", "replace").decode("utf-8")
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def importance(self, words: Sequence[str]) -> Floats:
@@ -66,21 +90,12 @@ class StaticVectors:
         Since texts are plain means, training made the vectors of "the" or "get" short and those of
         "penicillin" or "draft" long; the longest piece of a word decides, and the upper half counts as 1.
         """
-        return np.array([self._importance_of(word) for word in words], dtype=np.float32)
+        longest = [float(self._norms[pieces].max()) if pieces else 0.0 for pieces in map(self._pieces, words)]
+        return np.array([min(length / FULL_LENGTH, 1.0) for length in longest], dtype=np.float32)
 
     def forget_words(self) -> None:
         """Drop the words that are kept here to save time."""
-        self._important = {}
-
-    def _importance_of(self, word: str) -> float:
-        known = self._important.get(word)
-        if known is None:
-            ids = self._pieces(word)
-            known = min(float(self._norms[ids].max()) / FULL_LENGTH, 1.0) if ids else 0.0
-            if len(self._important) >= _MOST_KEPT:
-                self._important = {}
-            self._important[word] = known
-        return known
+        self._kept = {}
 
 
 _lock = threading.Lock()

@@ -24,6 +24,7 @@ from memories.recall import (
 )
 from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadTurn, ThreadView
+from search import Hit, Reason
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -130,7 +131,14 @@ async def test_a_lane_that_hangs_is_left_at_its_deadline(monkeypatch: pytest.Mon
 
 
 def item(lane: str, size: int) -> Recalled:
-    return Recalled(lane=lane, why="", text="x" * size)  # type: ignore[arg-type]
+    return Recalled(lane=lane, reason="", text="x" * size)  # type: ignore[arg-type]
+
+
+def test_a_reason_that_cannot_be_found_is_empty() -> None:
+    def explain(place: int) -> tuple[Reason, ...]:
+        raise RuntimeError
+
+    assert Recalled("long_term", Hit(1, 1.0, 0, explain), "tea").as_json()["why"] == ""
 
 
 def test_each_lane_has_its_reserve_and_may_take_what_the_other_leaves() -> None:

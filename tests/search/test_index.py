@@ -229,6 +229,18 @@ def test_word_vectors_are_read_without_network_and_know_weight() -> None:
     assert get < penicillin <= 1
 
 
+@pytest.mark.parametrize(
+    "text", ["my  parrot ", " two spaces", "an <s> odd mark", "a▁b c", "don't l'eau", "naïve 我 café", "x\ny z"]
+)
+def test_the_pieces_of_a_text_are_those_of_the_whole(text: str) -> None:
+    vectors = static_vectors()
+    assert vectors._pieces(text) == vectors._encoded(text)
+
+
+def test_a_category_of_an_empty_book_holds_nothing() -> None:
+    assert BookIndex.build([], analysis=CACHE).search("tea", limit=5, category="general") == []
+
+
 def test_words_asked_again_and_many_others_between_give_the_same_answer() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
     first = index.search("Where does my sibling live?", limit=5)
@@ -246,7 +258,7 @@ def test_what_is_close_to_a_word_does_not_depend_on_the_words_it_was_asked_with(
     kept = after._similarity._kept
     for word, close in together._similarity._kept.items():
         assert close.nearest == kept[word].nearest, word
-        assert np.array_equal(close.best, kept[word].best), word
+        assert np.array_equal(close.closest, kept[word].closest), word
 
 
 def test_reasons_are_worked_out_when_they_are_read() -> None:
