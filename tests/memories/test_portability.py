@@ -104,6 +104,14 @@ def test_a_budget_refuses_single_lines(alice: Owner) -> None:
     assert (report.new, report.refused, report.problems[0]["code"]) == (1, 1, "over_budget")
 
 
+def test_an_import_that_shortens_a_memory_is_taken_over_the_budget(alice: Owner) -> None:
+    memory_make(alice, "0123456789")
+    memory_make(alice, "abcdefghij")
+    book_limits_set({"main": (10, 0)})
+    report = import_text(alice.pk, '{"id": "1", "content": "0123"}', actor="a", preview=False)
+    assert (report.changed, report.refused) == (1, 0)
+
+
 @pytest.mark.parametrize(("text", "line"), [('{"content": "a"}\n{', 2), ("[]", 1), ('{"id": 1}', 1)])
 def test_a_broken_line_stops_everything_and_is_named(alice: Owner, text: str, line: int) -> None:
     with pytest.raises(InvalidRequest) as refused:
