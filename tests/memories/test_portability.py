@@ -70,6 +70,20 @@ def test_importing_ones_own_export_changes_nothing(alice: Owner) -> None:
     assert Revision.objects.count() == 1
 
 
+def test_an_export_that_was_edited_changes_its_memories_and_nobody_else_s(alice: Owner, charlie: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    edited = "".join(export_lines(alice.pk)).replace('"content": "Likes tea."', '"content": "Likes green tea."')
+    memory_make(charlie, "Keeps bees.")  # the same number, and another memory
+    report = import_text(charlie.pk, edited, actor="user:2", preview=False)
+    assert (report.new, report.changed) == (1, 0)
+    report = import_text(alice.pk, edited, actor="user:1", preview=False)
+    assert (report.new, report.changed) == (0, 1)
+    contents = Memory.objects.order_by("pk").values_list("owner", "content")
+    assert set(contents) == {
+        (alice.pk, "Likes green tea."), (charlie.pk, "Keeps bees."), (charlie.pk, "Likes green tea.")
+    }  # fmt: skip
+
+
 IMPORT = "\n".join(
     [
         '{"content": "Likes tea."}',
