@@ -174,12 +174,10 @@ def _printable(name: str, value: object) -> bool:
     return isinstance(value, str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
 
 
-def allowed_hosts(env: Environment) -> list[str]:
-    """Loopback and the bound host unless DAYBOOK_ALLOWED_HOSTS says otherwise."""
-    named = split_list(env.allowed_hosts)
-    if named:
-        return named
-    return [*_LOOPBACK, *([env.host] if env.host not in {"0.0.0.0", "::"} else [])]  # noqa: S104 - compared, not bound
+def allowed_hosts(named: str, host: str) -> list[str]:
+    """Return what DAYBOOK_ALLOWED_HOSTS names, or else loopback and the bound host."""
+    bound = [] if host in {"0.0.0.0", "::"} else [f"[{host}]" if ":" in host else host]  # noqa: S104 - compared, not bound
+    return split_list(named) or [*_LOOPBACK, *bound]
 
 
 def owner_only(database: Path) -> Path:

@@ -7,11 +7,12 @@ import socket
 import sys
 from collections.abc import Callable
 
+from django.conf import settings
 from django.utils.module_loading import import_string
 
 from config import collector
 from config.cores import keep_on_one_core
-from config.environment import ConfigurationError
+from config.environment import ConfigurationError, allowed_hosts
 
 # By name: each server brings an event loop library of its own, and a process needs one of them.
 SERVERS = {"daphne": "config.serve_daphne.serve", "uvicorn": "config.serve_uvicorn.serve"}
@@ -20,6 +21,12 @@ _BACKLOG = 2048
 # event loop, and each may wait that long behind somebody's search or import; Python's own 5 ms show in the answer.
 _SWITCH_SECONDS = 0.001
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+
+
+def allow_host(host: str) -> None:
+    """Take requests for the host that the command line names, as settings do for DAYBOOK_HOST."""
+    if host != settings.DAYBOOK_HOST:
+        settings.ALLOWED_HOSTS = allowed_hosts(settings.ENV.allowed_hosts, host)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

@@ -37,7 +37,7 @@ SECRET_KEY = secret_key(ENV, DAYBOOK_HOME)
 SECRET_KEY_GIVEN = bool(ENV.secret_key.get_secret_value())
 SECRET_KEY_FALLBACKS = split_list(ENV.secret_key_fallbacks)
 DEBUG = False
-ALLOWED_HOSTS = allowed_hosts(ENV)
+ALLOWED_HOSTS = allowed_hosts(ENV.allowed_hosts, ENV.host)
 TRUSTED_ORIGINS = split_list(ENV.trusted_origins)
 CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
 # Pages of trusted origins may use the APIs with a key of their own; cookies of this host are never theirs to use.

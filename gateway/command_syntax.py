@@ -9,7 +9,7 @@ from typing import Any
 COMMAND = "/memory"
 # People try this one in the chat; on /v1 it may be a command of the client's own.
 NATIVE_HELP = "/help"
-_MOST_VERB = 40
+_MOST_WORD = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ COMMANDS = (
 VERBS = tuple(command.verb for command in COMMANDS)
 _CONFIRMED = "|".join(command.verb for command in COMMANDS if command.confirmed)
 _WHOLE = re.compile(
-    rf"{COMMAND}(?:[ \t]+(?:(?P<confirmed>{_CONFIRMED})[ \t]+confirm(?:[ \t]+(?P<code>[A-Za-z0-9]{{4,32}}))?"
-    rf"|(?P<verb>\S{{1,{_MOST_VERB}}})))?",
+    rf"{COMMAND}(?:[ \t]+(?:(?P<confirmed>{_CONFIRMED})[ \t]+confirm(?:[ \t]+(?P<code>\S{{1,{_MOST_WORD}}}))?"
+    rf"|(?P<verb>\S{{1,{_MOST_WORD}}})))?",
     re.IGNORECASE,
 )
 

@@ -22,7 +22,7 @@ from gateway.turn_events import Delta, Done, Recalled, ToolUsed, TurnOptions
 from gateway.turn_json import done_json, run_json
 from gateway.turns import Turn
 from memories.database import in_thread
-from memories.errors import DomainError
+from memories.errors import DomainError, NotFound
 from memories.invalidation import Forgotten, register_cache
 
 logger = logging.getLogger("daybook.live")
@@ -110,6 +110,20 @@ class LiveTurn:
 
     async def _run(self, options: TurnOptions) -> None:
         try:
+            await self._take_events(options)
+        except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
+            self.failure = as_domain_error(error)
+            self.final = error_note(self.failure, self.context.run_id)
+        finally:
+            if self._left is not None:
+                self._left.cancel()
+            self._changed.set()
+            _live.pop(self.context.run_id, None)
+
+    async def _take_events(self, options: TurnOptions) -> None:
+        """Take what the turn tells; of one that was stopped, how its row ends. Raises what the turn raises, and
+        NotFound where it was deleted."""
+        try:
             turn = Turn(self.context, options)
             async with aclosing(turn.events()) as events:
                 async for event in events:
@@ -117,14 +131,6 @@ class LiveTurn:
                     self._take(event)
         except (RunStopped, Restarting):
             self.final = await held.in_closing_thread(self._stored_note)
-        except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
-            self.failure = as_domain_error(error)
-            self.final = ("error", self.failure.as_json()["error"] | {"run_id": str(self.context.run_id)})
-        finally:
-            if self._left is not None:
-                self._left.cancel()
-            self._changed.set()
-            _live.pop(self.context.run_id, None)
 
     def _take(self, event: Delta | Recalled | ToolUsed | Done) -> None:
         if isinstance(event, Recalled):
@@ -165,6 +171,11 @@ def find(run_id: UUID) -> LiveTurn | None:
     return _live.get(run_id)
 
 
+def error_note(error: DomainError, run_id: UUID) -> Note:
+    """Return the last event of a turn that ended with an error."""
+    return "error", error.as_json()["error"] | {"run_id": str(run_id)}
+
+
 def final_note(row: Run) -> Note:
     """Return the last event of a turn that is over, from its row."""
     turn = run_json(row)
@@ -181,7 +192,11 @@ async def watch_elsewhere(
     """Yield the events of a turn that runs in another process, or is over, read from its row."""
     said = after
     while True:
-        row = await in_thread(leases.run_get, owner_id, session_id, run_id)
+        try:
+            row = await in_thread(leases.run_get, owner_id, session_id, run_id)
+        except NotFound as error:  # it was deleted meanwhile
+            yield said, error_note(error, run_id)
+            return
         if len(row.text) > said:
             piece, said = row.text[said:], len(row.text)
             yield said, ("delta", {"text": piece})

@@ -23,6 +23,7 @@ from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest, NotFound
 from memories.models import Owner, ThreadRecord
 from memories.services import book_limits_set, session_unlink
+from memories.storable import storable
 
 MAX_TITLE = 200
 
@@ -30,7 +31,7 @@ MAX_TITLE = 200
 def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> Any:
     """Validate settings against their pydantic model. Raises InvalidRequest that names the key's path."""
     try:
-        return model.model_validate(values)
+        return model.model_validate(storable(values))
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join([where, *(str(part) for part in first["loc"] if part not in FORMS)]).strip(".")

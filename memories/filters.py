@@ -1,14 +1,18 @@
-"""Filters of memories by metadata and by time, for the list and the search of the API. They are part of the statement,
-so that pages stay whole; a statement reads at most the rows of one owner."""
+"""Filters of memories by words, metadata and time, for the list and the search of the API. They are part of the
+statement, so that pages stay whole; a statement reads at most the rows of one owner."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 
+from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, F, Func, QuerySet, Value
+from django.db.models import BooleanField, F, Func, Q, QuerySet, Value
 from django.db.models.sql.compiler import SQLCompiler
 from django.http import QueryDict
 
@@ -47,6 +51,14 @@ class MemoryFilters:
         if self.created_before:
             rows = rows.filter(created_at__lt=self.created_before)
         return rows
+
+
+def holds(text: str, *fields: str) -> Q:
+    """Return the condition that one of the fields holds the text, in whatever case. SQLite's LIKE knows the case of
+    ASCII only."""
+    known = text.isascii() or connection.vendor != "sqlite"
+    lookup, value = ("icontains", text) if known else ("iregex", re.escape(text))
+    return reduce(or_, (Q(**{f"{name}__{lookup}": value}) for name in fields))
 
 
 def metadata_asked(query: QueryDict) -> dict[str, str]:

@@ -164,7 +164,8 @@ class StagedBook:
         verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
         evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
-        self._check_budget(entry.target, needed=len(content), without=entry)
+        if len(content) > len(before):
+            self._check_budget(entry.target, needed=len(content), without=entry)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, decision=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}

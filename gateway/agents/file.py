@@ -18,14 +18,29 @@ _APPLIED = "agents_file"
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a name that a mapping holds twice; YAML would let the last one win without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else None
+            if name and name in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value} stands here twice", problem_mark=key.start_mark)
+            seen |= {name} if name else set()
+        return node
+
+
 def parse(text: str) -> AgentsFile:
     """Read and check a file's text. Raises InvalidRequest that names the key, and nothing is applied."""
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except _UNREADABLE as error:
-        mark = getattr(error, "problem_mark", None)
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        raise InvalidRequest(f"This is not valid YAML{where}. Nothing was applied.") from None
+        why = f": {problem}" if problem else ""
+        raise InvalidRequest(f"This is not valid YAML{where}{why}. Nothing was applied.") from None
     if data is None:
         data = {}
     if not isinstance(data, dict):

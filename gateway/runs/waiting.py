@@ -10,6 +10,7 @@ from django.db import transaction
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.closing import earlier_output, run_end
+from gateway.runs.held import StoppedBy
 from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
 from gateway.runs.session_rows import messages_of
@@ -29,17 +30,38 @@ def complete_waiting(now: datetime) -> int:
 
 @transaction.atomic
 def _complete_waited(run_id: UUID) -> bool:
-    run = Run.objects.select_related("session__agent").get(pk=run_id)
-    session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    run, session = _locked(run_id)
     if Run.objects.filter(session=session, state=Run.State.RUNNING).exists():  # another turn: the next sweep then
         return False
     return end_waiting(run, session, [], stands=not run.superseded)
 
 
-def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *, stands: bool) -> bool:
+@transaction.atomic
+def stop_waiting(run_id: UUID) -> bool:
+    """End a run that waits as stopped, because somebody asked for that: what was said so far is kept. Returns False
+    when another request was first."""
+    run, session = _locked(run_id)
+    return end_waiting(run, session, [], stands=not run.superseded, stopped_by=StoppedBy.REQUEST)
+
+
+def _locked(run_id: UUID) -> tuple[Run, Session]:
+    """Return a run and its session, whose row is locked."""
+    run = Run.objects.select_related("session__agent").get(pk=run_id)
+    return run, Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+
+
+def end_waiting(
+    run: Run,
+    session: Session,
+    results: Sequence[dict[str, Any]],
+    *,
+    stands: bool,
+    stopped_by: StoppedBy | None = None,
+) -> bool:
     """End a run that waits for a client's tool results, in the caller's transaction, with the session locked and no run
-    of it open. `stands`: as completed, with what it said; else as stopped and replaced. Each call that no tool message
-    among `results` answers is given one that says so, or the transcript could not be sent to a model again.
+    of it open. `stands`: as completed, or as stopped by somebody, with what it said; else as stopped and replaced. Each
+    call that no tool message among `results` answers is given one that says so, or the transcript could not be sent to
+    a model again.
 
     Returns False when another request was first. `session` is as the database has it afterwards."""
     stored = messages_of(run)
@@ -57,7 +79,10 @@ def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *
     output.model, output.messages = run.model, missing_results(stored, results)
     if not stands:
         Run.objects.filter(pk=run.pk).update(superseded=True)
-    run_end(context, output, state=Run.State.COMPLETED if stands else Run.State.STOPPED)
+    if stopped_by is not None:
+        output.trace = {**output.trace, "stopped_by": stopped_by.value}
+    state = Run.State.COMPLETED if stands and stopped_by is None else Run.State.STOPPED
+    run_end(context, output, state=state)
     session.refresh_from_db()
     return True
 

@@ -4,7 +4,6 @@ The search is in memories.api.search."""
 from datetime import datetime
 from typing import Annotated, Any
 
-from django.db.models import Q
 from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field
@@ -18,7 +17,7 @@ from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import InvalidRequest, NotFound
-from memories.filters import MemoryFilters, metadata_asked
+from memories.filters import MemoryFilters, holds, metadata_asked
 from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
@@ -98,7 +97,7 @@ def memory_list(
         review_id = parse_uuid(review)
         rows = rows.filter(review_id=review_id) if review_id else rows.none()
     if q:
-        rows = rows.filter(Q(content__icontains=q) | Q(category__icontains=q))
+        rows = rows.filter(holds(q, "content", "category"))
     return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
 
 

@@ -15,11 +15,13 @@ from memories.storable import storable_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One memory to import. `line` orders it, `place` says where it stands."""
+    """One memory to import. `line` orders it, `place` says where it stands. `number` names the memory that it changes,
+    if that was made at `made_at`: the same number of somebody else's export is another memory."""
 
     line: int
     place: str
     number: int | None = None
+    made_at: datetime | None = None
     book: str
     fields: MemoryFields
 

@@ -4,6 +4,7 @@ read once, and holds while nobody else writes to the book, which the book's gene
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -25,6 +26,7 @@ from memories.services import (
     live_rows,
 )
 
+_SHOWN_TO = timedelta(milliseconds=1)  # the API shows times cut to this
 _ONE_BATCH = -1  # the generation of a standing that was read under the lock, for one batch only
 
 
@@ -86,7 +88,10 @@ class Standing:
     def changed_by(self, entry: Entry, key: str) -> Memory | None:
         """Return the memory that an entry names and says something else of."""
         same = self.rows.get(entry.number) if entry.number is not None else None
-        return same if same is not None and same.content_key != key else None
+        if same is None or same.content_key == key:
+            return None
+        is_it = entry.made_at is None or abs(same.created_at - entry.made_at) < _SHOWN_TO
+        return same if is_it else None
 
     def take(self, row: Checked, report: ImportReport, bulk: BulkWriter | None) -> None:
         """Count an entry, and note what it makes of the book; it is given to `bulk` if there is one."""

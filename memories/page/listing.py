@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from memories.book_views import BookState
 from memories.caller import DEFAULT_BOOK
+from memories.filters import holds
 from memories.models import Book, Memory
 from memories.page.filters import MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
@@ -167,7 +168,7 @@ def _sorted(chosen: "QuerySet[Memory]", filters: Filters, counts: BookCounts) ->
 def _with_words(chosen: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
     """Return those that hold each word. Deleted and blocked memories are in no index."""
     for word in query.split()[:_MOST_WORDS]:
-        chosen = chosen.filter(content__icontains=word)
+        chosen = chosen.filter(holds(word, "content"))
     return chosen
 
 

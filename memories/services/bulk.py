@@ -58,10 +58,11 @@ class Budgets:
         return cls(limits, used)
 
     def take(self, target: str, needed: int, *, freed: int = 0, freed_of: str = "") -> None:
-        """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget."""
-        used = self.used.get(target, 0) - (freed if freed_of == target else 0)
-        limit = self.limits[Target(target)]
-        if limit and used + needed > limit:
+        """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget, unless it
+        takes no more of this target than before."""
+        had = freed if freed_of == target else 0
+        used, limit = self.used.get(target, 0) - had, self.limits[Target(target)]
+        if limit and needed > had and used + needed > limit:
             raise over_budget(target, used=used, limit=limit, needed=needed)
         if freed_of and freed_of != target:
             self.used[freed_of] = self.used.get(freed_of, 0) - freed

@@ -86,7 +86,8 @@ class BookWriter:
             scan_hash = verdict.scan_hash
             check_hold(verdict, evidence, self.source.hold)
         memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence)
-        if {"content", "target"} & changes.keys():
+        # One that does not grow is welcome in a book that is over its budget: making it shorter is the way out.
+        if memory.target != before["target"] or len(memory.content) > len(before["content"]):
             self._check_budget(memory.target, needed=len(memory.content), without=memory)
         return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
 

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.http.request import split_domain_port, validate_host
 from uvicorn import Config
 
 from config import serve_uvicorn
@@ -48,6 +51,25 @@ def test_a_busy_port_is_refused_by_name() -> None:
 def test_a_host_that_is_not_ours_is_refused_by_name(host: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^DAYBOOK_HOST is '{host}'; "):
         listening_socket(host, 0)
+
+
+@pytest.mark.parametrize(("command", "host"), [("up", "192.0.2.9"), ("web", "fd00::9")])
+def test_requests_for_the_host_of_the_command_line_are_taken(
+    monkeypatch: pytest.MonkeyPatch, command: str, host: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ConfigurationError("far enough")
+
+    monkeypatch.setattr(settings, "ALLOWED_HOSTS", ["testserver"])  # put back at the end
+    monkeypatch.setattr(f"config.management.commands.{command}.listening_socket", refuse)
+    monkeypatch.setattr("config.management.commands.web.warm_up", lambda: None)
+    monkeypatch.setattr("config.management.commands.web.name_process", lambda _: None)
+    with pytest.raises(ConfigurationError, match="far enough"):
+        call_command(command, host=host, port=0)
+    domain, _ = split_domain_port(f"[{host}]:8000" if ":" in host else f"{host}:8000")
+    assert validate_host(domain, settings.ALLOWED_HOSTS)
+    assert validate_host("localhost", settings.ALLOWED_HOSTS)
+    assert not validate_host("evil.example", settings.ALLOWED_HOSTS)
 
 
 def test_all_addresses_are_reached_through_loopback() -> None:

@@ -107,6 +107,18 @@ def test_a_wrong_file_is_refused_with_the_path_and_nothing_is_applied(
     assert not Agent.objects.exists()
 
 
+def test_a_name_that_stands_there_twice_is_refused(db: None) -> None:
+    with pytest.raises(InvalidRequest, match=r"line 3: helper stands here twice\. Nothing was applied\."):
+        parse("agents:\n  helper: {book: a}\n  helper: {book: b}\n")
+    merged = parse("agents:\n  one: &one {book: a}\n  two: {<<: *one, book: b}\n").agents
+    assert [agent.book for agent in merged.values()] == ["a", "b"]
+
+
+def test_characters_that_no_database_stores_are_left_out(db: None, tmp_path: Path) -> None:
+    apply(tmp_path, 'agents: {helper: {instructions: "Help\\0.", parameters: {stop: "a\\0"}}}')
+    assert Agent.objects.get(name="helper").settings == {"instructions": "Help.", "parameters": {"stop": "a"}}
+
+
 def test_a_file_that_is_not_there_is_said(db: None, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("agents", "apply", str(tmp_path / "none.yaml"))

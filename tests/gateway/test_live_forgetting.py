@@ -1,6 +1,9 @@
 """A live turn and forgetting: it ends with its session, and shows no forgotten memory to a browser that comes back."""
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from gateway import live
 from gateway.models import Run, Session
@@ -13,7 +16,7 @@ from tests.scripted_model import Hangs, ScriptedModel
 from tests.waiting import eventually_async
 
 
-async def begun(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[tuple[int, str]]]":
+async def begun(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[tuple[int, Any]]]":
     """A turn whose model has said something and then hangs, and the request that waits for it."""
     asked = asyncio.create_task(api.post(f"/api/sessions/{session.pk}/turns", {"content": "Tell me of my heron."}))
     await eventually_async(lambda: any(turn.text for turn in live._live.values()), within=20)
@@ -47,3 +50,17 @@ async def test_a_browser_that_comes_back_is_shown_no_forgotten_memory(
     assert "Quillonthorpe" not in str(turn.notes)
     turn.stop()
     await asked
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_who_waits_for_a_turn_whose_session_was_deleted_is_told(
+    alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    model.script(Hangs(("Once",)))
+    turn, asked = await begun(alice_api, session)
+    here, elsewhere = turn.watch(0), live.watch_elsewhere(alice.pk, session.pk, turn.context.run_id, 0)
+    assert (await alice_api.call("DELETE", f"/api/sessions/{session.pk}"))[0] == 204
+    status, answer = await asked
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+    for events in (here, elsewhere):
+        assert [name async for _, (name, _) in events][-1] == "error"

@@ -54,7 +54,17 @@ async def complete(api: Api, *messages: dict[str, Any], **headers: str) -> tuple
     return response.json()["choices"][0]["message"]["content"], response["x-daybook-session"]
 
 
-@pytest.mark.parametrize("text", ["/memory", "/memory view", "  /memory help\n", "/MEMORY Clear confirm abcd2345"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/memory",
+        "/memory view",
+        "  /memory help\n",
+        "/MEMORY Clear confirm abcd2345",
+        "/memory clear confirm ab",  # cut short
+        "/memory clear confirm abcd2345.",  # with the full stop of a sentence
+    ],
+)
 def test_a_whole_message_is_a_command(text: str) -> None:
     assert is_command(text)
 
@@ -69,6 +79,7 @@ def test_a_whole_message_is_a_command(text: str) -> None:
         "/memories",
         "/memory view\nand then tell me a joke",
         "/memory view confirm abcd2345",
+        "/memory clear confirm what you said",
         "/memory/view",
         "/memory " + "x" * 41,
         "/help",

@@ -209,6 +209,21 @@ async def test_a_stream_that_is_null_is_none(alice_api: Api, session: Session, m
     assert (status, turn["content"]) == (200, "Yes.")
 
 
+async def test_a_turn_that_waits_can_be_stopped(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting(alice_api, session, model)
+    path = f"{turns(session)}/{turn['id']}"
+    for _ in range(2):
+        assert (await alice_api.post(f"{path}/stop"))[1]["state"] == "stopped"
+    assert (await alice_api.post(f"{path}/results", {"results": results(turn, "A", "B")}))[0] == 409
+    stored = await in_thread(Session.objects.get)
+    assert (stored.turns, await in_thread(ThreadRecord.objects.count)) == (0, 0)
+    model.script("Gladly.")
+    await alice_api.post(turns(session), {"content": "Never mind"})
+    sent = model.calls[-1].messages[1:]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user"]
+    assert [message["content"] for message in sent[2:4]] == [NO_RESULT, NO_RESULT]
+
+
 async def test_a_turn_that_waits_can_be_replaced(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     turn = await waiting(alice_api, session, model)
     model.script("Plainly.")

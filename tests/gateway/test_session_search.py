@@ -113,6 +113,12 @@ def test_titles_come_first_then_sessions_by_their_newest_message(alice: Owner, a
     assert titles(alice, "tea") == ["Tea and cake", "newest", "middle", "oldest"]
 
 
+@pytest.mark.parametrize("query", ["ÄRZTE", "ärzte in köln"])
+def test_titles_are_found_in_whatever_case(alice: Owner, agent: Agent, query: str) -> None:
+    session_make(alice, agent, title="Ärzte in Köln")
+    assert titles(alice, query) == ["Ärzte in Köln"]
+
+
 def test_pages_follow_each_other(alice: Owner, agent: Agent) -> None:
     for number in range(5):
         said(session_make(alice, agent, title=f"{number}"), "about tea", at=NOON - timedelta(days=number))

@@ -74,6 +74,13 @@ async def test_times_narrow_the_list_without_their_own_moment(alice: Owner, alic
     assert await listed(alice_api, **between) == ["Drink: rum."]
 
 
+@pytest.mark.parametrize("query", ["МОСКВЕ", "москве", "в москве (сейчас)", "МоСкВе"])
+async def test_words_are_listed_in_whatever_case_and_script(alice: Owner, alice_api: Api, query: str) -> None:
+    for content in ("Живёт в Москве (сейчас).", "Живёт в Минске."):
+        await in_thread(memory_make, alice, content)
+    assert await listed(alice_api, q=query) == ["Живёт в Москве (сейчас)."]
+
+
 async def test_all_books_are_a_star(alice: Owner, alice_api: Api) -> None:
     await in_thread(drinks_make, alice)
     assert len(await listed(alice_api, book="*")) == 4

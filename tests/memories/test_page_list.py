@@ -170,6 +170,12 @@ def test_blocked_memories_are_searched_by_their_words(page: Client, alice: Owner
     assert rows_in(html_of(page, "/memories/?blocked=1&q=bees")) == [memory.number]
 
 
+def test_a_search_among_deleted_memories_knows_the_case_of_every_script(page: Client, alice: Owner) -> None:
+    memory = memory_make(alice, "Über den Bienen wohnt Ömer.")
+    Memory.objects.filter(pk=memory.pk).update(deleted_at=timezone.now())
+    assert rows_in(html_of(page, "/memories/?deleted=1&q=ÜBER+ömer")) == [memory.number]
+
+
 def test_large_numbers_are_readable() -> None:
     assert listing.memory_count(10_010) == "10,010 memories"
     assert listing.memory_count(1) == "1 memory"

@@ -70,6 +70,20 @@ def test_importing_ones_own_export_changes_nothing(alice: Owner) -> None:
     assert Revision.objects.count() == 1
 
 
+def test_an_export_that_was_edited_changes_its_memories_and_nobody_else_s(alice: Owner, charlie: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    edited = "".join(export_lines(alice.pk)).replace('"content": "Likes tea."', '"content": "Likes green tea."')
+    memory_make(charlie, "Keeps bees.")  # the same number, and another memory
+    report = import_text(charlie.pk, edited, actor="user:2", preview=False)
+    assert (report.new, report.changed) == (1, 0)
+    report = import_text(alice.pk, edited, actor="user:1", preview=False)
+    assert (report.new, report.changed) == (0, 1)
+    contents = Memory.objects.order_by("pk").values_list("owner", "content")
+    assert set(contents) == {
+        (alice.pk, "Likes green tea."), (charlie.pk, "Keeps bees."), (charlie.pk, "Likes green tea.")
+    }  # fmt: skip
+
+
 IMPORT = "\n".join(
     [
         '{"content": "Likes tea."}',
@@ -102,6 +116,14 @@ def test_a_budget_refuses_single_lines(alice: Owner) -> None:
     book_limits_set({"main": (12, 0)})
     report = import_text(alice.pk, '{"content": "0123456789"}\n{"content": "more than that"}', actor="a", preview=False)
     assert (report.new, report.refused, report.problems[0]["code"]) == (1, 1, "over_budget")
+
+
+def test_an_import_that_shortens_a_memory_is_taken_over_the_budget(alice: Owner) -> None:
+    memory_make(alice, "0123456789")
+    memory_make(alice, "abcdefghij")
+    book_limits_set({"main": (10, 0)})
+    report = import_text(alice.pk, '{"id": "1", "content": "0123"}', actor="a", preview=False)
+    assert (report.changed, report.refused) == (1, 0)
 
 
 @pytest.mark.parametrize(("text", "line"), [('{"content": "a"}\n{', 2), ("[]", 1), ('{"id": 1}', 1)])

@@ -124,6 +124,18 @@ def test_an_update_counts_its_own_old_words_as_free(book: Book, alice: Owner) ->
         writer.update(memory.number, MemoryFields(content="98765432101"))
 
 
+def test_a_book_over_its_budget_takes_what_makes_a_memory_shorter(book: Book, alice: Owner) -> None:
+    memory = memory_make(alice, "0123456789")
+    memory_make(alice, "abcdefghij")
+    book_limits_set({"main": (10, 0)})
+    for shorter in ("9876543210", "98765"):
+        with book_writing(book, BY_ALICE) as writer:
+            assert writer.update(memory.number, MemoryFields(content=shorter)).changed
+    for grown in (MemoryFields(content="987654"), MemoryFields(content="9876543210")):
+        with pytest.raises(OverBudget), book_writing(book, BY_ALICE) as writer:
+            writer.update(memory.number, grown)
+
+
 def test_an_entry_is_at_most_as_long_as_the_setting(book: Book) -> None:
     book_limits_set({"main": (0, 0)})
     with book_writing(book, BY_ALICE) as writer:

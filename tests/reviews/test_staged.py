@@ -95,6 +95,13 @@ def test_a_delete_makes_room_and_zero_means_no_limit(alice: Owner) -> None:
     assert add(staged(full, limits={Target.USER: 0, Target.MEMORY: 0}), "t" * 900)["ok"]
 
 
+def test_over_the_budget_a_memory_may_become_shorter(alice: Owner) -> None:
+    one, two = memory_make(alice, "s" * 60), memory_make(alice, "t" * 60)
+    book = staged(one, two)
+    assert call(book, "update_memory", id=one.number, content="u" * 59)["ok"]
+    assert call(book, "update_memory", id=two.number, content="u" * 61)["error"] == "over_budget"
+
+
 def test_what_is_blocked_is_not_shown_but_takes_its_room(alice: Owner) -> None:
     hidden = memory_make(alice, "s" * 90)
     hidden.scan_rule = "instruction_override"

@@ -19,7 +19,7 @@ from config.checks import MEANWHILE
 from config.environment import ConfigurationError
 from config.health import model_kind
 from config.processes import STOPS, fork, may_fork
-from config.serve import address, listening_socket, preload, reachable, serve
+from config.serve import address, allow_host, listening_socket, preload, reachable, serve
 from config.supervisor import start
 from config.warm import first_work_beside, warm_up
 from config.worker import run_worker
@@ -50,6 +50,7 @@ class Command(BaseCommand):
         for name, value, least, most in (("workers", workers, 1, 64), ("web", web, 1, 64), ("port", port, 0, 65535)):
             if not least <= value <= most:
                 raise ConfigurationError(f"--{name} is {value}; allowed is {least} to {most}.")
+        allow_host(host)
         with listening_socket(host, port) as listener:
             try:
                 with first_work_beside():

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from config.processes import die_with_parent, name_process
-from config.serve import listening_socket, serve
+from config.serve import allow_host, listening_socket, serve
 from config.warm import warm_up
 
 
@@ -29,5 +29,6 @@ class Command(BaseCommand):
             die_with_parent(parent)
         name_process("daybook-web")
         warm_up()
+        allow_host(host)
         with listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening:
             serve(settings.DAYBOOK_SERVER, listening)
