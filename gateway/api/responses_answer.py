@@ -20,6 +20,7 @@ from gateway.api.responses_json import (
 )
 from gateway.errors import RunStopped
 from gateway.runs.responses import response_id
+from gateway.steps import refusal_in
 from gateway.turn_events import Delta
 from gateway.upstream.reasoning import reasoning_in
 
@@ -102,8 +103,9 @@ class Answer:
         self._begin()
         self._took_message = self._took_message or "message" in choice
         part = _object(choice.get("delta") or choice.get("message"))
-        self._take_thought_and_refusal(part, before=bool(event.text))
-        if event.text:
+        refused = bool(refusal_in(part))
+        self._take_thought_and_refusal(part, before=bool(event.text) and not refused)
+        if event.text and not refused:
             self._say(_TEXT, event.text, _list(_object(choice.get("logprobs")).get("content")))
         for annotation in _list(part.get("annotations")):
             self._annotate(annotation)

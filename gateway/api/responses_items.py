@@ -196,7 +196,9 @@ def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
         if "file_id" in rest:
             raise InvalidRequest(f"{where}.file_id: Daybook keeps no files. Send the file as file_data.", param=where)
         return {"type": "file", "file": rest}
-    if kind in {"refusal", "input_audio", "image_url", "file"}:
+    if kind == "refusal":
+        return {"type": "text", "text": str(part.get("refusal") or "")}
+    if kind in {"input_audio", "image_url", "file"}:
         return {"type": kind, **rest}
     raise InvalidRequest(
         f"{where}.type is not one of input_text, input_image, input_file, input_audio.", param=f"{where}.type"
