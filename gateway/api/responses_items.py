@@ -24,6 +24,8 @@ def read_items(given: Any) -> list[Item]:
     """Return the items of `input`, a text as one of the user. Raises InvalidRequest."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
+    if not given:
+        raise InvalidRequest("`input` is empty. Write something first.", param="input")
     if not isinstance(given, list) or any(not isinstance(item, dict) for item in given):
         raise InvalidRequest("`input` is text or a list of items.", param="input")
     if len(given) > MESSAGES:
@@ -49,9 +51,9 @@ def as_messages(before: Sequence[Message], items: Sequence[Item], stored: Mappin
 
 
 def flat_name(namespace: Any, name: str) -> str:
-    """Return the name under which a tool of a namespace is known to the model."""
+    """Return the name under which a tool, perhaps of a namespace, is known to the model."""
     if not isinstance(namespace, str) or not namespace:
-        return name
+        return short_name(name)
     joined = namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
     return short_name(joined)
 
@@ -80,7 +82,10 @@ class _Conversation:
             called["arguments"] = _text(item, "arguments", where) or "{}"
             self._take_call(item, {"type": "function", "function": called}, where)
         elif kind == "custom_tool_call":
-            given = {"name": _text(item, "name", where), "input": _text(item, "input", where)}
+            given = {
+                "name": flat_name(item.get("namespace"), _text(item, "name", where)),
+                "input": _text(item, "input", where),
+            }
             self._take_call(item, {"type": "custom", "custom": given}, where)
         elif kind in {"function_call_output", "custom_tool_call_output"}:
             self._take_result(item, where)
