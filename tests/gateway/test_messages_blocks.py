@@ -78,8 +78,8 @@ async def test_images_and_documents(alice_api: Api, agent: Agent, model: Scripte
         PNG_PART,
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}},
-        text("Words."),
-        text("T\n\nhttps://example.org\n\nFound."),
+        text("[File document]\nWords."),
+        text("[File T]\nhttps://example.org\n\nFound."),
     ]
 
 
