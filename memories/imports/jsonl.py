@@ -11,6 +11,7 @@ from memories.errors import InvalidRequest, TooLarge
 from memories.evidence.conversation import LONGEST_KEPT
 from memories.imports.files import SourceFile
 from memories.imports.found import Entry, Found
+from memories.imports.reading import moment
 from memories.json_input import read_json
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Evidence, EvidenceKind
@@ -66,10 +67,13 @@ def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:
     keywords = data.get("keywords") or ()
     if not isinstance(keywords, list | tuple):
         raise _refusal(line, f"Line {line}: keywords is a list.")
+    made_at = moment(data.get("created_at"))
+    ours = made_at is not None or data.get("created_at") is None
     return Entry(
         line=line,
         place=f"Line {line}",
-        number=parse_number(str(data.get("id", ""))),
+        number=parse_number(str(data.get("id", ""))) if ours else None,
+        made_at=made_at,
         book=str(data.get("book") or default_book),
         fields=MemoryFields(
             content=content,

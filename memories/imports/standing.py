@@ -4,6 +4,7 @@ read once, and holds while nobody else writes to the book, which the book's gene
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -26,6 +27,7 @@ from memories.services import (
     refusals_stored,
 )
 
+_SHOWN = timedelta(milliseconds=1)
 _ONE_BATCH = -1  # the generation of a standing that was read under the lock, for one batch only
 
 
@@ -84,9 +86,13 @@ class Standing:
         return self
 
     def changed_by(self, entry: Entry, key: str) -> Memory | None:
-        """Return the memory that an entry names and says something else of."""
+        """Return the memory that an entry names and says something else of, which the book does not know yet."""
         same = self.rows.get(entry.number) if entry.number is not None else None
-        return same if same is not None and same.content_key != key else None
+        if same is None or key in self.keys:
+            return None
+        # Answers of the API cut moments to milliseconds; exports do not.
+        others = entry.made_at is not None and abs(entry.made_at - same.created_at) >= _SHOWN
+        return None if others else same
 
     def take(self, row: Checked, report: ImportReport, bulk: BulkWriter | None) -> None:
         """Count an entry, and note what it makes of the book; it is given to `bulk` if there is one."""
