@@ -9,6 +9,7 @@ import contextlib
 import io
 from typing import Any
 
+from corsheaders.middleware import CorsMiddleware
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
 from django.db import OperationalError
@@ -24,6 +25,8 @@ from gateway.oauth.addresses import RESOURCE_PATH, challenge
 from gateway.requests import OPERATIONS, is_api, request_id, request_id_of
 from gateway.sse import EventStream
 from memories.errors import DomainError, InvalidRequest, Unauthorized
+
+_cors = CorsMiddleware(lambda request: HttpResponse())
 
 
 class HttpApplication:
@@ -119,6 +122,8 @@ def _refused(error: DomainError, scope: Scope) -> HttpResponse:
     if response.status_code == Unauthorized.http_status and scope["path"].startswith(RESOURCE_PATH):
         with contextlib.suppress(DisallowedHost):  # then there is no address to name
             response["WWW-Authenticate"] = challenge(ASGIRequest(scope, io.BytesIO()))
+    with contextlib.suppress(UnicodeDecodeError):  # then it is no address
+        _cors.add_response_headers(ASGIRequest(scope, io.BytesIO()), response)
     return response
 
 

@@ -108,26 +108,30 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     return known.caller
 
 
-async def caller_by_token(plain: str, resource: str) -> Caller:
+async def caller_by_token(plain: str, resource: str, header: Header) -> Caller:
     """Return the caller of an access token that is for this resource. Nothing is remembered of tokens, so one that was
-    revoked is refused at once. Raises Unauthorized, RateLimited."""
-    caller, requests_per_minute = await in_read_thread(_find_token, plain, resource)
+    revoked is refused at once. Raises Unauthorized, Forbidden, RateLimited."""
+    caller, requests_per_minute = await _look_up(_find_token, plain, resource, *end_user(header))
     await count_request(str(caller.key_id), requests_per_minute)
     return caller
 
 
-def _find_token(plain: str, resource: str) -> tuple[Caller, int]:
+def _find_token(
+    plain: str, resource: str, namespace: str, external_id: str, *, write: bool = True
+) -> tuple[Caller, int]:
     found = token_find(token_hash(plain))
     if found is None or found.resources != [resource]:
         raise Unauthorized(UNKNOWN_TOKEN)
     key = found.key
     _note_use(key)
+    owner_id, remembers = _owner_of(key, namespace, external_id, write=write)
     caller = Caller(
-        owner_id=key.owner_id,
+        owner_id=owner_id,
         actor=f"key:{key.pk}",
         key_id=key.pk,
         limits=key_limits(key),
         read_only=key.read_only or WRITE not in found.scopes,
+        remembers=remembers,
         app=True,
     )
     return caller, key.requests_per_minute

@@ -81,13 +81,15 @@ class ModelStep:
         """Take in a choice's delta, or with `whole` its complete message; returns its text. Raises TooLarge."""
         self.finish_reason = _name_in(choice.get("finish_reason")) or self.finish_reason
         self._calls.take(part.get("tool_calls"), whole=whole)
+        content, refusal = part.get("content"), refusal_in(part)
+        if refusal:
+            part = {name: value for name, value in part.items() if name != "refusal"}
         if whole:
             self._more.take_whole(part)
         elif part.keys() - _TOLD_APART:
             self._more.take_message(part)
-        content = part.get("content")
         self._parts.take(content, before=self.texts)
-        text = said_in(content)
+        text = said_in(content) or refusal
         if text:
             text = storable_text(text)
             self.texts.append(text)
@@ -207,6 +209,12 @@ def says_more(choice: Mapping[str, Any]) -> bool:
 def _name_in(value: Any) -> str:
     """Return a name that an upstream gave, as it can be stored; "" for anything but text."""
     return storable_text(value)[:_LONGEST_NAME] if isinstance(value, str) else ""
+
+
+def refusal_in(part: Mapping[str, Any]) -> str:
+    """Return what a message or delta says in its field for refusals, where it has no content: then it is the answer."""
+    refusal = part.get("refusal")
+    return refusal if isinstance(refusal, str) and not said_in(part.get("content")) else ""
 
 
 def said_in(content: Any) -> str:

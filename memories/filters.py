@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -23,6 +23,7 @@ from memories.metadata import clean_metadata
 from memories.models import Memory
 
 _PREFIX = "metadata."
+_SHOWN = timedelta(milliseconds=1)  # the moments that answers show are cut to it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,8 @@ class MemoryFilters:
         if self.metadata:
             rows = rows.filter(HasPairs(self.metadata))
         if self.created_after:
-            rows = rows.filter(created_at__gt=self.created_after)
+            shown = self.created_after.replace(microsecond=self.created_after.microsecond // 1000 * 1000)
+            rows = rows.filter(created_at__gte=shown + _SHOWN)
         if self.created_before:
             rows = rows.filter(created_at__lt=self.created_before)
         return rows

@@ -8,6 +8,11 @@ from prompts.files import fill, prompt_file
 ATTACHED_BEFORE = "[What was attached here is not sent again.]"
 NO_RESULT = "No result: the conversation went on without one."
 """Stands for the result of a call of a tool that has none."""
+CALL_CUT_AWAY = "[Result of a tool, whose call is not shown any more]"
+"""Stands before a result that no model takes as one: its call was cut out of the conversation."""
+SHOWN_BEHIND = "[What the tool shows is in the next message.]"
+SHOWN_BY_TOOL = "[Shown by the tool above]"
+"""Stands before pictures and files of a tool's result, which are sent as the user's."""
 NOTHING_SAID = "(nothing was said here)"
 """Stands for the missing one of two turns, for models whose templates want user and assistant to alternate."""
 

@@ -15,10 +15,11 @@ from memories.errors import UpstreamTimeout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Says:
-    """One scripted step: its thinking and text in pieces, then tool calls as (name, JSON arguments)."""
+    """One scripted step: its thinking and text in pieces, or its refusal, then tool calls as (name, JSON arguments)."""
 
     thinks: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
+    refuses: str = ""
     calls: tuple[tuple[str, str], ...] = ()
     usage: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
@@ -63,6 +64,8 @@ class ScriptedModel:
             yield _chunk({"reasoning_content": piece})
         for piece in step.pieces:
             yield _chunk({"content": piece})
+        if isinstance(step, Says) and step.refuses:
+            yield _chunk({"refusal": step.refuses})
         if isinstance(step, Hangs):
             await _nothing_until(request)
         for index, (name, arguments) in enumerate(step.calls):
@@ -79,6 +82,8 @@ class ScriptedModel:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(step.pieces) or None}
         if step.thinks:
             message["reasoning_content"] = "".join(step.thinks)
+        if step.refuses:
+            message["refusal"] = step.refuses
         if step.calls:
             message["tool_calls"] = [
                 {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": arguments}}

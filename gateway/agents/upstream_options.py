@@ -3,6 +3,7 @@ Plain data, because the environment is read before anything of Django is. gatewa
 dialects themselves; a test holds both equal."""
 
 import json
+import re
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
@@ -13,6 +14,7 @@ DialectName = Literal[
 ]  # fmt: skip
 DIALECTS: tuple[str, ...] = get_args(DialectName)
 MOST_AT_ONCE = 10_000
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NEVER = frozenset({"model", "messages", "stream"})  # what makes a request one: not to be dropped, renamed or set
 
 
@@ -47,6 +49,9 @@ class UpstreamOptions(BaseModel):
     def _check_names(self) -> "UpstreamOptions":
         if wrong := _NEVER & {*self.drop, *self.rename, *self.rename.values(), *self.set}:
             raise ValueError(f"{sorted(wrong)[0]} can't be dropped, renamed or set")
+        for name, value in self.headers.items():
+            if not _HEADER.fullmatch(name) or not value.isprintable():
+                raise ValueError(f"headers: {name!r} is no header that can be sent")
         return self
 
 

@@ -13,6 +13,8 @@ Message = dict[str, Any]
 _GAP = "\n\n"
 _NOTHING = " "  # some servers refuse an empty result
 _ERROR = "Error:"
+_LONGEST_NAME = 150
+_NO_BRACKETS = str.maketrans("[]", "()")
 
 
 def blocks_of(content: Any, where: str) -> list[Block]:
@@ -93,19 +95,25 @@ def _image(block: Block, where: str) -> dict[str, Any]:
 
 def _document(block: Block, where: str) -> dict[str, Any]:
     source = _source(block, where)
-    title = block.get("title")
-    named = [title] if isinstance(title, str) and title else []
     if source.get("type") == "text":
-        return {"type": "text", "text": _GAP.join([*named, str(source.get("data", ""))])}
+        return _file_text(block, block.get("context"), source.get("data"))
     if source.get("type") == "content":
-        inner = joined_text(blocks_of(source.get("content"), where))
-        return {"type": "text", "text": _GAP.join([*named, inner])}
-    return {"type": "file", "file": {"filename": (named or ["document.pdf"])[0], "file_data": _address(source, where)}}
+        return _file_text(block, block.get("context"), joined_text(blocks_of(source.get("content"), where)))
+    title = block.get("title")
+    named = title if isinstance(title, str) and title else "document.pdf"
+    return {"type": "file", "file": {"filename": named, "file_data": _address(source, where)}}
 
 
 def _search_result(block: Block, where: str) -> dict[str, Any]:
-    told = [str(block[name]) for name in ("title", "source") if block.get(name)]
-    return {"type": "text", "text": _GAP.join([*told, joined_text(blocks_of(block.get("content") or "", where))])}
+    found = joined_text(blocks_of(block.get("content") or "", where))
+    return _file_text(block, block.get("source"), found)
+
+
+def _file_text(block: Block, *texts: Any) -> dict[str, Any]:
+    """Return a text that came with a message, with the first line that says so, as in the chat: nobody said it."""
+    said = _GAP.join(str(text) for text in texts if text)
+    name = " ".join(str(block.get("title") or "document").translate(_NO_BRACKETS).split())[:_LONGEST_NAME]
+    return {"type": "text", "text": said and f"[File {name}]\n{said}"}
 
 
 def _source(block: Block, where: str) -> Mapping[str, Any]:

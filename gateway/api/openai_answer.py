@@ -12,6 +12,7 @@ from gateway.errors import UpstreamUnreachable
 from gateway.joined import AnyTurn
 from gateway.models import Run
 from gateway.runs.context import TurnContext
+from gateway.steps import refusal_in
 from gateway.turn_events import Delta, Done
 
 _NOTHING_AROUND: Mapping[str, Any] = {}
@@ -37,7 +38,11 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
         "model": context.agent.name,
     }
     first, *others = (dict(choice) for choice in answer["choices"])
-    message = {"role": "assistant", **(first.get("message") or {}), "content": done.new_text or None}
+    given = first.get("message") or {}
+    text = done.new_text
+    if refused := refusal_in(given):  # it has a field of its own
+        text = text.removesuffix(refused).rstrip()
+    message = {"role": "assistant", **given, "content": text or None}
     message.pop("tool_calls", None)
     if done.client_calls:
         message["tool_calls"] = done.client_calls
@@ -98,7 +103,7 @@ def _delta(event: Delta) -> bytes:
     if delta.keys() <= _PLAIN and choice.keys() <= _TOLD and not choice.get("logprobs") and not event.calls:
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
     kept = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
-    if event.text:
+    if event.text and not refusal_in(delta):
         kept["content"] = event.text
     if event.calls:
         kept["tool_calls"] = event.calls

@@ -99,7 +99,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     passed = {key: value for key, value in metadata.items() if key not in _SAID_TO_US}
     return CompletionBody(
         agent=body["model"],
-        messages=tuple(messages),
+        messages=tuple(map(_said, messages)),
         stream=bool(checked(body, "stream", bool)),
         include_usage=include_usage,
         tools=read_tools(checked(body, "tools", list) or []),
@@ -116,6 +116,14 @@ def read_include_usage(body: dict[str, Any]) -> bool:
         return bool(stream_options.get("include_usage"))
     body.pop("stream_options", None)
     return False
+
+
+def _said(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message; a refusal of the assistant's as what it said: so it is stored, and every server takes it so."""
+    refusal = message.get("refusal")
+    if not refusal or not isinstance(refusal, str) or message.get("content") or message["role"] != "assistant":
+        return message
+    return {**{name: value for name, value in message.items() if name != "refusal"}, "content": refusal}
 
 
 def _check_message(message: Any, where: str) -> None:

@@ -20,6 +20,7 @@ from gateway.api.responses_json import (
 )
 from gateway.errors import RunStopped
 from gateway.runs.responses import response_id
+from gateway.steps import refusal_in
 from gateway.turn_events import Delta
 from gateway.upstream.reasoning import reasoning_in
 
@@ -102,8 +103,9 @@ class Answer:
         self._begin()
         self._took_message = self._took_message or "message" in choice
         part = _object(choice.get("delta") or choice.get("message"))
-        self._take_thought_and_refusal(part, before=bool(event.text))
-        if event.text:
+        refused = bool(refusal_in(part))
+        self._take_thought_and_refusal(part, before=bool(event.text) and not refused)
+        if event.text and not refused:
             self._say(_TEXT, event.text, _list(_object(choice.get("logprobs")).get("content")))
         for annotation in _list(part.get("annotations")):
             self._annotate(annotation)
@@ -132,6 +134,9 @@ class Answer:
         problem = {"code": _CODES.get(told["code"], told["code"]), "message": told["message"]}
         if told["details"]:
             problem["details"] = told["details"]
+        if one := self._message:
+            one.item = {**one.item, "status": "incomplete", "content": [*one.item["content"], self._part_of(one)]}
+        self._items = [one for one in self._items if one.item["status"] != "in_progress"]
         status = "cancelled" if isinstance(error, RunStopped) else "failed"
         self.final = self._response(status, error=problem)
         self._emit("response.failed", response=self.final)
@@ -235,15 +240,20 @@ class Answer:
         if not one.part:
             return
         at, text = self._at(one), one.text()
+        part = self._part_of(one)
         if one.part == _TEXT:
-            part = {**text_part(text), **one.beside}
             self._emit("response.output_text.done", **at, text=text, logprobs=one.beside["logprobs"])
         else:
-            part = {"type": _REFUSAL, "refusal": text}
             self._emit("response.refusal.done", **at, refusal=text)
         self._emit("response.content_part.done", **at, part=part)
         one.item = {**one.item, "content": [*one.item["content"], part]}
         one.part, one.pieces, one.beside = "", [], {"annotations": [], "logprobs": []}
+
+    @staticmethod
+    def _part_of(one: _Item) -> dict[str, Any]:
+        """Return the part of a message that is being written, as it is now."""
+        text = one.text()
+        return {**text_part(text), **one.beside} if one.part == _TEXT else {"type": _REFUSAL, "refusal": text}
 
     def _close_message(self, status: str = "completed") -> None:
         if (one := self._message) is None:

@@ -58,8 +58,9 @@ Names = Mapping[str, tuple[str, str]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesBody:
     """What a client asks for. `chat` is the body of a chat completion without its messages, `echo` what the answer
-    repeats, `names` the tools of namespaces: `(name, namespace)` by the name that the model knows. With `sealed`, items
-    of reasoning carry an `encrypted_content`. `client_metadata` is what Codex says of it; it goes no further."""
+    repeats, `names` the tools of namespaces and with long names: `(name, namespace)` by the name that the model knows.
+    With `sealed`, items of reasoning carry an `encrypted_content`. `client_metadata` is what Codex says of it; it goes
+    no further."""
 
     items: list[dict[str, Any]]
     instructions: str
@@ -77,8 +78,10 @@ class ResponsesBody:
         return replace(self, store=False, echo={**self.echo, "store": False})
 
     def kept(self) -> dict[str, Any] | None:
-        """Return what is stored of the request, without tools and what is very long; None if it is not to be stored."""
+        """Return what is stored of the request, without what is very long, and of tools the names that the client knows
+        where the model knows others; None if it is not to be stored."""
         said = {name: value for name, value in self.echo.items() if name != "tools" and value != ECHOED[name]}
+        said |= {"names": dict(self.names)} if self.names else {}
         kept = {name: value for name, value in said.items() if len(json.dumps(value)) <= _LONGEST_KEPT}
         return kept if self.store else None
 
@@ -109,9 +112,10 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
             raise InvalidRequest(f"`{name}` is text.", param=name)
     if len(body.get("previous_response_id") or "") > _LONGEST_ID:
         raise InvalidRequest("`previous_response_id` is the id of a response.", param="previous_response_id")
+    goes_on = bool(body.get("previous_response_id"))
     tools, names = _tools(body.get("tools"))
     return ResponsesBody(
-        items=read_items(body.get("input") or ([] if body.get("previous_response_id") else None)),
+        items=[] if goes_on and not body.get("input") else read_items(body.get("input")),
         instructions=body.get("instructions") or "",
         previous_response_id=body.get("previous_response_id") or "",
         store=body.get("store") is not False,
@@ -171,7 +175,7 @@ def _tools(given: Sequence[Any] | None) -> tuple[list[dict[str, Any]], Names]:
                 if not isinstance(name, str):
                     raise InvalidRequest(f"tools[{index}].name is text.", param=f"tools[{index}].name")
                 known_as = flat_name(namespace, name)
-                if namespace:
+                if known_as != name:
                     names[known_as] = (name, namespace)
                 found.append(translate({**one, "name": known_as}))
     if len(found) > TOOLS:

@@ -24,6 +24,8 @@ def read_items(given: Any) -> list[Item]:
     """Return the items of `input`, a text as one of the user. Raises InvalidRequest."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
+    if not given:
+        raise InvalidRequest("`input` is empty. Write something first.", param="input")
     if not isinstance(given, list) or any(not isinstance(item, dict) for item in given):
         raise InvalidRequest("`input` is text or a list of items.", param="input")
     if len(given) > MESSAGES:
@@ -49,9 +51,9 @@ def as_messages(before: Sequence[Message], items: Sequence[Item], stored: Mappin
 
 
 def flat_name(namespace: Any, name: str) -> str:
-    """Return the name under which a tool of a namespace is known to the model."""
+    """Return the name under which a tool, perhaps of a namespace, is known to the model."""
     if not isinstance(namespace, str) or not namespace:
-        return name
+        return short_name(name)
     joined = namespace + name if namespace.endswith("__") else f"{namespace}__{name}"
     return short_name(joined)
 
@@ -80,7 +82,10 @@ class _Conversation:
             called["arguments"] = _text(item, "arguments", where) or "{}"
             self._take_call(item, {"type": "function", "function": called}, where)
         elif kind == "custom_tool_call":
-            given = {"name": _text(item, "name", where), "input": _text(item, "input", where)}
+            given = {
+                "name": flat_name(item.get("namespace"), _text(item, "name", where)),
+                "input": _text(item, "input", where),
+            }
             self._take_call(item, {"type": "custom", "custom": given}, where)
         elif kind in {"function_call_output", "custom_tool_call_output"}:
             self._take_result(item, where)
@@ -199,7 +204,9 @@ def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
         if "file_id" in rest:
             raise InvalidRequest(f"{where}.file_id: Daybook keeps no files. Send the file as file_data.", param=where)
         return {"type": "file", "file": rest}
-    if kind in {"refusal", "input_audio", "image_url", "file"}:
+    if kind == "refusal":
+        return {"type": "text", "text": str(part.get("refusal") or "")}
+    if kind in {"input_audio", "image_url", "file"}:
         return {"type": kind, **rest}
     raise InvalidRequest(
         f"{where}.type is not one of input_text, input_image, input_file, input_audio.", param=f"{where}.type"

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from gateway.api.responses_body import ECHOED
+from gateway.api.responses_body import ECHOED, Names
 from gateway.api.responses_json import (
+    INCOMPLETE,
     call_item,
     message_item,
     reasoning_item,
@@ -20,6 +21,7 @@ from gateway.runs.responses import parts_of, response_id, transcript
 from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_since
 
+_NO_NAMES: Names = {}
 _STATUS = {Run.State.RUNNING: "in_progress", Run.State.FAILED: "failed", Run.State.STOPPED: "cancelled"}
 
 
@@ -28,8 +30,9 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
     parts, kept = parts_of(run), run.responses or {}
     is_last = part >= len(parts) - 1
     status = _STATUS.get(Run.State(run.state), "completed") if is_last else "completed"
+    finish_reason = str(run.trace.get("finish_reason", "")) if is_last else ""
     asked = dict(kept.get(str(part)) or {})
-    usage_before = asked.pop("usage_before", {})
+    usage_before, names = asked.pop("usage_before", {}), asked.pop("names", {})
     usage_after = next(
         (kept[str(later)]["usage_before"] for later in range(part + 1, len(parts)) if str(later) in kept), run.usage
     )
@@ -39,17 +42,38 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
         model=run.session.agent.name,
         status=status,
         output=output_items(
-            run.pk, part, parts[part].said if part < len(parts) else (), as_summary=wants_summary(asked)
+            run.pk,
+            part,
+            parts[part].said if part < len(parts) else (),
+            status=_said_status(status, finish_reason),
+            as_summary=wants_summary(asked),
+            names=names,
         ),
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
         error=run.error if status == "failed" else None,
-        finish_reason=str(run.trace.get("finish_reason", "")) if is_last else "",
+        finish_reason=finish_reason,
         echo={**ECHOED, **asked},
     )
 
 
-def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary: bool = False) -> list[dict[str, Any]]:
-    """Return what a response consists of, with the ids of its stream. Of reasoning only that beside calls is kept."""
+def _said_status(status: str, finish_reason: str) -> str:
+    """Return the status of what was said in a response."""
+    if status == "in_progress":
+        return status
+    return "completed" if status == "completed" and finish_reason not in INCOMPLETE else "incomplete"
+
+
+def output_items(
+    run_id: UUID,
+    part: int,
+    rows: Sequence[Message],
+    *,
+    status: str = "completed",
+    as_summary: bool = False,
+    names: Names = _NO_NAMES,
+) -> list[dict[str, Any]]:
+    """Return what a response consists of, with the ids of its stream. Of reasoning only that beside calls is kept.
+    `status` is that of its message, `names` those that the client knows."""
     tail, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     thoughts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
@@ -62,8 +86,8 @@ def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text
-        calls += [call_item(call) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
-    said = [message_item(f"msg_{tail}_0", [text_part(text)])] if text else []
+        calls += [call_item(call, names) for call in row.calls if str(call.get("id", "")).startswith(prefix)]
+    said = [message_item(f"msg_{tail}_0", [text_part(text)], status)] if text else []
     return [*thoughts, *said, *calls]
 
 
@@ -75,7 +99,8 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
     own = [row for one in parts[:part] for row in (*one.given, *one.said)]
     first = next(iter([*own, *given]), None)
     before = [row for row in transcript(run, 0) if first is None or row.seq < first.seq]
-    return list(_as_input([*before, *own, *given], forked=run.session.parent_id is not None))
+    names = {flat: name for asked in (run.responses or {}).values() for flat, name in asked.get("names", {}).items()}
+    return list(_as_input([*before, *own, *given], names, forked=run.session.parent_id is not None))
 
 
 async def items_shown(owner_id: UUID, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -88,7 +113,7 @@ async def items_shown(owner_id: UUID, items: Sequence[dict[str, Any]]) -> list[d
     return shown
 
 
-def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, Any]]:
+def _as_input(rows: Iterable[Message], names: Names, *, forked: bool) -> Iterable[dict[str, Any]]:
     custom: set[str] = set()
     for row in rows:
         calls = [call for call in row.calls if _is_shown(str(call.get("id", "")), row, forked=forked)]
@@ -107,7 +132,7 @@ def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, An
                 "status": "completed",
             }
         custom.update(str(call.get("id", "")) for call in calls if call.get("type") == "custom")
-        yield from map(call_item, calls)
+        yield from (call_item(call, names) for call in calls)
 
 
 def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:

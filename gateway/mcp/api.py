@@ -41,7 +41,7 @@ class OriginAndKey(KeyAuth):
             raise Forbidden("This web page may not use /mcp; DAYBOOK_TRUSTED_ORIGINS names those that may.")
         plain = given_key(request.headers.get)
         if is_access_token(plain):
-            caller = await caller_by_token(plain, resource_of(request))
+            caller = await caller_by_token(plain, resource_of(request), request.headers.get)
         else:  # what is offered is told without another look at the key
             caller = await caller_by_key(request, cached=False)
         require_json(request)

@@ -18,6 +18,12 @@ def first_text(parts: Sequence[dict[str, Any]]) -> str:
     return "" if len(attached_parts(parts)) == len(parts) else str(parts[0].get("text") or "")
 
 
+def said_beside(parts: Sequence[dict[str, Any]]) -> str:
+    """Return the texts of a message but for those that are attached files."""
+    texts = (part.get("text") for part in parts if part.get("type") == "text" and not _file_name(part))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
 def name_of(part: dict[str, Any]) -> str:
     """Return what an attachment is called, for people."""
     if name := _file_name(part):

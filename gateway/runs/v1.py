@@ -14,6 +14,7 @@ from gateway.attachments.keeping import holds_large
 from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
+from gateway.runs.attached import said_beside
 from gateway.runs.candidates import Finding
 from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
 from gateway.runs.context import SystemContent, TurnContext
@@ -124,7 +125,7 @@ def _open_in(
     if history:
         session.reviewed_through = known_messages(session, history)
     if not session.title:
-        session.title = title_of(stored[-1].text)
+        session.title = title_of(said_beside(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
     return turn_context(
         session,

@@ -10,11 +10,12 @@ from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import Kept, kept_of
 from gateway.upstream.paths import without
-from prompts.conversation import NO_RESULT, NOTHING_SAID
+from prompts.conversation import CALL_CUT_AWAY, NO_RESULT, NOTHING_SAID, SHOWN_BEHIND, SHOWN_BY_TOOL
 
 _SYSTEM = frozenset({"system", "developer"})
 _WORDS = frozenset({"role", "content"})
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
+_SHOWN = frozenset({"image_url", "video_url", "input_audio", "file"})
 _GAP = "\n\n"
 
 Message = dict[str, Any]
@@ -45,6 +46,7 @@ def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
     messages = _with_ids(_answered(given), dialect, asked)
     if dialect.lost_said or dialect.lost_called or dialect.lost_call:
         messages = _with_stand_ins(messages, dialect)
+    messages = _plain_results(messages)
     if dialect.text_results:
         messages = [_as_text(message) if message.get("role") == "tool" else message for message in messages]
     if not dialect.null_said:
@@ -177,6 +179,40 @@ def _with_stand_ins(messages: Sequence[Message], dialect: Dialect) -> list[Messa
                 if at > last_user and not any(call.keys() & dialect.lost_call.keys() for call in calls):
                     message["tool_calls"] = [{**dialect.lost_call, **calls[0]}, *calls[1:]]
         found.append(message)
+    return found
+
+
+def _plain_results(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages with results of tools that are text, and that answer a call: chat completions take no others.
+    What a result shows, and one whose call was cut away, follow the results of their message as the user's."""
+    found: list[Message] = []
+    behind: list[Any] = []
+    made: set[str] = set()
+    for message in messages:
+        if message.get("role") != "tool":
+            if behind:
+                found.append({"role": "user", "content": behind})
+            found.append(message)
+            behind = []
+            made.update(str(call.get("id")) for call in calls_in(message))
+            continue
+        shown, rest = _shown(message.get("content"))
+        if str(message.get("tool_call_id")) not in made:
+            said = _text(message.get("content"))
+            behind += [{"type": "text", "text": _GAP.join(filter(None, (CALL_CUT_AWAY, said)))}, *shown]
+            continue
+        if shown:
+            message = {**message, "content": rest or SHOWN_BEHIND}
+            behind += [{"type": "text", "text": SHOWN_BY_TOOL}, *shown]
+        found.append(message)
+    return [*found, {"role": "user", "content": behind}] if behind else found
+
+
+def _shown(content: Any) -> tuple[list[Any], list[Any]]:
+    """Return the parts of a content that are pictures, sounds and files, and the others."""
+    found: tuple[list[Any], list[Any]] = [], []
+    for part in content if isinstance(content, list) else ():
+        found[not (isinstance(part, dict) and str(part.get("type")) in _SHOWN)].append(part)
     return found
 
 

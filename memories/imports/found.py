@@ -15,8 +15,8 @@ from memories.storable import storable_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One memory to import. `line` orders it, `place` says where it stands. `number` names the memory that it changes,
-    if that was made at `made_at`: the same number of somebody else's export is another memory."""
+    """One memory to import. `line` orders it, `place` says where it stands. `number` names a memory of the book that it
+    changes: the one that was made at `made_at`, if that is said. Another owner's export has other numbers."""
 
     line: int
     place: str

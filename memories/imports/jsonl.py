@@ -67,11 +67,13 @@ def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:
     keywords = data.get("keywords") or ()
     if not isinstance(keywords, list | tuple):
         raise _refusal(line, f"Line {line}: keywords is a list.")
+    made_at = moment(data.get("created_at"))
+    ours = made_at is not None or data.get("created_at") is None
     return Entry(
         line=line,
         place=f"Line {line}",
-        number=parse_number(str(data.get("id", ""))),
-        made_at=moment(data.get("created_at")),
+        number=parse_number(str(data.get("id", ""))) if ours else None,
+        made_at=made_at,
         book=str(data.get("book") or default_book),
         fields=MemoryFields(
             content=content,

@@ -26,7 +26,7 @@ from memories.services import (
     live_rows,
 )
 
-_SHOWN_TO = timedelta(milliseconds=1)  # the API shows times cut to this
+_SHOWN = timedelta(milliseconds=1)
 _ONE_BATCH = -1  # the generation of a standing that was read under the lock, for one batch only
 
 
@@ -86,12 +86,13 @@ class Standing:
         return self
 
     def changed_by(self, entry: Entry, key: str) -> Memory | None:
-        """Return the memory that an entry names and says something else of."""
+        """Return the memory that an entry names and says something else of, which the book does not know yet."""
         same = self.rows.get(entry.number) if entry.number is not None else None
-        if same is None or same.content_key == key:
+        if same is None or key in self.keys:
             return None
-        is_it = entry.made_at is None or abs(same.created_at - entry.made_at) < _SHOWN_TO
-        return same if is_it else None
+        # Answers of the API cut moments to milliseconds; exports do not.
+        others = entry.made_at is not None and abs(entry.made_at - same.created_at) >= _SHOWN
+        return None if others else same
 
     def take(self, row: Checked, report: ImportReport, bulk: BulkWriter | None) -> None:
         """Count an entry, and note what it makes of the book; it is given to `bulk` if there is one."""

@@ -66,9 +66,8 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
-        return failure(
-            "invalid_arguments", f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema."
-        )
+        wrong = f"{where}: {first['msg'].removeprefix('Value error, ')}"
+        return failure("invalid_arguments", f"{wrong}. Call {call.name} again with the arguments of its schema.")
 
 
 def unknown_tool(call: ToolCall) -> str:

@@ -12,6 +12,7 @@ from gateway.api.turn_body import MessageParts, MessageText, check_types
 from gateway.command_syntax import COMMAND, without_commands
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.fingerprint import text_of
+from gateway.runs.held import is_ending
 from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -26,7 +27,7 @@ from reviews.selectors import review_get
 router = Router()
 WAIT_SECONDS = 60.0
 # Where the worker is another process, only the row says how far it is.
-_FIRST_LOOK_SECONDS, _LOOK_SECONDS = 0.2, 2.0
+_FIRST_LOOK_SECONDS, _LOOK_SECONDS = 0.2, 1.0  # a server that ends gives requests two seconds
 
 
 class IngestMessage(Schema):
@@ -109,10 +110,11 @@ async def memory_ingest(
 
 
 async def _at_its_end(caller: Caller, review: ReviewRun) -> ReviewRun:
-    """Return the review when it has ended, or as it is when the time is up. Waiting changes nothing about it."""
+    """Return the review when it has ended, or as it is when the time is up or the server ends. Waiting changes nothing
+    about it."""
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + WAIT_SECONDS, _FIRST_LOOK_SECONDS
-    while review.state in ReviewRun.OPEN:
+    while review.state in ReviewRun.OPEN and not is_ending():
         left = until - loop.time()
         if left <= 0 or (review.not_before - timezone.now()).total_seconds() > left:
             break  # such as one that waits for the next day

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import httpx2
 import pytest
 from pytest_django.fixtures import Settings
 
+from config.asgi import application
 from memories.database import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -62,3 +64,23 @@ async def test_the_answer_can_be_read_and_so_can_an_error(alice_api: Api) -> Non
         answer = await alice_api.raw("GET", path, origin=TRUSTED)
         assert (answer.status_code, answer["access-control-allow-origin"]) == (status, TRUSTED)
         assert "x-request-id" in answer["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/mcp", {}, 401),
+        ("/v1/responses", {}, 401),
+        ("/api/memories", {"authorization": "Bearer dbk_any", "content-length": "999999999"}, 413),
+        ("/oauth/token", {"content-length": "999999999"}, 413),
+        ("/v1/models", {"host": "elsewhere.example", "authorization": "Bearer dbk_any"}, 400),
+    ],
+)
+async def test_a_refusal_before_a_request_is_read_can_be_read(path: str, headers: dict[str, str], status: int) -> None:
+    """A browser shows its page nothing of an answer without this header: no app could find out where to sign in."""
+    http = httpx2.ASGITransport(app=application)
+    async with httpx2.AsyncClient(transport=http, base_url="http://testserver") as client:
+        answer = await client.post(path, content=b"{}", headers={"origin": TRUSTED, **headers})
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, TRUSTED)
+        other = await client.post(path, content=b"{}", headers={"origin": "https://evil.example", **headers})
+        assert "access-control-allow-origin" not in other.headers

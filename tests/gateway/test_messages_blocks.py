@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.api.anthropic_body import read_messages, session_in
-from gateway.models import Agent
+from gateway.models import Agent, Session
+from memories.database import in_thread
 from memories.errors import DomainError
 from tests.conftest import Api
 from tests.gateway.messages import send
@@ -78,9 +79,17 @@ async def test_images_and_documents(alice_api: Api, agent: Agent, model: Scripte
         PNG_PART,
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}},
-        text("Words."),
-        text("T\n\nhttps://example.org\n\nFound."),
+        text("[File document]\nWords."),
+        text("[File T]\nhttps://example.org\n\nFound."),
     ]
+
+
+async def test_a_session_is_called_by_what_was_said_behind_a_document(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    attached = {"type": "document", "title": "a.txt", "source": {"type": "text", "data": "Words."}}
+    await sent(alice_api, model, user(attached, text("What is it?")))
+    assert (await in_thread(Session.objects.get)).title == "What is it?"
 
 
 async def test_results_of_a_client_s_own_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

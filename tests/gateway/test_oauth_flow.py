@@ -60,6 +60,18 @@ async def test_a_token_gets_the_book_that_was_chosen_and_no_other(alice: Owner) 
     assert other.json()["result"]["structuredContent"]["error"] == "not_found"
 
 
+async def test_an_app_may_not_name_end_users(alice: Owner) -> None:
+    """It would show the memories of the person who connected it to all of them."""
+    await in_thread(memory_make, alice, "Likes tea.")
+    app = await connected(alice)
+    everything = rpc("tools/call", name="get_memories", arguments={})
+    refused = await app.post("/mcp", everything, **{"x-daybook-user": "eve"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
+    assert found(await app.post("/mcp", everything, **{"x-openwebui-user-id": "eve"})) == ["Likes tea."]
+    second = await app.post("/mcp", everything, **{"x-openwebui-user-id": "mallory"})
+    assert "Likes tea." not in second.content.decode()
+
+
 async def test_a_reading_app_is_told_which_scope_it_lacks(alice: Owner) -> None:
     app = await connected(alice, rights="read")
     assert app.tokens["scope"] == "memory:read"

@@ -81,6 +81,20 @@ async def test_words_are_listed_in_whatever_case_and_script(alice: Owner, alice_
     assert await listed(alice_api, q=query) == ["Живёт в Москве (сейчас)."]
 
 
+async def test_the_moment_that_a_memory_shows_is_its_own(alice: Owner, alice_api: Api) -> None:
+    def make() -> None:
+        for content, microseconds in (("Drink: tea.", 405_000), ("Drink: rum.", 405_678), ("Drink: milk.", 406_000)):
+            memory_make(alice, content)
+            Memory.objects.filter(content=content).update(created_at=NOON.replace(microsecond=microseconds))
+
+    await in_thread(make)
+    _, answer = await alice_api.get("/api/memories")
+    assert answer["data"][1]["created_at"] == "2026-03-01T12:00:00.405Z"
+    assert await listed(alice_api, created_after="2026-03-01T12:00:00.405Z") == ["Drink: milk."]
+    assert await found(alice_api, created_after="2026-03-01T12:00:00.405Z") == ["Drink: milk."]
+    assert await listed(alice_api, created_before="2026-03-01T12:00:00.405Z") == []
+
+
 async def test_all_books_are_a_star(alice: Owner, alice_api: Api) -> None:
     await in_thread(drinks_make, alice)
     assert len(await listed(alice_api, book="*")) == 4

@@ -48,7 +48,9 @@ async def test_a_tool_call_with_too_many_keywords_is_told_so(alice_api: Api) -> 
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     status, answer = await alice_api.post("/mcp", message | {"params": {"name": "add_memory", "arguments": arguments}})
     assert status == 200
-    assert answer["result"]["structuredContent"]["error"] == "invalid_arguments"
+    told = answer["result"]["structuredContent"]
+    assert told["error"] == "invalid_arguments"
+    assert told["message"].startswith("keywords: give at most 100 keywords")
     assert not await in_thread(Memory.objects.exists)
 
 

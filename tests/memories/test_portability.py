@@ -44,6 +44,46 @@ def test_an_export_can_be_imported_by_somebody_else(alice: Owner, charlie: Owner
     )
 
 
+def test_numbers_of_an_export_are_those_of_its_owner_only(alice: Owner, charlie: Owner) -> None:
+    """Numbers begin at 1 for everybody: those of somebody else's export name other memories here."""
+    for content in ("Likes tea.", "Likes milk.", "Lives in York."):
+        memory_make(alice, content)
+    memory_make(charlie, "Plays chess.")
+    text = "".join(export_lines(alice.pk))
+    report = import_text(charlie.pk, text, actor="user:1", preview=False)
+    assert (report.new, report.changed, report.known) == (3, 0, 0)
+    kept = {"Plays chess.", "Likes tea.", "Likes milk.", "Lives in York."}
+    for owner in (charlie, alice):
+        report = import_text(owner.pk, text, actor="user:1", preview=False)
+        assert (report.new, report.changed, report.known) == (0, 0, 3)
+    assert set(Memory.objects.filter(owner=charlie).values_list("content", flat=True)) == kept
+
+
+def test_a_line_of_ones_own_export_may_be_edited(alice: Owner) -> None:
+    for content in ("Likes tea.", "Likes milk."):
+        memory_make(alice, content)
+    text = "".join(export_lines(alice.pk)).replace("tea", "coffee")
+    report = import_text(alice.pk, text, actor="user:1", preview=False)
+    assert (report.new, report.changed, report.known) == (0, 1, 1)
+    assert Memory.objects.get(number=1).content == "Likes coffee."
+
+
+@pytest.mark.parametrize("made", ["2024-03-01T10:00:00Z", "yesterday", 1709287200, {"at": 1}])
+def test_an_id_of_another_system_names_no_memory_here(alice: Owner, made: Any) -> None:
+    memory_make(alice, "Likes tea.")
+    line = json.dumps({"id": 1, "content": "Plays chess.", "created_at": made})
+    report = import_text(alice.pk, line, actor="user:1", preview=False)
+    assert (report.new, report.changed) == (1, 0)
+
+
+async def test_what_the_list_answers_can_be_edited_and_imported(alice: Owner, alice_api: Api) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    _, listed = await alice_api.get("/api/memories")
+    line = json.dumps(listed["data"][0] | {"content": "Likes coffee."})
+    report = await in_thread(lambda: import_text(alice.pk, line, actor="user:1", preview=False))
+    assert (report.new, report.changed) == (0, 1)
+
+
 async def test_messages_are_exported_whole(
     alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from django.db import connection
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Message, Session
+from gateway.runs import held
 from gateway.runs.rows import message_rows
 from memories.database import in_thread
 from memories.models import Memory, Owner
@@ -304,6 +305,20 @@ async def test_a_client_that_leaves_stops_only_the_waiting(alice_api: Api, agent
     with pytest.raises(asyncio.CancelledError):
         await asked
     assert (await reviewed(model)).state == "nothing_to_save"
+
+
+async def test_a_wait_ends_when_the_server_does(alice_api: Api, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the connection is cut, and nobody knows which review it was."""
+    monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 600)
+    asked = asyncio.create_task(ingest(alice_api, wait=True))
+    await scheduled()
+    await held.shut_down()
+    try:
+        async with asyncio.timeout(30):
+            status, review = await asked
+    finally:
+        held.reset()
+    assert (status, review["state"]) == (202, "scheduled")
 
 
 # ---- The same again --------------------------------------------------------------------------------------------------

@@ -117,6 +117,16 @@ LOCAL_DIALECT = "DAYBOOK_UPSTREAM_LOCAL_DIALECT"
         ("OPENAI_OPTIONS", '{"drop": "seed"}', f"OPENAI_OPTIONS {HIDDEN} drop: input should be a valid list."),
         ("OPENAI_OPTIONS", '{"drop": ["messages"]}', f"OPENAI_OPTIONS {HIDDEN} messages can't be dropped"),
         ("OPENAI_OPTIONS", '{"call_ids": "ten"}', f"OPENAI_OPTIONS {HIDDEN} call_ids: input should be 'any', "),
+        (
+            "OPENAI_OPTIONS",
+            '{"headers": {"a": "b\\nc"}}',
+            f"OPENAI_OPTIONS {HIDDEN} headers: 'a' is no header that can be",
+        ),
+        (
+            "OPENAI_OPTIONS",
+            '{"headers": {"a b": "c"}}',
+            f"OPENAI_OPTIONS {HIDDEN} headers: 'a b' is no header that can be",
+        ),
         (LOCAL_DIALECT, "vllm", f"{LOCAL_URL} is not set, but its dialect is; set both."),
     ],
 )

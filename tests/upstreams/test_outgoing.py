@@ -8,6 +8,8 @@ import pytest
 from gateway.upstream.dialects import DIALECTS, Dialect
 from gateway.upstream.kept import Kept, with_kept
 from gateway.upstream.outgoing import request_body
+from prompts.conversation import CALL_CUT_AWAY, SHOWN_BEHIND, SHOWN_BY_TOOL
+from tests.upstreams.rules import RULES, refusal
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -185,3 +187,30 @@ def test_fields_are_renamed_set_and_dropped_wherever_they_stand() -> None:
         "tools": [{"type": "function", "function": {"name": "look"}}],
     }
     assert tools[0]["function"] == {"name": "look", "strict": True}, "what was given is not changed"
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+
+
+def test_what_a_tool_shows_follows_the_results_of_its_message_as_the_users() -> None:
+    shown = [{"type": "text", "text": "A map."}, IMAGE]
+    found = messages_sent([USER, called("a", "b"), result("b", "Cold."), result("a", shown), USER])
+    assert [message["role"] for message in found] == ["user", "assistant", "tool", "tool", "user", "user"]
+    assert [message["content"] for message in found[2:4]] == [[{"type": "text", "text": "A map."}], "Cold."]
+    assert found[4]["content"] == [{"type": "text", "text": SHOWN_BY_TOOL}, IMAGE]
+
+
+@pytest.mark.parametrize("dialect", ["openai", "strict", "ollama", "mistral"])
+def test_a_picture_alone_is_a_result_and_reaches_every_server(dialect: str) -> None:
+    found = messages_sent([USER, called("a"), result("a", [IMAGE])], dialect)
+    (answered,) = [message for message in found if message["role"] == "tool"]
+    assert answered["content"] == SHOWN_BEHIND
+    assert IMAGE in found[-1]["content"]
+    assert refusal(RULES[dialect], {"model": "m", "messages": found, "tools": [{"function": {}}]}) is None
+
+
+def test_a_result_whose_call_was_cut_away_is_text_of_the_users() -> None:
+    found = messages_sent([result("lost", "21 C"), USER, called("a"), result("gone", [IMAGE]), result("a", "Yes.")])
+    assert [message["role"] for message in found] == ["user", "user", "assistant", "tool", "user"]
+    assert found[0]["content"] == [{"type": "text", "text": f"{CALL_CUT_AWAY}\n\n21 C"}]
+    assert found[-1]["content"] == [{"type": "text", "text": CALL_CUT_AWAY}, IMAGE]

@@ -1,0 +1,85 @@
+"""A stored response is the one that was answered: names of its calls, and what was cut off"""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent
+from memories.errors import UpstreamError
+from tests.conftest import Api
+from tests.scripted_model import Says, ScriptedModel, calls
+
+LONG = "mcp__calendar__" + "find_" * 16
+LOOKUP = {"type": "function", "name": "lookup", "parameters": {"type": "object"}}
+TOOLS = [{"type": "namespace", "name": "mcp__files", "tools": [LOOKUP]}, {**LOOKUP, "name": LONG}]
+
+
+async def asked(api: Api, **body: Any) -> dict[str, Any]:
+    status, response = await api.post("/v1/responses", {"model": "assistant", "input": "Hi", **body})
+    assert status == 200, response
+    return dict(response)
+
+
+async def stored(api: Api, response: dict[str, Any]) -> dict[str, Any]:
+    status, found = await api.get(f"/v1/responses/{response['id']}")
+    assert status == 200, found
+    return dict(found)
+
+
+async def test_calls_have_the_names_that_the_client_knows(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hm.")
+    await asked(alice_api, tools=TOOLS, store=False)
+    flat, short = [tool["function"]["name"] for tool in model.calls[0].body(stream=False)["tools"][:2]]
+    assert len(short) == 64
+    model.script(calls((flat, "{}"), (short, "{}")), "So.")
+    response = await asked(alice_api, tools=TOOLS)
+    named = [(call["name"], call.get("namespace")) for call in response["output"]]
+    assert named == [("lookup", "mcp__files"), (LONG, None)]
+    assert (await stored(alice_api, response))["output"] == response["output"]
+    outputs = [
+        {"type": "function_call_output", "call_id": call["call_id"], "output": "42"} for call in response["output"]
+    ]
+    last = await asked(alice_api, tools=TOOLS, input=outputs, previous_response_id=response["id"])
+    _, items = await alice_api.get(f"/v1/responses/{last['id']}/input_items?order=asc")
+    assert [item for item in items["data"] if item["type"] == "function_call"] == response["output"]
+    assert "names" not in await stored(alice_api, last)
+
+
+async def test_a_long_name_that_is_sent_again_is_the_same_tool(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("So.")
+    call = {"type": "function_call", "call_id": "c1", "name": LONG, "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "42"}
+    await asked(alice_api, tools=TOOLS, input=[{"role": "user", "content": "Hi"}, call, output])
+    body = model.calls[0].body(stream=False)
+    (made,) = [message["tool_calls"][0] for message in body["messages"] if message.get("tool_calls")]
+    assert made["function"]["name"] == body["tools"][1]["function"]["name"]
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_what_was_cut_off_is_incomplete_there_too(
+    alice_api: Api, agent: Agent, model: ScriptedModel, reason: str
+) -> None:
+    model.script(Says(pieces=("Once upon",), finish_reason=reason))
+    response = await asked(alice_api)
+    assert response["output"][0]["status"] == "incomplete"
+    assert await stored(alice_api, response) == response
+
+
+async def test_a_failure_shows_what_was_said_before_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    known = ("get_memories", "{}")
+    model.script(Says(pieces=("Once ", "upon"), calls=(known,)), UpstreamError("It broke off."))
+    status, text = await alice_api.stream("/v1/responses", {"model": "assistant", "input": "Hi", "stream": True})
+    last = json.loads(text.strip().rpartition("data: ")[2])
+    assert (status, last["type"]) == (200, "response.failed")
+    (item,) = last["response"]["output"]
+    assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Once upon")
+
+
+async def test_an_empty_input_is_called_empty(alice_api: Api, agent: Agent) -> None:
+    for empty in ("", [], None):
+        status, answer = await alice_api.post("/v1/responses", {"model": "assistant", "input": empty})
+        assert (status, answer["error"]["param"]) == (400, "input")
+        assert "empty" in answer["error"]["message"]
