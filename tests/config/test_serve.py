@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from django.core.management import call_command
 from uvicorn import Config
 
 from config import serve_uvicorn
@@ -48,6 +49,12 @@ def test_a_busy_port_is_refused_by_name() -> None:
 def test_a_host_that_is_not_ours_is_refused_by_name(host: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^DAYBOOK_HOST is '{host}'; "):
         listening_socket(host, 0)
+
+
+@pytest.mark.parametrize("count", [0, 65])
+def test_a_number_of_web_processes_that_cannot_be_is_refused(count: int) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^--web is {count}; allowed is 1 to 64\.$"):
+        call_command("up", web=count)
 
 
 def test_all_addresses_are_reached_through_loopback() -> None:
