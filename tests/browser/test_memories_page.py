@@ -268,6 +268,23 @@ def test_a_row_that_comes_late_keeps_the_focus_that_closing_the_history_gave(ali
     expect(opener).to_have_attribute("aria-expanded", "false")
 
 
+def test_a_history_that_comes_late_does_not_open_what_was_closed(alices: Visitor, tea: Memory) -> None:
+    page = opened(alices)
+    page.get_by_role("button", name="History: Likes tea.").click()
+    drawer = page.locator("#history")
+    expect(drawer.locator(".rev")).to_have_count(1)
+    held: list[Route] = []
+    page.route("**/history/", lambda route: held.append(route))
+    with page.expect_request("**/history/"):
+        write(tea, content="Likes coffee.")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    with page.expect_response("**/history/"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    expect(drawer.locator(".rev")).to_have_count(0)
+
+
 def test_changes_from_elsewhere_appear_without_a_reload(visitor: NewVisitor, tea: Memory) -> None:
     alice, charlie = visitor("alice"), visitor("charlie")
     page, second, stranger = opened(alice), opened(alice), opened(charlie)
