@@ -43,7 +43,7 @@ class StaticVectors:
         folder = Path(wordllama.__file__).parent
         model = WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
         self._table: Floats = np.ascontiguousarray(model.embedding, dtype=np.float32)
-        self._norms: Floats = np.linalg.norm(self._table, axis=1)
+        self._norms: Floats = np.sqrt(np.vecdot(self._table, self._table))
         self._kept: dict[str, list[int]] = {}
         self._tokenizer = model.tokenizer
         self._tokenizer.no_padding()

@@ -52,12 +52,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes long comes first, so that no process is left with it at the end. On the servers only tests run that
-    reach them. In continuous integration a test may try twice; the report names those that did."""
+    reach them, and of the cases of one the first and the last (docs/decisions/0057). In continuous integration a test
+    may try twice; the report names those that did."""
     items.sort(key=lambda item: not _in_real_time(item))
     if os.environ.get("REQUIRE_SERVICES"):
-        without = [item for item in items if not _reaches_servers(item)]
-        config.hook.pytest_deselected(items=without)
-        items[:] = filter(_reaches_servers, items)
+        there = _at_both_ends([item for item in items if _reaches_servers(item)])
+        chosen = set(there)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = there
     if os.environ.get("CI"):
         for item in items:
             item.add_marker(pytest.mark.flaky(reruns=1))
@@ -71,6 +73,24 @@ def _reaches_servers(item: pytest.Item) -> bool:
     """Whether a test has a database, or starts processes that have one."""
     fixtures = set(getattr(item, "fixturenames", ()))
     return _in_real_time(item) or bool(fixtures & {"db", "transactional_db"} or item.get_closest_marker("django_db"))
+
+
+def _at_both_ends(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of each test the first and the last case, or every one where all matter: real transactions and processes, and
+    `every_case`."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    ends = {id(item) for found in cases.values() for item in (found[0], found[-1])}
+    return [item for item in items if id(item) in ends or _every_case(item)]
+
+
+def _every_case(item: pytest.Item) -> bool:
+    database = item.get_closest_marker("django_db")
+    transactions = "transactional_db" in getattr(item, "fixturenames", ()) or (
+        database is not None and bool(database.kwargs.get("transaction"))
+    )
+    return transactions or _in_real_time(item) or item.get_closest_marker("every_case") is not None
 
 
 def pytest_collection_finish() -> None:

@@ -1,6 +1,7 @@
 """The real application on a free port, in a thread of the test's process and on the test's database."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ class LiveServer:
     """The real application on a free port, and the loop it runs in."""
 
     server: uvicorn.Server
+    listener: socket.socket | None
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
 
     @property
@@ -36,7 +38,7 @@ class LiveServer:
         """Serve until told to exit; the thread's whole life."""
         # Like asyncio.run: what uvicorn only asked to stop is waited for before the loop is closed.
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
-            runner.run(self.server.serve())
+            runner.run(self.server.serve(sockets=self.listener and [self.listener.dup()]))
 
     def do(self, coroutine: Any) -> Any:
         """Run a coroutine in the server's loop and wait for it."""
@@ -44,8 +46,11 @@ class LiveServer:
 
 
 @contextmanager
-def serving(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServer]:
-    """The application with the packaged agents and the demo model; the test needs real transactions."""
+def serving(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, listener: socket.socket | None = None
+) -> Iterator[LiveServer]:
+    """The application with the packaged agents and the demo model, on a free port or on `listener`, which stays open;
+    the test needs real transactions."""
     # A test's own loop may live in this thread, and Django would refuse the test's own use of the ORM beside it.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
     # Each request's thread closes its connection, or a server database could not be dropped at the end.
@@ -56,7 +61,7 @@ def serving(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServ
     config = uvicorn.Config(
         application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1
     )
-    live_server = LiveServer(uvicorn.Server(config))
+    live_server = LiveServer(uvicorn.Server(config), listener)
     thread = threading.Thread(target=live_server.run, name="live-server")
     thread.start()
     try:

@@ -44,7 +44,7 @@ export class History {
 
   // The memory whose history is open may have been changed elsewhere.
   refresh(numbers) {
-    if (this.number && (!numbers.length || numbers.map(String).includes(this.number))) this.#load(this.number);
+    if (this.number && (!numbers.length || numbers.map(String).includes(this.number))) this.#load(this.number, true);
   }
 
   async restore(button) {
@@ -52,8 +52,8 @@ export class History {
     button.disabled = true;
     try {
       await call("POST", `/api/memories/${number}/restore`, { revision: button.dataset.restore });
-      await this.#load(number);
-      this.drawer.querySelector("[data-close]").focus();
+      await this.#load(number, true);
+      this.drawer.querySelector("[data-close]")?.focus();
       await this.list.refreshRow(number);
       this.#button?.setAttribute("aria-expanded", "true");
       this.list.refreshSummary();
@@ -71,9 +71,10 @@ export class History {
     return this.number ? document.querySelector(`#memory-${this.number} [data-history]`) : null;
   }
 
-  async #load(number) {
+  // `again`: only if it is still open when it comes.
+  async #load(number, again = false) {
     const nodes = await shown(`/fragments/memories/${number}/history/`);
-    if (!nodes) return false;
+    if (!nodes || (again && this.number !== String(number))) return false;
     const close = this.drawer.contains(document.activeElement) && document.activeElement.matches("[data-close]");
     this.number = String(number);
     this.drawer.replaceChildren(nodes);

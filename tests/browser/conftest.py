@@ -2,6 +2,7 @@
 test tells it. A page that logs an error, breaks the content security policy or asks another host fails its test."""
 
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -32,7 +33,13 @@ _ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # One process for all pages: to start one, and to compile the scripts there, takes longer than most pages.
+    "--renderer-process-limit=1",
+    "--disable-site-isolation-trials",
+    "--in-process-gpu",
 ]
+_USUAL: Any = {"width": 1440, "height": 900}
+_STORED = "local_storage,indexeddb,cache_storage,service_workers"
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +47,10 @@ def no_turn_left_running() -> None:
     """Instead of the suite's own: turns live in the server's loop here, and end with it."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One browser for a file of tests; not for longer, since Playwright keeps an event loop in this thread."""
+    """One browser for all files of a test process; not for longer, since Playwright keeps an event loop in this
+    thread."""
     if not _CHROMIUM:
         pytest.skip("no Chromium on this machine: install it (apt-get install chromium) to run the browser tests")
     with sync_playwright() as playwright:
@@ -51,10 +59,47 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+class Profile:
+    """A context that many tests use one after another: what it has in its cache needs not be fetched and compiled
+    again. All else that a test leaves there is gone afterwards; what cannot be undone (scripts of the context, its
+    clock), and a network that is cut off, are for a visitor with a context of its own."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.context = browser.new_context(viewport=_USUAL)
+        self._kept = self.context.new_page()  # so that the process of the pages lives on
+        self._session = self.context.new_cdp_session(self._kept)
+        self.taken = False
+
+    def give_back(self, address: str) -> None:
+        """Make it a newcomer's again, of the server at that address."""
+        for page in self.context.pages:
+            if page != self._kept:
+                page.close()
+        self.context.clear_cookies()
+        self.context.clear_permissions()
+        self._session.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": _STORED})
+        self.taken = False
+
+
+@pytest.fixture(scope="package")
+def profile(chromium: Browser) -> Profile:
+    """The context that is shared."""
+    return Profile(chromium)
+
+
+@pytest.fixture(scope="package")
+def port() -> Iterator[socket.socket]:
+    """The port of every test's server: another one would be another site, with nothing in the cache."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
+
+
 @pytest.fixture
-def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServer]:
+def server(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any, port: socket.socket
+) -> Iterator[LiveServer]:
     """The application with the packaged agents and the demo model, on the test's database."""
-    with serving(monkeypatch, settings) as live_server:
+    with serving(monkeypatch, settings, port) as live_server:
         yield live_server
 
 
@@ -107,12 +152,15 @@ NewVisitor = Callable[..., Visitor]
 
 
 @pytest.fixture
-def visitor(chromium: Browser, server: LiveServer) -> Iterator[NewVisitor]:
-    """Make a visitor: `visitor("alice")` is signed in, `visitor()` is a stranger; more options are the context's."""
+def visitor(chromium: Browser, profile: Profile, server: LiveServer) -> Iterator[NewVisitor]:
+    """Make a visitor: `visitor("alice")` is signed in, `visitor()` is a stranger; more options are the context's. The
+    first without any has the shared context, if not `alone`."""
     visitors: list[Visitor] = []
 
-    def make(name: str = "", **options: Any) -> Visitor:
-        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+    def make(name: str = "", *, alone: bool = False, **options: Any) -> Visitor:
+        alone = alone or bool(options) or profile.taken
+        context = chromium.new_context(**{"viewport": _USUAL, **options}) if alone else profile.context
+        profile.taken = profile.taken or not alone
         if name:
             client = Client()
             user = owner_of(name).user
@@ -125,7 +173,10 @@ def visitor(chromium: Browser, server: LiveServer) -> Iterator[NewVisitor]:
 
     yield make
     for made in visitors:
-        made.context.close()
+        if made.context == profile.context:
+            profile.give_back(server.address)
+        else:
+            made.context.close()
     assert [trouble for made in visitors for trouble in made.unexpected()] == []
 
 

@@ -11,7 +11,7 @@ from memories.models import Artifact, Book, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.runs import cancel, claim
 from reviews.models import ConsolidationRun, Extraction
-from tests.browser.axe import NAVIGATION, axe_source, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import owner_make
 from tests.reviews.consolidation.rows import book_of, request, settings_make, talk
@@ -84,7 +84,6 @@ def test_a_document_is_edited_removed_and_restored(book: Book, visitor: NewVisit
 
 
 def test_axe_finds_nothing_serious_light_and_dark(book: Book, visitor: NewVisitor, server: LiveServer) -> None:
-    source = axe_source()
     alice = book.owner
     run = request(alice)
     ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=12_340, requests=3)
@@ -111,7 +110,7 @@ def test_axe_finds_nothing_serious_light_and_dark(book: Book, visitor: NewVisito
         page = root.open(path)
         page.wait_for_load_state("networkidle")
         found[name] = [
-            *serious_findings(page, source, without=NAVIGATION),
+            *serious_findings(page, without=NAVIGATION),
             *contrast_findings_in_the_dark(page, without=NAVIGATION),
         ]
         page.close()

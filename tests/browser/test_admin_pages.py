@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.admin_pages import add_of, list_of, page_of, rows_make
-from tests.browser.axe import NAVIGATION, axe_source, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
 from tests.browser.conftest import NewVisitor
 from tests.factories import owner_make
 
@@ -27,7 +27,6 @@ def addresses(server: object) -> list[str]:
 
 
 def test_axe_finds_nothing_serious_light_and_dark(visitor: NewVisitor, addresses: list[str]) -> None:
-    source = axe_source()
     owner_make("root", is_staff=True, is_superuser=True)
     page = visitor("root").open("/admin/")
     found = []
@@ -41,7 +40,7 @@ def test_axe_finds_nothing_serious_light_and_dark(visitor: NewVisitor, addresses
         )
         without = "" if address == addresses[0] else NAVIGATION
         findings = [
-            *serious_findings(page, source, without=without),
+            *serious_findings(page, without=without),
             *contrast_findings_in_the_dark(page, without=without),
         ]
         found += [f"{address} {finding}" for finding in findings]
@@ -58,7 +57,7 @@ def test_the_filters_are_opened_and_used_from_the_keyboard(visitor: NewVisitor, 
     expect(button).to_have_attribute("aria-expanded", "true")
     expect(page.get_by_role("button", name="Apply Filters")).to_be_visible()
     expect(page.locator(".select2-selection").first).to_have_accessible_name("By state Not deleted")
-    assert serious_findings(page, axe_source()) == []
+    assert serious_findings(page) == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Apply Filters")).to_be_hidden()
 

@@ -13,7 +13,7 @@ from gateway.models import Agent, Message, Run, UsageDay
 from memories.models import ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from tests.admin_pages import review_make
-from tests.browser.axe import NAVIGATION, axe_source, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import memory_make, session_make
 
@@ -86,7 +86,6 @@ def page_of(run: Run) -> str:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: NewVisitor, size: str) -> None:
-    source = axe_source()
     page = visitor("alice", viewport=SIZES[size]).open("/admin/")
     memory = Memory.objects.get(number=2)
     UsageDay.objects.create(
@@ -114,7 +113,7 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: 
         for shut in page.locator("#content-main ~ details > summary, .db-turn summary, .db-raw summary").all():
             shut.click()
         without = "" if name == "first" else NAVIGATION
-        findings = serious_findings(page, source, without=without)
+        findings = serious_findings(page, without=without)
         if size == "wide":  # colours are the same on a phone
             findings += contrast_findings_in_the_dark(page, without=without)
         troubles += [f"{name}: {finding}" for finding in findings]

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.models import Message
-from tests.browser.axe import axe_source, serious_findings
+from tests.browser.axe import serious_findings
 from tests.browser.conftest import Visitor
 from tests.browser.told_model import ToldModel
 
@@ -49,7 +49,7 @@ def test_a_picture_and_a_file_go_with_the_message(chat: Page, told: ToldModel) -
     assert picture.evaluate("image => image.complete && image.naturalWidth") == 1
     assert said(chat) == "What is this?"
     expect(chat.locator(".entry--you").last).to_contain_text("notes.txt")
-    assert serious_findings(chat, axe_source()) == []
+    assert serious_findings(chat) == []
 
 
 def test_a_picture_alone_is_a_message(chat: Page, told: ToldModel) -> None:

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Run, Session
 from tests.browser.asking import ask, status_is
-from tests.browser.axe import axe_source, serious_findings
+from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import Visitor
 from tests.browser.told_model import ToldModel
 
@@ -116,11 +116,8 @@ def test_an_edit_that_is_refused_gives_the_old_turns_back(chat: Page, alices: Vi
     assert said(chat) == ["one", "two"]
 
 
-@pytest.mark.parametrize("looks", ["light", "dark", "phone"])
-def test_versions_are_usable_by_everybody(edited: Page, looks: str) -> None:
-    if looks == "dark":
-        edited.emulate_media(color_scheme="dark")
-    if looks == "phone":
-        edited.set_viewport_size({"width": 390, "height": 844})
-    assert serious_findings(edited, axe_source()) == []
-    assert edited.evaluate("document.documentElement.scrollWidth <= innerWidth")
+def test_versions_are_usable_by_everybody(edited: Page) -> None:
+    for width in (1440, 390):
+        edited.set_viewport_size({"width": width, "height": 844})
+        assert findings_light_and_dark(edited) == []
+        assert edited.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -52,8 +52,10 @@ def test_a_review_that_wants_a_decision_says_so(chat: Page) -> None:
     expect(toast.get_by_role("button", name="Undo")).to_be_hidden()
 
 
-def test_offline_is_said_the_draft_stays_and_nothing_is_missed(chat: Page, alices: Visitor) -> None:
+def test_offline_is_said_the_draft_stays_and_nothing_is_missed(visitor: NewVisitor) -> None:
+    alices = visitor("alice", alone=True)  # no other page of its context hears it first
     alices.expect_trouble("ERR_INTERNET_DISCONNECTED")
+    chat = alices.open("/")
     chat.get_by_label("Message to assistant").fill("half a thou")
     alices.context.set_offline(True)
     expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible()

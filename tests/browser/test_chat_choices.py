@@ -18,8 +18,9 @@ GIVEN = "details[data-given]"
 
 
 @pytest.fixture
-def stopped(alices: Visitor, told: ToldModel) -> Page:
+def stopped(visitor: NewVisitor, told: ToldModel) -> Page:
     """The chat, with a clock that goes only when the test says so."""
+    alices = visitor("alice", alone=True)
     alices.context.clock.install(time="2026-01-01T08:00:00Z")
     page = alices.open("/")
     expect(page.get_by_role("button", name="Send message")).to_be_enabled()

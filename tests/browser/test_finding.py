@@ -10,7 +10,7 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.services import session_create
 from memories.models import Owner
 from tests.browser.asking import ask, send
-from tests.browser.axe import axe_source, serious_findings
+from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.browser.told_model import ToldModel
 
@@ -200,9 +200,8 @@ def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) 
     expect(chat.get_by_text("There is no such command.")).to_be_visible()
 
 
-@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
 def test_axe_finds_nothing_serious_where_people_search(visitor: NewVisitor, options: dict[str, object]) -> None:
-    source = axe_source()
     alice = visitor("alice", **options)
     alice.open("/")
     session = long_session(owner_of("alice"), 45)
@@ -211,25 +210,25 @@ def test_axe_finds_nothing_serious_where_people_search(visitor: NewVisitor, opti
     page.keyboard.press("Control+k")
     page.keyboard.type("quince")
     expect(page.locator(".hit")).to_be_visible()
-    found["search"] = serious_findings(page, source)
+    found["search"] = findings_light_and_dark(page)
     page.get_by_label("Search sessions").fill("")
     expect(page.locator(".hit")).to_have_count(0)
     row = page.locator(".session").first
     row.hover()
     row.get_by_role("button").click()
     expect(page.get_by_role("menuitem", name="Archive")).to_be_visible()
-    found["menu"] = serious_findings(page, source)
+    found["menu"] = findings_light_and_dark(page)
     page.get_by_role("menuitem", name="Archive").click()
     expect(page.get_by_text("Archived. Searches still find it.")).to_be_visible()
     if options == PHONE:
         page.get_by_role("button", name="Open sessions").click()
     page.get_by_role("button", name="Show archived").click()
     expect(page.get_by_role("heading", name="Archived")).to_be_visible()
-    found["archived"] = serious_findings(page, source)
+    found["archived"] = findings_light_and_dark(page)
     page.goto(f"{alice.address}/c/{session.pk}/?at=8&q=quince")
     expect(page.locator("mark.found")).to_be_in_viewport()
-    found["place"] = serious_findings(page, source)
+    found["place"] = findings_light_and_dark(page)
     page.keyboard.press("Control+/")
-    found["help"] = serious_findings(page, source)
+    found["help"] = findings_light_and_dark(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert {state: findings for state, findings in found.items() if findings} == {}

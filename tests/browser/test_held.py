@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from memories.models import AuditEntry, Memory
 from reviews.models import ReviewRun
 from tests.browser.asking import send, status_is
-from tests.browser.axe import axe_source, serious_findings
+from tests.browser.axe import serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.browser.told_model import ToldModel
 from tests.factories import memory_make, owner_make
@@ -94,7 +94,7 @@ def test_the_chat_and_the_notice_show_what_waits_and_why(chat: Page, told: ToldM
     )
     expect(toast.get_by_role("button", name="Undo")).to_be_hidden()
     assert contents() == []
-    assert serious_findings(chat, axe_source()) == []
+    assert serious_findings(chat) == []
     chat.reload()
     expect(note(chat)).to_contain_text(PLANTED)
 
@@ -103,7 +103,7 @@ def test_it_is_approved_and_the_chat_says_so(chat: Page, told: ToldModel) -> Non
     planted(chat, told)
     address = chat.url
     form = to_the_queue(chat)
-    assert serious_findings(chat, axe_source()) == []
+    assert serious_findings(chat) == []
     form.get_by_role("button", name="Save").click()
     expect(decision(chat)).to_have_count(0)
     expect(chat.locator(".changes")).to_contain_text(PLANTED)
@@ -202,7 +202,7 @@ def admin_page(visitor: NewVisitor) -> Page:
 def test_an_administrator_edits_and_saves_it(chat: Page, told: ToldModel, visitor: NewVisitor) -> None:
     planted(chat, told)
     page = admin_page(visitor)
-    assert serious_findings(page, axe_source()) == []
+    assert serious_findings(page) == []
     page.get_by_label("Words of write 1, as they will be saved").fill("Was shown an advertisement.")
     page.get_by_role("button", name="Save what is ticked").click()
     expect(page.get_by_text("Saved 1 memory.")).to_be_visible()

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.asking import ask
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
+from tests.browser.conftest import NewVisitor, in_a_worker, owner_of
 from tests.browser.told_model import ToldModel
 from tests.factories import memory_make
 
@@ -49,7 +49,8 @@ def test_on_a_phone_the_search_shortcut_opens_the_drawer_it_is_in(visitor: NewVi
     expect(page.get_by_label("Search sessions")).to_be_focused()
 
 
-def test_keys_are_named_as_on_the_keyboard_at_hand(alices: Visitor) -> None:
+def test_keys_are_named_as_on_the_keyboard_at_hand(visitor: NewVisitor) -> None:
+    alices = visitor("alice", alone=True)
     alices.context.add_init_script("Object.defineProperty(navigator, 'userAgentData', {value: {platform: 'macOS'}})")
     page = alices.open("/memories/")
     expect(page.locator(".searchfield kbd")).to_have_text("⌘ K")

@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 from memories.models import Book, Memory, Notification
 from memories.outbox import notify
 from memories.services import book_get_or_create
-from tests.browser.conftest import LiveServer, Visitor, in_a_worker, owner_of
+from tests.browser.conftest import LiveServer, NewVisitor, in_a_worker, owner_of
 from tests.browser.test_reviews_page import saved_review
 
 pytestmark = pytest.mark.browser
@@ -21,8 +21,9 @@ def book(server: LiveServer) -> Book:
 
 
 @pytest.fixture
-def page(alices: Visitor, book: Book) -> Page:
+def page(visitor: NewVisitor, book: Book) -> Page:
     """The chat, with a clock that goes only when the test says so."""
+    alices = visitor("alice", alone=True)
     alices.context.clock.install(time="2026-01-01T08:00:00Z")
     page = alices.open("/")
     expect(page.get_by_role("button", name="Send message")).to_be_enabled()

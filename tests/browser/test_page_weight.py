@@ -41,7 +41,7 @@ def addresses() -> list[str]:
 def test_a_page_is_a_dozen_requests_and_less_than_100_kilobytes(visitor: NewVisitor) -> None:
     paths = addresses()
     for path in ("/login/", *paths):
-        new = visitor("" if path == "/login/" else "alice")  # nothing in its cache
+        new = visitor("" if path == "/login/" else "alice", alone=True)  # nothing in its cache
         if path == "/nowhere/":
             new.expect_trouble("404")
         cold = loaded(new.context.new_page(), new.address + path)
@@ -54,7 +54,7 @@ def test_a_page_is_a_dozen_requests_and_less_than_100_kilobytes(visitor: NewVisi
 def test_pages_of_the_admin_load_their_files_once(visitor: NewVisitor) -> None:
     rows = rows_make()
     owner_make("root", is_staff=True, is_superuser=True)
-    root = visitor("root")
+    root = visitor("root", alone=True)
     (session,) = (page_of(name, row) for name, row in rows.items() if name == "gateway.session")
     cold = loaded(root.context.new_page(), root.address + "/admin/")
     assert cold.bytes_but("Font") <= MOST_BYTES, cold.requests

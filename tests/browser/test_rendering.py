@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.asking import send, status_is
-from tests.browser.axe import axe_source, serious_findings
+from tests.browser.axe import serious_findings
 from tests.browser.conftest import NewVisitor, Visitor
 from tests.browser.told_model import ToldModel
 
@@ -119,7 +119,7 @@ def test_wide_content_scrolls_in_its_own_box_and_words_stay_whole(visitor: NewVi
             assert box.evaluate("box => box.scrollWidth > box.clientWidth")
             box.focus()  # it can be scrolled with the keyboard
             assert box.evaluate("box => box === document.activeElement")
-        assert serious_findings(page, axe_source()) == []
+        assert serious_findings(page) == []
 
 
 def test_footnotes_lead_there_and_back_and_have_their_own_ids_in_each_answer(chat: Page, told: ToldModel) -> None:
@@ -181,7 +181,7 @@ def test_a_long_paste_is_folded_and_opens(chat: Page, told: ToldModel) -> None:
     assert chat.locator("#ledger").evaluate("ledger => ledger.scrollHeight") > 10_000
     message.get_by_role("button", name="Show less").click()
     expect(unfold).to_have_attribute("aria-expanded", "false")
-    assert serious_findings(chat, axe_source()) == []
+    assert serious_findings(chat) == []
     chat.reload()
     expect(unfold).to_be_visible()
 

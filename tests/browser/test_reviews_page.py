@@ -14,7 +14,7 @@ from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.writes import ReviewWrite
-from tests.browser.axe import axe_source, serious_findings
+from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of
 from tests.factories import memory_make, session_make
 
@@ -338,11 +338,10 @@ def test_on_a_phone_nothing_scrolls_sideways(visitor: NewVisitor, book: Book) ->
 
 @pytest.mark.parametrize(
     "options",
-    [{"color_scheme": "light"}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}}],
-    ids=["light", "dark", "phone"],
+    [{}, {"viewport": {"width": 390, "height": 844}}],
+    ids=["wide", "phone"],
 )
 def test_axe_finds_nothing_serious(visitor: NewVisitor, book: Book, options: dict[str, object]) -> None:
-    source = axe_source()
     turn_consolidation_on()
     waiting_review(book)
     saved_review(book, "Nightly backups", "Keeps dumps for 14 days.")
@@ -362,10 +361,10 @@ def test_axe_finds_nothing_serious(visitor: NewVisitor, book: Book, options: dic
     page = opened(visitor("alice", **options))
     page.get_by_role("button", name="Preview a rebuild").click()
     expect(page.get_by_role("button", name="Not now")).to_be_visible()
-    assert serious_findings(page, source) == []
+    assert findings_light_and_dark(page) == []
     page.get_by_role("link", name="MEMORY.md").click()
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
-    assert serious_findings(page, source) == []
+    assert findings_light_and_dark(page) == []
     page.get_by_role("button", name="History").click()
     expect(page.locator("#document .rev")).to_have_count(1)
-    assert serious_findings(page, source) == []
+    assert findings_light_and_dark(page) == []

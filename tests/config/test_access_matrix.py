@@ -356,6 +356,7 @@ def letter_of(response: Any, path: str) -> str:
     return letters.get(response.status_code, "i" if reached else str(response.status_code))
 
 
+@pytest.mark.every_case
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", API)
 async def test_each_caller_of_the_apis_gets_what_is_theirs(world: World, name: str) -> None:
@@ -370,6 +371,7 @@ async def test_each_caller_of_the_apis_gets_what_is_theirs(world: World, name: s
     assert seen == dict(zip(CALLERS, letters, strict=True))
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
 def test_each_caller_of_the_pages_gets_what_is_theirs(alice: Owner, name: str) -> None:
@@ -386,6 +388,7 @@ def test_each_caller_of_the_pages_gets_what_is_theirs(alice: Owner, name: str) -
     assert seen == dict(zip(PAGE_CALLERS, letters, strict=True))
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", TOOLS)
 async def test_each_caller_of_the_tools_gets_what_is_theirs(world: World, name: str) -> None:
@@ -408,6 +411,7 @@ async def test_each_caller_of_the_tools_gets_what_is_theirs(world: World, name: 
     assert seen == dict(zip(TOOL_CALLERS, letters, strict=True))
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", MCP_METHODS)
 async def test_each_caller_of_mcp_gets_what_is_theirs(world: World, name: str) -> None:

@@ -7,6 +7,8 @@ from pytest_django.fixtures import Settings
 from memories.models import Owner
 from tests.conftest import Api
 
+pytestmark = pytest.mark.any_database
+
 
 @pytest.mark.parametrize("path", ["/api/memories", "/api/sessions", "/v1/models", "/api/export", "/api/nothing-here"])
 async def test_answers_of_the_apis_are_not_kept(alice_api: Api, path: str) -> None:

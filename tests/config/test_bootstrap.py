@@ -14,6 +14,8 @@ from config.environment import ConfigurationError
 from gateway.keys import key_hash
 from gateway.models import ApiKey
 
+pytestmark = pytest.mark.any_database
+
 GIVEN_KEY = "dbk_given_at_the_first_start_0123456789"
 
 

@@ -12,6 +12,8 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make
 
+pytestmark = pytest.mark.any_database
+
 TRUSTED = "https://app.example.org"
 PATHS = [
     "/api/memories",

@@ -121,6 +121,7 @@ def session_id(bob: Owner, agent: Agent) -> str:
     return str(session.pk)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("path", PAGED)
 async def test_pages_of_one_are_the_whole_list(bob_api: Api, session_id: str, path: str) -> None:
     path = path.format(session=session_id)

@@ -1,6 +1,7 @@
 """Files and folders are for Daybook's own user alone, whatever the umask."""
 
 import logging
+import shutil
 import stat
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from config.permissions import tighten
 from tests.e2e.running import MANAGE, START_SECONDS, environment
+from tests.migrated import migrated_file
 
 
 def open_paths(folder: Path) -> list[str]:
@@ -43,8 +45,8 @@ def test_whatever_a_start_makes_is_private(tmp_path: Path) -> None:
 
 def test_an_open_home_of_an_older_version_is_closed_at_start_with_a_line_in_the_log(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    started_with_umask(home, 0, "prepare")
-    (home / "backups").mkdir()
+    (home / "backups").mkdir(parents=True)
+    shutil.copyfile(migrated_file(), home / "daybook.sqlite3")
     (home / "backups" / "before-1.sqlite3").touch()
     for path in [home, *home.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)

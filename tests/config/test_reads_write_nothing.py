@@ -24,7 +24,7 @@ from tests.queries import statements
 # What is written because somebody reads, and why: docs/limits.md says it too.
 WRITES = {"GET /api/export": "who exported whose words is recorded before the first of them is sent"}
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def writing(statements: list[str]) -> list[str]:

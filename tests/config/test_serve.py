@@ -72,6 +72,12 @@ def test_requests_for_the_host_of_the_command_line_are_taken(
     assert not validate_host("evil.example", settings.ALLOWED_HOSTS)
 
 
+@pytest.mark.parametrize("count", [0, 65])
+def test_a_number_of_web_processes_that_cannot_be_is_refused(count: int) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^--web is {count}; allowed is 1 to 64\.$"):
+        call_command("up", web=count)
+
+
 def test_all_addresses_are_reached_through_loopback() -> None:
     with listening_socket("0.0.0.0", 0) as listener:
         assert reachable(listener) == ("127.0.0.1", listener.getsockname()[1])

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from config.environment import ConfigurationError, Environment
-from config.storages import attachments_storage
+from config.storages import attachments_storage, require_storage
 
 LOCAL = "django.core.files.storage.FileSystemStorage"
 
@@ -52,3 +52,10 @@ def test_what_cannot_be_right_is_one_line_without_what_was_given(value: Any) -> 
     ) as refused:
         storage(value)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("backend", ["django.core.files.storage.NoSuchStorage", "pathlib.PurePath"])
+def test_a_process_does_not_start_with_one_that_cannot_be_made(settings: Any, backend: str) -> None:
+    settings.STORAGES = {**settings.STORAGES, "attachments": {"BACKEND": backend, "OPTIONS": {}}}
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_ATTACHMENTS is "):
+        require_storage()

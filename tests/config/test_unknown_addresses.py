@@ -6,7 +6,7 @@ from django.test import Client
 from memories.models import Owner
 from tests.pages import client_of, html_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 @pytest.mark.parametrize("path", ["/nowhere/", "/c/not-an-id/", "/memories/nothing/", "/%C3%BC/<b>/"])

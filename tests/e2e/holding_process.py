@@ -2,8 +2,8 @@
 product's own functions, and counts the living objects that hold a word.
 
 It reads one JSON list per line and answers with a JSON value: `["warm", owner, session]` and `["ask", owner, word]`
-with a number, `["count", word, …]` with one number per word. Words travel reversed, so that the command itself is not
-found."""
+with a number, `["told"]` with the newest invalidation it knows, `["count", word, …]` with one number per word. Words
+travel reversed, so that the command itself is not found."""
 
 import gc
 import json
@@ -23,6 +23,7 @@ def main() -> None:
     gc.unfreeze()  # what is frozen is not in `gc.get_objects`
     import scanning  # noqa: PLC0415 - models can be imported only now
     from memories.books import book_state  # noqa: PLC0415
+    from memories.invalidation import watcher  # noqa: PLC0415
     from memories.snapshot import snapshots  # noqa: PLC0415
     from memories.threads import outside_window, thread_cache  # noqa: PLC0415
 
@@ -39,7 +40,10 @@ def main() -> None:
         view = snapshots.view(book_state(UUID(owner), "main"))
         return len(view.index.search(f"Where is {reversed_word[::-1]}?", limit=3))
 
-    commands = {"warm": warm, "ask": ask, "count": count}
+    def told() -> int:
+        return max(watcher._seen, default=watcher._floor)
+
+    commands = {"warm": warm, "ask": ask, "told": told, "count": count}
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         sys.stdout.write(f"{json.dumps(commands[name](*arguments))}\n")

@@ -82,9 +82,6 @@ def test_a_backup_while_somebody_writes_is_one_consistent_state_and_restores(fil
     contents = "SELECT content FROM memories_memory ORDER BY id"
     assert rows(second, contents) == rows(filled, contents) != []
     assert (second / "secret_key").read_text() == "the-signing-key-of-the-first-installation"
-    # It was of the first schema: the next start migrates it.
-    assert manage(second, "prepare").returncode == 0
-    assert rows(second, "SELECT count(*) FROM memories_invalidation") == [(0,)]
 
 
 @pytest.mark.usefixtures("sqlite_only")
@@ -183,7 +180,6 @@ def test_attachments_of_a_local_storage_are_in_it_and_come_back(
     home: Path, storage: dict[str, str], tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup"
-    assert manage(home, "prepare", env=storage).returncode == 0
     assert manage(home, "shell", "-c", _ATTACH.format(words="before"), env=storage).returncode == 0
     (home / "attachments" / "stray").write_bytes(b"named by no row")
     done = manage(home, "backup", str(backup), env=storage)

@@ -41,9 +41,15 @@ def sent(upstream: UpstreamServer, model: str) -> list[dict[str, Any]]:
     return [request["body"] for request in upstream.requests(model)]
 
 
-def test_what_web_and_worker_learn_holds_after_a_restart(upstream: UpstreamServer, home: Path, tmp_path: Path) -> None:
+def test_what_web_and_worker_learn_holds_after_a_restart(
+    upstream: UpstreamServer, home: Path, storage: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "agents.yaml").write_text(AGENTS)
-    env = {"OPENAI_BASE_URL": upstream.url, "DAYBOOK_AGENTS": str(tmp_path / "agents.yaml"), "DAYBOOK_API_KEY": KEY}
+    env = storage | {
+        "OPENAI_BASE_URL": upstream.url,
+        "DAYBOOK_AGENTS": str(tmp_path / "agents.yaml"),
+        "DAYBOOK_API_KEY": KEY,
+    }
     upstream.script({**SEED, "model": "talker"}, {**EFFORT, "model": "reviewer"})
     with running_daybook(home, env) as daybook:
         turn(daybook)

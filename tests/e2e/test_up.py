@@ -10,17 +10,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.e2e.conftest import StartDaybook
 from tests.e2e.running import RunningDaybook, manage, none_left, processes_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(params=["daphne", "uvicorn"])
-def server(request: pytest.FixtureRequest) -> dict[str, str]:
-    return {"DAYBOOK_SERVER": request.param}
 
 
 def _shell(home: Path, code: str, env: dict[str, str]) -> str:
@@ -83,9 +79,9 @@ def test_sigterm_ends_it_although_a_task_runs(start_daybook: StartDaybook, stora
 
 @pytest.mark.any_database
 def test_the_supervisor_is_a_program_without_django_and_killing_it_leaves_nothing(
-    start_daybook: StartDaybook, server: dict[str, str], home: Path
+    start_daybook: StartDaybook, home: Path
 ) -> None:
-    daybook = start_daybook(server)
+    daybook = start_daybook()
     _answers(daybook)
     command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
     assert b"config.supervise" in command
@@ -98,15 +94,14 @@ def test_the_supervisor_is_a_program_without_django_and_killing_it_leaves_nothin
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize(("child", "name"), [("worker", "worker"), ("web", "web server")])
-def test_a_killed_child_ends_everything(start_daybook: StartDaybook, home: Path, child: str, name: str) -> None:
+def test_a_killed_worker_ends_everything(start_daybook: StartDaybook, home: Path) -> None:
     daybook = start_daybook(None, "--workers", "3")
     # supervisor, web, worker; and the queue's guard, three workers, monitor, pusher
     eventually(lambda: len(processes_of(home)) == 9, within=10)
-    os.kill(daybook.child(child), signal.SIGKILL)
+    os.kill(daybook.child("worker"), signal.SIGKILL)
     assert daybook.ended() == 1
     assert daybook.errors().splitlines()[-1] == (
-        f"daybook: The {name} ended unexpectedly (killed by SIGKILL); stopping everything."
+        "daybook: The worker ended unexpectedly (killed by SIGKILL); stopping everything."
     )
     none_left(home)
 
@@ -158,8 +153,26 @@ def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home:
     none_left(home)
 
 
-def test_two_starts_at_once_make_one_administrator_and_one_key(unmigrated: dict[str, str], home: Path) -> None:
-    env = unmigrated | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"}
+def _made_older(home: Path, storage: dict[str, str]) -> None:
+    """Take the migrations of one app back by hand."""
+    if storage:
+        with psycopg.connect(storage["DATABASE_URL"]) as server:
+            for (table,) in server.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'axes_%'").fetchall():
+                server.execute(sql.SQL("DROP TABLE {} CASCADE").format(sql.Identifier(table)))
+            server.execute("DELETE FROM django_migrations WHERE app = 'axes'")
+        return
+    with closing(sqlite3.connect(home / "daybook.sqlite3")) as older, older:
+        names = "SELECT name FROM sqlite_master WHERE name LIKE 'axes_%' AND type = 'table'"
+        for (table,) in older.execute(names).fetchall():
+            older.execute(f"DROP TABLE {table}")
+        older.execute("DELETE FROM django_migrations WHERE app = 'axes'")
+
+
+def test_two_starts_at_once_migrate_once_and_make_one_administrator_and_one_key(
+    storage: dict[str, str], home: Path
+) -> None:
+    _made_older(home, storage)
+    env = storage | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"}
     with ThreadPoolExecutor(2) as pool:
         starts = [pool.submit(manage, home, "prepare", env=env) for _ in range(2)]
     done = [start.result() for start in starts]
@@ -174,12 +187,7 @@ def test_an_older_sqlite_database_is_copied_aside_and_migrated(storage: dict[str
     if storage:
         pytest.skip("only SQLite is copied; a server's database has backups of its own")
     _prepared(home, storage)
-    with closing(sqlite3.connect(home / "daybook.sqlite3")) as older, older:
-        for (table,) in older.execute(
-            "SELECT name FROM sqlite_master WHERE name LIKE 'axes_%' AND type = 'table'"
-        ).fetchall():
-            older.execute(f"DROP TABLE {table}")
-        older.execute("DELETE FROM django_migrations WHERE app = 'axes'")
+    _made_older(home, storage)
     second = manage(home, "prepare")
     (backup,) = (home / "backups").iterdir()
     assert second.stdout.splitlines()[0] == f"Copied the database to {backup} before migrating it."

@@ -62,6 +62,7 @@ async def test_a_write_makes_it_one_of_an_older_generation(told: Session) -> Non
     assert f"This process holds one as of generation {before}." in said
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("change", "words"),
     [

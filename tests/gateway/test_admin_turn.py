@@ -241,6 +241,7 @@ async def test_a_turn_is_found_by_its_request_id(run: Run, root: Client) -> None
         assert list(listed.context["cl"].result_list) == [run]
 
 
+@pytest.mark.any_database
 async def test_the_page_of_a_turn_costs_a_fixed_number_of_statements(
     run: Run, root: Client, alice: Owner, session: Session, alice_api: Api, model: ScriptedModel
 ) -> None:

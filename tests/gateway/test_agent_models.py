@@ -26,6 +26,8 @@ from memories.errors import InvalidRequest
 from reviews.schedule import kept_settings
 from tests.factories import agent_make
 
+pytestmark = pytest.mark.any_database
+
 ADDRESS = {"url": "http://127.0.0.1:9/v1", "key": ""}
 
 

@@ -20,6 +20,8 @@ from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
 from tests.gateway.v1 import PATH
 
+pytestmark = pytest.mark.any_database
+
 DIGITS = "9" * 5000
 
 

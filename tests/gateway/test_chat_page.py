@@ -475,6 +475,7 @@ def test_long_conversations_show_their_end_and_offer_the_rest(page: Client, alic
     assert "data-last" not in earlier
 
 
+@pytest.mark.any_database
 def test_a_long_conversation_costs_no_more_queries_than_a_short_one(page: Client, alice: Owner) -> None:
     def queries(turns: int) -> int:
         session = session_make(alice)

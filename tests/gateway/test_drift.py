@@ -19,6 +19,8 @@ from gateway.runs.v1 import open_v1
 from memories.models import Owner
 from tests.factories import caller_make
 
+pytestmark = pytest.mark.any_database
+
 Pair = tuple[str, str]
 Messages = list[dict[str, Any]]
 _ENDS = ("n", "rt", "st", "ll", "m")

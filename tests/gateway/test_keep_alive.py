@@ -14,6 +14,8 @@ from tests.conftest import Api
 from tests.gateway.v1 import PATH
 from tests.scripted_model import ScriptedModel, calls
 
+pytestmark = pytest.mark.any_database
+
 BODY = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 
 

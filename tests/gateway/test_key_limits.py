@@ -71,6 +71,7 @@ READS = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("path", READS)
 async def test_it_reads_what_is_its_own_and_nothing_else(world: World, path: str) -> None:
     assert (await world.api.get(path.format(**world.mine)))[0] == 200

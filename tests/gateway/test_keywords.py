@@ -14,6 +14,8 @@ from tests.factories import agent_make, memory_make, session_make
 from tests.gateway.v1 import ask
 from tests.scripted_model import Hangs, ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 NAMED = {"x_daybook_session": "chat"}
 
 

@@ -10,6 +10,8 @@ from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
 from tests.gateway.test_mcp import call
 
+pytestmark = pytest.mark.any_database
+
 FACT: dict[str, Any] = {"content": "Collects stamps.", "target": "user", "evidence": "I collect stamps"}
 
 

@@ -29,6 +29,8 @@ from tests.factories import agent_make, memory_make, session_make
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 WAYS = ["native", "v1 streamed", "v1 in one piece"]
 SECRET = "the words of a person"
 

@@ -1,5 +1,6 @@
 """The Memory Guidance block: where it stands, what it holds, when it is made anew."""
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -14,6 +15,8 @@ from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.any_database
 
 
 def summarise(owner: Owner, content: str) -> None:

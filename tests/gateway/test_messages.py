@@ -16,6 +16,8 @@ from tests.factories import key_make
 from tests.gateway.messages import PATH, asks, result, send, stream
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
+pytestmark = pytest.mark.any_database
+
 LOOKUP = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
 FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
 ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')

@@ -16,6 +16,8 @@ from tests.gateway.messages import send
 from tests.properties import BOUNDED, odd_object
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 CACHED = {"cache_control": {"type": "ephemeral"}}
 PNG = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 PNG_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}

@@ -19,6 +19,8 @@ from tests.factories import agent_make, key_make
 from tests.gateway.messages import PATH, asks, send
 from tests.scripted_model import ScriptedModel, says
 
+pytestmark = pytest.mark.any_database
+
 
 async def raw(
     method: str, path: str, body: bytes = b"{}", kind: str = "application/json", **headers: str

@@ -12,6 +12,8 @@ from tests.conftest import Api
 from tests.gateway.messages import result, send, stream
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
 Plays = Callable[..., list[Any]]
 

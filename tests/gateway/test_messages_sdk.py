@@ -14,6 +14,8 @@ from memories.models import Owner
 from tests.factories import key_make
 from tests.scripted_model import Says, ScriptedModel, calls
 
+pytestmark = pytest.mark.any_database
+
 anthropic: Any = pytest.importorskip("anthropic")
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
 FIRST = ("lookup", '{"q": "a"}')

@@ -14,6 +14,8 @@ from tests.factories import agent_make, memory_make
 from tests.gateway.messages import PATH, asks, result, send, stream
 from tests.scripted_model import ScriptedModel, calls
 
+pytestmark = pytest.mark.any_database
+
 ID = "0f1e2d3c-4b5a-4978-8877-665544332211"
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
 

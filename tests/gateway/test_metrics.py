@@ -91,6 +91,7 @@ async def test_what_the_scan_refuses_is_counted_by_rule(alice: Owner) -> None:
     assert after - before == 1
 
 
+@pytest.mark.any_database
 async def test_lanes_of_recall_are_counted_by_outcome(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:

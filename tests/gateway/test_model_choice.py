@@ -21,6 +21,8 @@ from gateway.upstream import ModelTarget
 from memories.errors import InvalidRequest
 from tests.factories import agent_make
 
+pytestmark = pytest.mark.any_database
+
 ADDRESS = {"url": "http://127.0.0.1:9/v1", "key": ""}
 
 

@@ -207,6 +207,7 @@ def test_a_consent_and_a_disconnection_are_in_the_audit_log(alice: Owner, app: A
     ]
 
 
+@pytest.mark.any_database
 def test_a_person_has_so_many_connections_at_most(alice: Owner, register: Callable[..., App]) -> None:
     person = person_of(alice)
     apps = [register() for _ in range(MOST_CONNECTIONS + 1)]

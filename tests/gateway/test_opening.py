@@ -18,6 +18,8 @@ from tests.factories import caller_make
 from tests.scripted_model import ScriptedModel
 from tests.waiting import eventually_async
 
+pytestmark = pytest.mark.any_database
+
 
 async def slowly(function: Any, *args: Any, **kwargs: Any) -> Any:
     """A database thread that is not done yet when its caller is cancelled."""

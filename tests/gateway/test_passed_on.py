@@ -20,6 +20,8 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
 
+pytestmark = pytest.mark.any_database
+
 EMBEDDINGS, COMPLETIONS = "/v1/embeddings", "/v1/completions"
 USAGE = {"prompt_tokens": 4, "total_tokens": 4}
 VECTORS = {

@@ -70,11 +70,13 @@ def test_behind_a_proxy_of_ours_the_address_is_the_one_it_wrote(alice: Owner, se
     assert sign_in(password="alice knows it", HTTP_X_FORWARDED_FOR="198.51.100.2").status_code == 302
 
 
+@pytest.mark.any_database
 def test_an_address_that_tries_many_accounts_has_to_wait(alice: Owner) -> None:
     answers = [sign_in(f"nobody{number}").status_code for number in range(FROM_ADDRESS)]
     assert (answers[-2:], sign_in(password="alice knows it").status_code) == ([200, 429], 429)
 
 
+@pytest.mark.any_database
 def test_signing_in_to_an_account_of_ones_own_does_not_reset_the_count_of_the_address(
     alice: Owner, charlie: Owner
 ) -> None:
@@ -98,6 +100,7 @@ def test_the_command_unlocks(alice: Owner) -> None:
     assert sign_in(password="alice knows it").status_code == 302
 
 
+@pytest.mark.any_database
 def test_nothing_that_was_typed_is_logged_or_stored(alice: Owner, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     for name, password in (("alice", TYPED), (TYPED, "x"), (TYPED, TYPED)):
@@ -133,6 +136,7 @@ def test_a_refused_attempt_adds_nothing_to_the_log(alice: Owner) -> None:
     assert AuditEntry.objects.count() == before
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("path", "form"),
     [
@@ -160,6 +164,7 @@ def test_the_administration_has_no_sign_in_page_of_its_own(alice: Owner) -> None
     )
 
 
+@pytest.mark.any_database
 def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, alice: Owner, settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
     monkeypatch.setattr(passwords, "WAIT_SECONDS", 0.01)
@@ -190,6 +195,7 @@ def test_a_slot_that_gets_free_is_taken(settings: Settings) -> None:
     releasing.join()
 
 
+@pytest.mark.any_database
 def test_passwords_that_were_stored_before_still_fit(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
     stored = make_password("a long one")

@@ -15,6 +15,8 @@ from tests.conftest import Api
 from tests.gateway.v1 import ask
 from tests.scripted_model import Says, ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 
 def turns(session: Session) -> str:
     return f"/api/sessions/{session.pk}/turns"

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from gateway.models import Agent, Message, Run
 from memories.database import in_thread
 from memories.errors import UpstreamError
@@ -11,6 +13,8 @@ from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 from tests.waiting import eventually_async
+
+pytestmark = pytest.mark.any_database
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')

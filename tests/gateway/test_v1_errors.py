@@ -20,6 +20,8 @@ from tests.factories import agent_make, key_make
 from tests.gateway.v1 import PATH, ask
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 
 async def refused(response: Any) -> tuple[int, str]:
     """Status and code of an error that has the contract's form."""

@@ -13,6 +13,8 @@ from tests.factories import memory_make
 from tests.gateway.v1 import Chat, ask, stream
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 TITLE = (
     "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Guidelines:\n- …\n"
     '### Output:\nJSON format: { "title": "…" }\n### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>'

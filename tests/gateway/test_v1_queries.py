@@ -1,5 +1,7 @@
 """How much of the database a turn costs: two transactions, and nothing else when the caches are warm."""
 
+import pytest
+
 from gateway.models import Agent, Session
 from memories.database import in_thread
 from memories.models import Owner
@@ -9,6 +11,8 @@ from tests.factories import key_make, memory_make
 from tests.gateway.v1 import Chat, ask
 from tests.queries import statements
 from tests.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.any_database
 
 
 async def test_a_new_v1_session(alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel) -> None:

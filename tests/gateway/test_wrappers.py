@@ -14,6 +14,8 @@ from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 
 

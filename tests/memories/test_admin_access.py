@@ -34,6 +34,7 @@ def new_entries(client: Client, path: str, form: dict[str, Any] | None = None) -
     return answer.content.decode(), list(AuditEntry.objects.exclude(pk__in=before).order_by("pk"))
 
 
+@pytest.mark.any_database
 def test_every_page_that_shows_somebodys_words_records_that_it_was_opened(root: Client, rows: Rows) -> None:
     seen = []
     for name, row in rows.items():
@@ -46,6 +47,7 @@ def test_every_page_that_shows_somebodys_words_records_that_it_was_opened(root: 
         assert page_of(name, rows[name]) in seen, f"{name} shows none of the words; the test would pass for nothing"
 
 
+@pytest.mark.any_database
 def test_the_log_never_holds_the_words(root: Client, rows: Rows) -> None:
     for name, row in rows.items():
         root.get(list_of(name), follow=True)

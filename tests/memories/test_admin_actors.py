@@ -87,6 +87,7 @@ def test_the_changes_of_a_set_are_counted_up_to_a_bound(book: Book) -> None:
     assert sentences() == [f"Daybook made more than {COUNTED} changes to memories"]
 
 
+@pytest.mark.any_database
 def test_the_page_of_a_change_set_shows_its_memories_and_where_it_comes_from(book: Book) -> None:
     made = written(book, "model", *(f"Fact {number}." for number in range(LINES + 1)))
     client: Client = staff_client(superuser=True)

@@ -43,6 +43,7 @@ def test_no_list_costs_more_queries_with_twenty_rows_than_with_one() -> None:
     assert {name: cost_of(root, list_of(name)) for name in pages()} == few
 
 
+@pytest.mark.any_database
 def test_no_list_and_no_page_counts_a_table() -> None:
     rows = rows_make()
     root = staff_client(superuser=True)

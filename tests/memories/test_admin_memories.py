@@ -145,6 +145,7 @@ def queries_of(work: Callable[[], Any]) -> int:
     return len(queries)
 
 
+@pytest.mark.any_database
 def test_the_owner_is_chosen_by_typing_not_from_a_list(root: Client) -> None:
     for number in range(30):
         memory_make(book=book_make(owner_make(f"person{number}")))
@@ -335,6 +336,7 @@ def test_the_page_shows_the_history_with_what_changed(root: Client) -> None:
     assert "Administrator bob" in page
 
 
+@pytest.mark.any_database
 def test_the_page_costs_the_same_with_a_longer_history(root: Client) -> None:
     memory = memory_make("Version 0.")
     edit(root, memory, content="Version 0, by an administrator.")  # whose name is looked up once

@@ -87,6 +87,7 @@ def test_the_list_of_owners_costs_the_same_with_end_users(root: Client) -> None:
     assert [str(o) for o in listed(root, "/admin/memories/owner/", q="customer7")] == ["customer7"]
 
 
+@pytest.mark.any_database
 def test_every_page_of_the_admin_opens(root: Client) -> None:
     memory_make()
     session_make(turns=1)

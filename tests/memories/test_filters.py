@@ -130,6 +130,7 @@ async def test_a_ranked_search_over_all_books_puts_the_best_of_all_first(alice: 
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.any_database
 async def test_a_filter_is_applied_before_the_limit_of_a_ranked_search(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         for number in range(25):

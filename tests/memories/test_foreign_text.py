@@ -24,6 +24,8 @@ from memories.tools import TOOLS, ToolCall, ToolScope, parse_arguments, run_call
 from memories.tools.tool import Arguments
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 
+pytestmark = pytest.mark.any_database
+
 json_pieces = st.lists(
     st.sampled_from(
         ["{", "}", "[", "]", ",", ":", '"', "\\", "\\ud83d", "\\u0000", "1", "-", "e9", ".", "NaN", "true", " "]

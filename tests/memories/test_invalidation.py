@@ -55,6 +55,7 @@ def delete_one(session: Session) -> None:
         writer.delete(memory.number)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("forget", "kind"),
     [

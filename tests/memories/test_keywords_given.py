@@ -13,6 +13,8 @@ from tests.conftest import Api
 from tests.in_one_go import import_text
 from tests.steps import steps
 
+pytestmark = pytest.mark.any_database
+
 
 def test_cleaning_keywords_takes_one_pass() -> None:
     half, whole = ([f"w{number}" for number in range(count)] for count in (KEYWORDS_GIVEN // 2, KEYWORDS_GIVEN))

@@ -12,6 +12,8 @@ from memories.services import MemoryFields, Source, book_writing
 from tests.conftest import Api
 from tests.factories import memory_make
 
+pytestmark = pytest.mark.any_database
+
 LATER = "2099-01-01T00:00:00Z"
 ALL: dict[str, Any] = {
     "keywords": ["drink"],

@@ -14,7 +14,7 @@ from tests.admin_rows import staff_client
 from tests.factories import memory_make
 from tests.pages import client_of, html_of, text_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 SOURCE = {"source": "crm", "<b>": "4711"}
 
 

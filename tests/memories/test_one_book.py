@@ -11,6 +11,8 @@ from reviews.models import ConsolidationRun
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
 
+pytestmark = pytest.mark.any_database
+
 SAID = [{"role": "user", "content": "I like tea."}]
 
 

@@ -64,6 +64,7 @@ def test_each_order_is_chosen_by_name(page: Client, alice: Owner) -> None:
     assert "3 memories, most recalled first" in html_of(page, "/memories/?sort=recalled")
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("sort", "deleted", "index"),
     [
@@ -89,6 +90,7 @@ def test_each_order_has_its_index(alice: Owner, sort: str, deleted: bool, index:
     assert not re.search("TEMP B-TREE|Sort Key", plan)
 
 
+@pytest.mark.any_database
 def test_a_number_finds_its_memory_in_whatever_book_and_state_it_is(page: Client, alice: Owner, charlie: Owner) -> None:
     tea, bread = memory_make(alice, "Likes tea."), memory_make(alice, "Bakes bread.", book="kitchen")
     for _ in range(3):
@@ -108,6 +110,7 @@ def test_a_number_finds_its_memory_in_whatever_book_and_state_it_is(page: Client
     assert rows_in(html_of(page, "/memories/?book=kitchen&number=99999999999999999999999")) == [bread.number]
 
 
+@pytest.mark.any_database
 def test_a_search_counts_everything_it_finds_and_shows_more_of_it(page: Client, alice: Owner) -> None:
     fill(alice, [*(f"Keeps dumps of server {n}." for n in range(70)), "Likes tea.", "Has a cat."])
     html = html_of(page, "/memories/?q=dumps")
@@ -127,6 +130,7 @@ def test_a_search_that_finds_more_than_a_page_holds_says_so(
     assert "More than 20 memories match “dumps”, best first." in html_of(page, "/memories/?q=dumps")
 
 
+@pytest.mark.any_database
 def test_a_search_looks_among_what_the_filters_leave(page: Client, alice: Owner) -> None:
     fill(alice, (f"Keeps dumps of server {n}." for n in range(70)))
     rare = memory_make(alice, "Keeps dumps, too, among many other things that are of no interest.", category="rare")

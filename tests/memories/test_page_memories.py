@@ -92,6 +92,7 @@ def test_the_list_is_newest_first_and_says_how_many(page: Client, alice: Owner) 
     assert "2 memories, newest first" in html
 
 
+@pytest.mark.any_database
 def test_a_long_list_comes_in_stretches(page: Client, alice: Owner) -> None:
     for number in range(51):
         memory_make(alice, f"Fact number {number}.", target="memory")
@@ -333,6 +334,7 @@ def test_a_consolidation_that_failed_is_said_and_one_that_ended_is_not(page: Cli
     assert "onsolidation" not in text_of(html_of(page, "/fragments/memories/summary/"))
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("path", ["/memories/", "/memories/?q=fact", "/fragments/memories/"])
 def test_the_number_of_queries_does_not_grow_with_the_list(page: Client, alice: Owner, agent: Agent, path: str) -> None:
     def fill(number: int) -> None:
@@ -361,6 +363,7 @@ def test_the_number_of_queries_does_not_grow_with_the_list(page: Client, alice: 
     assert few <= 40
 
 
+@pytest.mark.any_database
 def test_the_history_takes_no_more_queries_for_more_revisions(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Version 0.")
 
@@ -412,6 +415,7 @@ def test_a_file_that_is_no_import_has_no_changes(page: Client) -> None:
     assert sent(Client(), "{}").status_code == 401
 
 
+@pytest.mark.any_database
 def test_a_long_import_shows_its_first_changes(page: Client, alice: Owner) -> None:
     numbers = [memory_make(alice, f"Fact {place}.").number for place in range(MOST_SHOWN + 2)]
     html = sent(page, *({"id": number, "content": f"Another {number}."} for number in numbers)).content.decode()

@@ -15,6 +15,8 @@ from memories.providers import MemoryProvider, ProviderUnusable, Scope
 from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 
 class Notebook(MemoryProvider):
     """Keeps what it is told, and answers with it."""

@@ -13,6 +13,8 @@ from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revisi
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.factories import memory_make
 
+pytestmark = pytest.mark.any_database
+
 BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
 
 

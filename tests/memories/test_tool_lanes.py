@@ -14,7 +14,7 @@ from memories.models import Memory, Owner
 from memories.tools import ToolCall, ToolScope, in_lane_of, run_calls
 from tests.factories import memory_make
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def scope_of(owner: Owner) -> ToolScope:

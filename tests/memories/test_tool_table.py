@@ -14,6 +14,8 @@ from memories.tools.tool import Arguments, ToolRun, Words
 from memories.tools.writing import Written
 from reviews.staged import staging
 
+pytestmark = pytest.mark.any_database
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 WRITING = ["add_memory", "update_memory", "delete_memory"]
 READING = ["search_memories", "get_memories"]

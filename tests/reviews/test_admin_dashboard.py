@@ -92,6 +92,7 @@ def test_turns_and_failures_are_counted_by_day() -> None:
     assert numbers("turns") == {"Turns": (0, 0, 0, 0, 1, 0, 3), "Failed": (0, 0, 0, 0, 0, 0, 1)}
 
 
+@pytest.mark.any_database
 def test_the_period_is_seven_days_or_thirty_and_nothing_else() -> None:
     with time_machine.travel(NOON - timedelta(days=29), tick=False):
         session_make(turns=1)

@@ -68,6 +68,7 @@ def logged() -> list[tuple[str | None, str]]:
     return list(done.order_by("id").values_list("object_id", "note"))
 
 
+@pytest.mark.any_database
 def test_reviews_of_several_owners_are_undone_at_once(alice: Owner, charlie: Owner, root: Client, saved: Save) -> None:
     reviews = [saved(alice), saved(alice, adds("Is vegetarian.", "Lives in York.")), saved(charlie)]
     assert act(root, "undo_reviews", *reviews) == "4 memories were changed back."
@@ -82,6 +83,7 @@ def test_each_has_its_line_in_the_admin_log(alice: Owner, root: Client, saved: S
     assert logged() == [(str(review.pk), "Undone.") for review in reversed(reviews)]
 
 
+@pytest.mark.any_database
 def test_a_memory_that_several_of_them_changed_goes_back_to_before_the_first(
     alice: Owner, root: Client, saved: Save
 ) -> None:
@@ -109,6 +111,7 @@ def test_one_that_was_approved_late_counts_as_written_then(alice: Owner, root: C
     assert contents() == ["Likes tea.", "Lives in Leeds."]
 
 
+@pytest.mark.any_database
 def test_what_was_changed_since_is_left_alone_and_named(alice: Owner, root: Client, saved: Save) -> None:
     reviews = [saved(alice, adds("Likes tea.", "Is vegetarian.")), saved(alice, adds("Lives in York."))]
     edit(alice, 2, "Is vegan.")

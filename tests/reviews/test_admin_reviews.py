@@ -144,6 +144,7 @@ def test_review_runs_cannot_be_changed_here(root: Client) -> None:
     assert review.state == "saved"
 
 
+@pytest.mark.any_database
 def test_a_longer_list_costs_no_more_queries_and_counts_nothing(root: Client) -> None:
     def queries() -> int:
         root.get(LIST)

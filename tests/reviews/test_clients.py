@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from gateway.models import Agent, Session
 from memories.database import in_thread
 from memories.models import Owner
@@ -9,6 +11,8 @@ from reviews.models import ReviewRun
 from tests.conftest import Api
 from tests.reviews.talk import reviewing_agent
 from tests.scripted_model import ScriptedModel, calls
+
+pytestmark = pytest.mark.any_database
 
 PATH = "/v1/chat/completions"
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}

@@ -49,6 +49,7 @@ WAYS: dict[str, Callable[[ReviewClaim], object]] = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("way", WAYS)
 def test_a_review_that_ended_is_held_by_nobody_and_says_when_and_why(way: str, claim: ReviewClaim) -> None:
     before = timezone.now()
@@ -61,6 +62,7 @@ def test_a_review_that_ended_is_held_by_nobody_and_says_when_and_why(way: str, c
     assert (run.error is None) == (run.state == "nothing_to_save")
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("way", WAYS)
 def test_what_ended_does_not_end_again_when_its_worker_comes_back(way: str, claim: ReviewClaim) -> None:
     WAYS[way](claim)

@@ -16,6 +16,8 @@ from tests.factories import caller_make, memory_make
 from tests.reviews.talk import DONE, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 
 def texts(review: ReviewRun) -> list[str]:
     session = Session.objects.get(pk=review.session_id)

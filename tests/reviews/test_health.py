@@ -127,6 +127,7 @@ async def test_the_api_gives_each_book_of_the_caller_and_of_nobody_else(
     assert (await charlie_api.get("/api/memories/health"))[1]["data"] == []
 
 
+@pytest.mark.any_database
 def test_the_number_of_queries_does_not_depend_on_the_number_of_books(
     alice: Owner, django_assert_num_queries: Any
 ) -> None:

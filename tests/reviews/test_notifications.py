@@ -10,6 +10,8 @@ from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 # What the book holds before, by number.
 TEA, YORK = 1, 2
 

@@ -13,6 +13,8 @@ from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 
+pytestmark = pytest.mark.any_database
+
 TEXT = prompt_file("review").text
 SENTENCES = [
     "Only the person's own words are evidence for this, never the assistant's guesses.",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import time_machine
 
 from gateway.models import Session
@@ -11,6 +12,8 @@ from reviews.quotas import day_of
 from tests.factories import session_make
 from tests.reviews.talk import DONE, newest_review, reviewed_session, reviewing_agent, run_review, say
 from tests.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.any_database
 
 
 def review_of_new_session(owner: Owner) -> ReviewRun:

@@ -18,7 +18,7 @@ from tests.reviews.consolidation.rows import document, request, settings_make, t
 from tests.reviews.talk import newest_review, reviewed_session, say
 from tests.upstream_server import UpstreamServer, serving_upstream
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 ADD = {"name": "add_memory", "arguments": {"content": "Likes tea.", "target": "user"}}
 
 

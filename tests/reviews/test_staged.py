@@ -10,6 +10,8 @@ from memories.tools import ToolCall
 from reviews.staged import StagedBook
 from tests.factories import memory_make
 
+pytestmark = pytest.mark.any_database
+
 LIMITS = {Target.USER: 100, Target.MEMORY: 100}
 
 

@@ -16,6 +16,8 @@ from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
 from tests.upstreams.server import RuledServer, Step
 
+pytestmark = pytest.mark.any_database
+
 PATCH = "*** Begin Patch\n+“ä”\n"
 GRAMMAR = {"syntax": "lark", "definition": "start: /.+/"}
 TOOL = {

@@ -19,6 +19,8 @@ from tests.scripted_model import ScriptedModel, calls
 from tests.upstreams.rules import RULES, worded
 from tests.upstreams.server import RuledServer, Step
 
+pytestmark = pytest.mark.any_database
+
 WHY = "That is not allowed."
 CONTEXT = "context_length_exceeded"
 

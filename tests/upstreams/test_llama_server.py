@@ -19,6 +19,8 @@ from tests.conftest import Api, free_port
 from tests.gateway.v1 import ask, stream
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.any_database
+
 MODEL_MAKER = Path(__file__).parent / "tiny_model.py"
 PYTHON = os.environ.get("LLAMA_PYTHON", sys.executable)
 START_SECONDS = 120

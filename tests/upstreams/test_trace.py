@@ -19,6 +19,8 @@ from tests.conftest import Api
 from tests.gateway.v1 import PATH, ask
 from tests.upstreams.server import RuledServer, Step
 
+pytestmark = pytest.mark.any_database
+
 trace = pytest.importorskip("opentelemetry.trace")
 Serve = Callable[[str], RuledServer]
 

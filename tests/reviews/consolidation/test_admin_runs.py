@@ -160,6 +160,7 @@ def test_a_run_that_is_over_is_offered_no_stop(
     assert 'value="undo"' in page
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("path", [RUNS, NOTES, "/admin/memories/artifact/", LEASES])
 def test_a_longer_list_costs_no_more_queries_and_counts_nothing(
     root: Client, agent: Agent, answering: AnsweringModel, path: str

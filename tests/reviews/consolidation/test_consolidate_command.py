@@ -14,7 +14,7 @@ from reviews.models import ConsolidationRun
 from tests.reviews.consolidation.answering_model import AnsweringModel
 from tests.reviews.consolidation.rows import settings_make, talk, work
 
-pytestmark = pytest.mark.usefixtures("consolidation_on")
+pytestmark = [pytest.mark.usefixtures("consolidation_on"), pytest.mark.any_database]
 
 
 def run(*arguments: str) -> str:

@@ -7,7 +7,7 @@ from memories.models import Owner
 from reviews.models import Extraction
 from tests.reviews.consolidation.rows import consolidate, document, go_on, settings_make, talk
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def test_plain_statements_become_documents(alice: Owner, agent: Agent) -> None:

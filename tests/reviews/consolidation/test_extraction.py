@@ -71,6 +71,7 @@ def test_the_small_role_falls_back_to_the_default_one(alice: Owner, agent: Agent
     assert [request.model for request in answering.calls] == ["big", "big"]
 
 
+@pytest.mark.any_database
 def test_only_so_many_sessions_are_read_at_a_time(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     settings_make(concurrency=3)
     for n in range(7):
@@ -99,6 +100,7 @@ def test_only_rested_unchanged_sessions_of_the_book_are_read(
     assert set(answering.extracted) == {str(read.pk), str(old.pk)}
 
 
+@pytest.mark.any_database
 def test_a_session_is_read_again_only_when_something_was_said(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:

@@ -15,6 +15,7 @@ from tests.reviews.consolidation.rows import consolidate, document, request, set
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
+@pytest.mark.any_database
 def test_a_runs_ceiling_of_requests_leaves_one_for_the_documents(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:

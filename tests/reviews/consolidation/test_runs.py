@@ -143,6 +143,7 @@ def test_sessions_are_chosen_once(alice: Owner, agent: Agent) -> None:
     assert Extraction.objects.count() == 1
 
 
+@pytest.mark.any_database
 def test_a_stopped_run_keeps_what_is_done(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     settings_make(concurrency=1)
     for n in range(3):

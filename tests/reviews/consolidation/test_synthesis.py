@@ -57,6 +57,7 @@ def test_it_reads_notes_documents_and_usage(alice: Owner, agent: Agent, answerin
     assert "About Fridays." in sent
 
 
+@pytest.mark.any_database
 def test_a_persons_line_survives_a_model_that_forgets_it(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis("# Memory\n- Uses make.\n- Likes tea.")
@@ -117,6 +118,7 @@ def test_names_that_differ_only_in_case_are_one(alice: Owner, agent: Agent, answ
     assert [(row.path, row.content) for row in skills] == [("skills/Ship/SKILL.md", "2. Again.")]
 
 
+@pytest.mark.any_database
 def test_it_runs_only_when_something_changed(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     consolidate(alice)
@@ -193,6 +195,7 @@ def test_half_a_set_is_never_stored(
     assert not ArtifactRevision.objects.exists()
 
 
+@pytest.mark.any_database
 def test_a_failed_synthesis_is_tried_again_and_fails_at_last(
     alice: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:
