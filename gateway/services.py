@@ -31,7 +31,7 @@ MAX_TITLE = 200
 def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> Any:
     """Validate settings against their pydantic model. Raises InvalidRequest that names the key's path."""
     try:
-        return model.model_validate(storable(values))
+        return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join([where, *(str(part) for part in first["loc"] if part not in FORMS)]).strip(".")
@@ -42,7 +42,7 @@ def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> A
 @transaction.atomic
 def agent_save(name: str, settings: dict[str, Any]) -> Agent:
     """Make or change an agent; its version grows when something changed. Raises InvalidRequest."""
-    checked = settings_check(AgentsFile, {"agents": {name: settings}}, where="").agents[name]
+    checked = settings_check(AgentsFile, {"agents": {name: storable(settings)}}, where="").agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
     agent, made = Agent.objects.select_for_update().get_or_create(
         name=name, defaults={"settings": stored, "book": checked.book}
@@ -80,7 +80,7 @@ def upstream_values(file: AgentsFile) -> dict[str, Any]:
 
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     """Store one of the file's other sections. Raises InvalidRequest."""
-    settings_check(AgentsFile, {section: value}, where="")
+    settings_check(AgentsFile, {section: storable(value)}, where="")
     if section == UPSTREAMS:
         _require_upstreams(value)
     row = Configuration.objects.filter(section=section).first()

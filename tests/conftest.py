@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes long comes first, so that no process is left with it at the end. On the servers only tests run that
-    reach them, and of the cases of one the first and the last (docs/decisions/0057). In continuous integration a test
+    reach them, and of the cases of one the first and the last (docs/decisions/0058). In continuous integration a test
     may try twice; the report names those that did."""
     items.sort(key=lambda item: not _in_real_time(item))
     if os.environ.get("REQUIRE_SERVICES"):

@@ -11,6 +11,7 @@ from gateway.agents.settings import AgentSettings, AgentsFile, ConsolidationSett
 from gateway.models import Agent, Configuration
 from gateway.services import agents_apply, settings_check
 from memories.errors import InvalidRequest
+from memories.storable import storable_text
 
 _APPLIED = "agents_file"
 # What the YAML library raises: its own errors, and whatever its constructors do with a value that looks like a date, a
@@ -19,7 +20,12 @@ _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupErro
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a name that a mapping holds twice; YAML would let the last one win without a word."""
+    """Refuses a name that a mapping holds twice, of which YAML would let the last one win without a word; leaves out
+    characters that no database stores."""
+
+    def construct_scalar(self, node: Any) -> Any:
+        value = super().construct_scalar(node)
+        return storable_text(value) if isinstance(value, str) else value
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
