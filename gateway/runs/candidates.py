@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import chain, islice
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Case, F, Q, QuerySet, TextField, Value, When
@@ -69,6 +71,15 @@ def find_session(caller: Caller, request: V1Request, conversation: Conversation 
     return Finding(verdict=verdict, message_seq=seen)
 
 
+def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[UUID]:
+    """Return the sessions whose runs made the calls that a conversation holds, by the ids that we gave to the latest of
+    them. They say which of several with the same words it is."""
+    runs = list(islice(chain.from_iterable(map(runs_called, reversed(messages))), _MOST_CALLED))
+    if not runs:
+        return set()
+    return set(Run.objects.filter(owner_id=caller.owner_id, pk__in=runs).values_list("session_id", flat=True))
+
+
 def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Verdict:
     """Return the session that a conversation begins with a summary of."""
     begins_with = first_sentences(request.messages)
@@ -85,13 +96,15 @@ def _candidates(
     caller: Caller, request: V1Request, conversation: Conversation, usable: "QuerySet[Session]"
 ) -> list[Session]:
     hashes, pairs = conversation.latest(_MOST_KEYS)
+    latest = usable.order_by("-last_active_at")
+    if called := sessions_called(caller, request.messages):
+        # Nothing else that begins or ends like it is meant; a session that went on from there has all of its words.
+        sessions = list(latest.filter(Q(pk__in=called) | Q(history_hash__in=hashes))[:_MOST_ALIKE])
+        if sessions:
+            return sessions
     runs = Run.objects.filter(owner_id=caller.owner_id, superseded=False)
     alike = runs.filter(Q(history_hash_before__in=hashes) | Q(**conversation.first())).order_by("-id")
     ids = set(alike.values_list("session_id", flat=True)[: _MOST_ALIKE * 2])
-    called = [run_id for message in reversed(request.messages) for run_id in runs_called(message)][:_MOST_CALLED]
-    if called:
-        ids |= set(runs.filter(pk__in=called).values_list("session_id", flat=True))
-    latest = usable.order_by("-last_active_at")
     by_key = latest.filter(Q(pk__in=ids) | Q(history_hash__in=hashes) | Q(last_pair__in=pairs))
     found = {row.pk: row for row in (*by_key[:_MOST_ALIKE], *latest[:_MOST_RECENT])}
     return list(found.values())

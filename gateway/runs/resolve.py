@@ -14,7 +14,7 @@ from gateway.models import Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
-from gateway.runs.candidates import Finding
+from gateway.runs.candidates import Finding, sessions_called
 from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
 from memories.statements import Select, given
@@ -128,7 +128,8 @@ def _with_commands_only(asked: Asked, **filters: str) -> Session | None:
 
 
 def _same_history(asked: Asked) -> SessionMatch | None:
-    """Find the session whose transcript is all that was said before. Of two with the same words it is neither."""
+    """Find the session whose transcript is all that was said before. Of two with the same words it is the one that made
+    the calls in it, or neither."""
     conversation = asked.conversation
     found: Sequence[Session] = _unnamed(
         _SAME_HISTORY.instances(
@@ -138,6 +139,8 @@ def _same_history(asked: Asked) -> SessionMatch | None:
             history_hash=conversation.history_hash_before,
         )
     )
+    if len(found) > 1 and (called := sessions_called(asked.caller, asked.request.messages)):
+        found = [session for session in found if session.pk in called]
     for session in found:
         session.agent = asked.agent
     common = {"turns": conversation.turns_before}
@@ -163,6 +166,9 @@ def _same_turn(asked: Asked) -> SessionMatch | None:
     session. What a client says before its first message (examples, greetings) is no reason to call two requests one."""
     went_on = asked.active_runs(history_hash_before=asked.conversation.history_hash_before)
     runs = list(went_on[:_RECENT])
+    if runs and (called := sessions_called(asked.caller, asked.request.messages)):
+        went_on = went_on.filter(session__in=called)
+        runs = list(went_on[:_RECENT])
     same = list(went_on.filter(user_key=asked.conversation.user_key)[:_RECENT]) if runs else []
     certain = [run for run in same if _is_certain(asked.request, run)]
     common = {"turns": asked.conversation.turns_before}

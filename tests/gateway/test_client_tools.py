@@ -60,6 +60,37 @@ async def test_a_run_waits_for_the_client_and_goes_on(alice_api: Api, agent: Age
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
+async def test_a_conversation_with_results_sent_again_goes_on_beside_its_equal(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    for _ in range(2):
+        model.script(Says(pieces=("One moment. ",), calls=(FIRST,)), "Found it.", "Found more.", "Bye.")
+        first = await ask(alice_api, USER, tools=[LOOKUP])
+        tail = results(first, "A")
+        await ask(alice_api, USER, *tail, tools=[LOOKUP])
+        again = await ask(alice_api, USER, *tail, tools=[LOOKUP])
+        said = {"role": "assistant", "content": again.text}
+        further = await ask(alice_api, USER, *tail, said, {"role": "user", "content": "Thanks"})
+        assert (again.session, further.session) == (first.session, first.session)
+        assert (await in_thread(lambda pk=first.session: Session.objects.get(pk=pk))).turns == 2
+
+
+async def test_of_equal_conversations_the_calls_say_which_goes_on(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    held, firsts = [], []
+    for _ in range(2):
+        model.script(calls(FIRST), "Found it.")
+        firsts.append(first := await ask(alice_api, USER, tools=[LOOKUP]))
+        held.append([USER, *results(first, "A")])
+        await ask(alice_api, *held[-1], tools=[LOOKUP])
+    for first, messages in zip(firsts, held, strict=True):
+        model.script("Bye.")
+        said = {"role": "assistant", "content": "Found it."}
+        further = await ask(alice_api, *messages, said, {"role": "user", "content": "Thanks"})
+        assert further.session == first.session
+
+
 async def test_a_stream_ends_with_the_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST, SECOND))
     chunks = await stream(alice_api, USER, tools=[LOOKUP])
