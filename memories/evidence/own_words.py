@@ -207,13 +207,15 @@ def _between(text: str, elements: Sequence[Span]) -> Span:
 
 def _under_order(text: str) -> Iterator[Span]:
     """Yield the text that a short order before or behind it is about, where that text does not speak of its writer: the
-    model misses short ones."""
+    model misses short ones. Remarks may stand before an order that ends with a colon."""
     if not _ORDER.search(text[:_LONGEST_ORDER]) and not _ORDER.search(text[-_LONGEST_ORDER:]):
         return
     sentences = sentences_of(text)
-    for order, others in ((sentences[0], sentences[1:]), (sentences[-1], sentences[:-1])):
+    early = [at for at, one in enumerate(sentences) if one.start < _LONGEST_ORDER and (one.announces or not at)]
+    orders = [(sentences[at], sentences[at + 1 :]) for at in early]
+    for order, others in (*orders, (sentences[-1], sentences[:-1])):
         words = text[order.start : order.end]
-        is_apart = others and (order.announces or (others[0] if order is sentences[0] else order).below)
+        is_apart = others and (order.announces or (order if order is sentences[-1] else others[0]).below)
         is_about = len(words) <= _LONGEST_ORDER and _ORDER.search(words) and not _OF_ONES_OWN.search(words)
         if is_apart and is_about and not any(other.is_of_itself for other in others):
             yield others[0].start, others[-1].end

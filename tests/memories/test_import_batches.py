@@ -187,7 +187,9 @@ def test_an_export_reads_its_rows_in_pages(alice: Owner) -> None:
         chunks = list(in_chunks(export_lines(alice.pk)))
     assert sum(chunk.count("\n") for chunk in chunks) == 2 * (PAGE + 3) + 1
     assert max(chunk.count("\n") for chunk in chunks) == PAGE
-    assert all("LIMIT" in query["sql"] for query in queries)
+    pages = [query["sql"] for query in queries if 'FROM "memories_book"' not in query["sql"]]  # those of a page's books
+    assert pages
+    assert all("LIMIT" in sql for sql in pages)
 
 
 def test_a_generator_gives_what_it_returns() -> None:
