@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 _WRITERS = "daybook-db"  # how the threads of memories.database that write are called
-_SECONDS = 1.0
-# Of a second: how much the event loop must compute to be kept, and wait for its core to be let go.
+_SECONDS = 0.5
+# Parts of the time: how much the event loop must compute to be kept, and wait for its core, twice as long as it
+# computes, to be let go.
 _BUSY, _CROWDED = 0.2, 0.1
-_REST = 30
+_REST = 60
 _TASKS, _MACHINE = Path("/proc/self/task"), Path("/proc/stat")
 
 
@@ -32,9 +33,9 @@ class Cores:
         self._rest = 0
 
     def choose(self, computed: float, waited: float, idle: Mapping[int, int]) -> None:
-        """Decide anew after a second in which the event loop computed and waited for its core so long (seconds), and
-        each core had nothing to do for so many ticks."""
-        if self.kept_on is not None and waited > max(_CROWDED, computed / 2):
+        """Decide anew after a while: of which parts the event loop computed and waited for its core, and for how many
+        ticks each core had nothing to do."""
+        if self.kept_on is not None and waited > max(_CROWDED, 2 * computed):
             self.kept_on, self._rest = None, _REST
         elif self._rest:
             self._rest -= 1
@@ -52,14 +53,14 @@ class Cores:
 
 
 def watch(ended: threading.Event) -> None:
-    """Decide each second, until the event is set."""
+    """Decide twice a second, until the event is set."""
     cores = Cores()
     with suppress(OSError, ValueError):  # a kernel that does not count this; nothing is kept then
         before, idle_before = _loop_times(), _idle_ticks()
         while not ended.wait(_SECONDS):
             times, idle = _loop_times(), _idle_ticks()
             passed = {core: ticks - idle_before.get(core, 0) for core, ticks in idle.items()}
-            cores.choose(times[0] - before[0], times[1] - before[1], passed)
+            cores.choose((times[0] - before[0]) / _SECONDS, (times[1] - before[1]) / _SECONDS, passed)
             cores.apply()
             before, idle_before = times, idle
 
