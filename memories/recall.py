@@ -282,10 +282,9 @@ def _long_term(
     hits = view.index.search(
         query, limit=limit, keywords=keywords, strategy=search, exclude=frozen, query_vector=vector
     )
-    found = [(hit, view.by_number[hit.number]) for hit in hits]
+    found = ((hit, view.by_number[hit.number]) for hit in hits)
     return [
-        Recalled("long_term", hit, cut(entry.content), number=entry.number, category=entry.category)
-        for hit, entry in found
+        Recalled("long_term", hit, cut(one.content), number=one.number, category=one.category) for hit, one in found
     ]
 
 

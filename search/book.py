@@ -130,21 +130,18 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     rarity, shareable = np.stack([_rarity(one, idf, len(entries)) for one in written], axis=1)
     word_vectors, word_centre = _centred(vocabulary.word_vectors(_spellings(pairs, local, len(places))))
     vectors, centre = _centred(_text_vectors(analyses))
-    shares = np.where(in_content, 1.0, KEYWORD_SHARE)
-    is_named = np.zeros(len(places), dtype=bool)
-    is_named[local[named]] = True
     keyword_lengths = np.array([one.keywords_length for one in analyses], dtype=np.float32)
     return BookArrays(
         static=vocabulary.vectors,
         places=places,
-        named=is_named,
+        named=np.bincount(local[named], minlength=len(places)) > 0,
         word_vectors=word_vectors,
         word_centre=word_centre,
         entry_starts=np.concatenate(([0], sizes.cumsum())),
         entry_terms=local,
         in_content=in_content,
         in_keywords=in_keywords,
-        holding=term_major((local, documents, shares), idf, len(entries)),
+        holding=term_major((local, documents, np.where(in_content, 1.0, KEYWORD_SHARE)), idf, len(entries)),
         content=content,
         rarity=rarity,
         shareable=(shareable / rarity).max(axis=0),

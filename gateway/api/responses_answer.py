@@ -42,6 +42,10 @@ class _Item:
     def text(self) -> str:
         return "".join(self.pieces)
 
+    def part_now(self) -> dict[str, Any]:
+        text = self.text()
+        return {**text_part(text), **self.beside} if self.part == _TEXT else {"type": _REFUSAL, "refusal": text}
+
 
 @dataclass(frozen=True, slots=True)
 class _Thinking:
@@ -135,7 +139,7 @@ class Answer:
         if told["details"]:
             problem["details"] = told["details"]
         if one := self._message:
-            one.item = {**one.item, "status": "incomplete", "content": [*one.item["content"], self._part_of(one)]}
+            one.item = {**one.item, "status": "incomplete", "content": [*one.item["content"], one.part_now()]}
         self._items = [one for one in self._items if one.item["status"] != "in_progress"]
         status = "cancelled" if isinstance(error, RunStopped) else "failed"
         self.final = self._response(status, error=problem)
@@ -232,15 +236,13 @@ class Answer:
         annotation = {"type": given.get("type"), **inner} if isinstance(inner, dict) else given
         place = len(one.beside["annotations"])
         one.beside["annotations"].append(annotation)
-        self._emit(
-            "response.output_text.annotation.added", **self._at(one), annotation_index=place, annotation=annotation
-        )
+        added = {"annotation_index": place, "annotation": annotation}
+        self._emit("response.output_text.annotation.added", **self._at(one), **added)
 
     def _close_part(self, one: _Item) -> None:
         if not one.part:
             return
-        at, text = self._at(one), one.text()
-        part = self._part_of(one)
+        at, text, part = self._at(one), one.text(), one.part_now()
         if one.part == _TEXT:
             self._emit("response.output_text.done", **at, text=text, logprobs=one.beside["logprobs"])
         else:
@@ -248,12 +250,6 @@ class Answer:
         self._emit("response.content_part.done", **at, part=part)
         one.item = {**one.item, "content": [*one.item["content"], part]}
         one.part, one.pieces, one.beside = "", [], {"annotations": [], "logprobs": []}
-
-    @staticmethod
-    def _part_of(one: _Item) -> dict[str, Any]:
-        """Return the part of a message that is being written, as it is now."""
-        text = one.text()
-        return {**text_part(text), **one.beside} if one.part == _TEXT else {"type": _REFUSAL, "refusal": text}
 
     def _close_message(self, status: str = "completed") -> None:
         if (one := self._message) is None:

@@ -111,7 +111,7 @@ async def test_what_was_written_comes_into_the_database_soon_without_a_writer(al
             return {content for (content,) in alone.execute("SELECT content FROM memories_memory")}
 
     await in_thread(memory_make, alice, "Likes tea.")
-    await eventually_async(lambda: "Likes tea." in contents(), within=10)
+    assert await eventually_async(contents, within=10) == {"Likes tea."}
 
 
 def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
