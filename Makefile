@@ -9,7 +9,7 @@ PY := $(VENV)/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help up install install-dev install-local-embeddings test test-scale test-clients check format bench scan-model lock clean
+.PHONY: help up install install-dev install-local-embeddings test test-scale test-clients check check-types check-rest format bench scan-model lock clean
 
 help: ## List the verbs of this file
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-24s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ DEPLOYED := DATABASE_URL=postgres://daybook@127.0.0.1/daybook REDIS_URL=redis://
 	DAYBOOK_ALLOWED_HOSTS=chat.example.org DAYBOOK_TRUSTED_ORIGINS=https://chat.example.org
 
 check: install-dev ## Lint, format, types, import directions, missing migrations, Django's checks for deployment
+	@$(MAKE) --no-print-directory --jobs=2 check-types check-rest
+
+check-types: # takes as long as all the rest
+	$(VENV)/bin/mypy .
+
+check-rest:
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
@@ -58,7 +64,6 @@ check: install-dev ## Lint, format, types, import directions, missing migrations
 	$(PY) -m scanning.model.training --check
 	$(PY) -m scanning.authorship.training --check
 	$(DEPLOYED) $(PY) manage.py check --deploy --fail-level WARNING
-	$(VENV)/bin/mypy .
 
 format: install-dev ## Fix what can be fixed automatically
 	$(VENV)/bin/ruff check --fix .

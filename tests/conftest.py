@@ -40,6 +40,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("suite")
 
+# Files that take more than ten seconds in a process of their own, as each file does.
+_LONG = {"test_admin_roles.py", "test_conversations.py", "test_documented_answers.py", "test_matrix.py"}
+
 gc.disable()  # collecting tests makes only objects that stay
 
 
@@ -54,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """What takes long comes first, so that no process is left with it at the end. On the servers only tests run that
     reach them, and of the cases of one the first and the last (docs/decisions/0058). In continuous integration a test
     may try twice; the report names those that did."""
-    items.sort(key=lambda item: not _in_real_time(item))
+    items.sort(key=lambda item: 0 if _in_real_time(item) else 1 if item.path.name in _LONG else 2)
     if os.environ.get("REQUIRE_SERVICES"):
         there = _at_both_ends([item for item in items if _reaches_servers(item)])
         chosen = set(there)

@@ -1,4 +1,4 @@
-"""Migrated, empty databases, which test runs and end-to-end tests copy: to migrate anew takes ten seconds.
+"""Migrated, empty databases, which test runs and end-to-end tests copy: to migrate anew takes seconds.
 
 SQLite's is a file beside pytest's cache, PostgreSQL's a database of the server. Both are named by a hash of the
 migrations and of what they import; whoever is the first to ask makes them, and removes those of earlier states."""

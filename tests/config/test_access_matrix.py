@@ -2,15 +2,15 @@
 A new route without a row fails. Letters: `i` gets in, `u` 401, `f` 403, `n` 404, `s` is sent to the sign-in page."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 from django.contrib.auth.models import Group, User
 from django.test import AsyncClient, Client
 from django.urls import get_resolver
+from pytest_django.plugin import DjangoDbBlocker
 
 from config.api import api, v1
 from gateway.mcp import prompts, resources, tools
@@ -20,11 +20,11 @@ from gateway.webhooks.services import webhook_create
 from memories.artifacts import artifact_put
 from memories.audit import SYSTEM
 from memories.auditors import AUDITORS, auditors_make
-from memories.database import in_thread
 from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, app_make, key_make, login_make, memory_make, owner_make, session_make
+from tests.kept_rows import kept
 
 SECRET = "Likes tea."
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]
@@ -266,6 +266,12 @@ class World:
             "owner's key": KeyClient(own),
             "owner": logged_in(alice),
         }
+        self._cookies = {name: client.cookies.copy() for name, client in self.clients.items()}
+
+    def renew(self) -> None:
+        """Give each client the cookies that it had: a test may have signed it out."""
+        for name, client in self.clients.items():
+            client.cookies = self._cookies[name].copy()
 
     def filled(self, value: Any) -> Any:
         """A value with the ids of alice's rows in the places of their names."""
@@ -328,9 +334,16 @@ def logged_in(owner: Owner) -> AsyncClient:
     return client
 
 
-@pytest_asyncio.fixture
-async def world(alice: Owner) -> AsyncGenerator[World]:
-    yield await in_thread(World, alice)
+@pytest.fixture(scope="module")
+def whole_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with kept(django_db_blocker, lambda: World(owner_make("alice"))) as made:
+        yield made
+
+
+@pytest.fixture
+def world(whole_world: World, db: None) -> World:
+    whole_world.renew()
+    return whole_world
 
 
 async def request(client: AsyncClient, method: str, path: str, body: Any) -> tuple[str, str]:
@@ -374,9 +387,9 @@ async def test_each_caller_of_the_apis_gets_what_is_theirs(world: World, name: s
 @pytest.mark.any_database
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", PAGES)
-def test_each_caller_of_the_pages_gets_what_is_theirs(alice: Owner, name: str) -> None:
+def test_each_caller_of_the_pages_gets_what_is_theirs(world: World, name: str) -> None:
     letters, method, path = PAGES[name]
-    world, seen = World(alice), {}
+    seen = {}
     for caller in PAGE_CALLERS:
         client = Client()  # pages are synchronous
         client.cookies = world.clients[caller].cookies

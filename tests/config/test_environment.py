@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.environment import load_environment
+from config.environment import ConfigurationError, load_environment
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,20 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
     unset = getattr(load_environment(), field)
     monkeypatch.setenv(name, "")
     assert getattr(load_environment(), field) == unset
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DAYBOOK_PORT", "eighty"),
+        ("DAYBOOK_SERVER", "apache"),
+        ("DAYBOOK_WORKERS", "0"),
+        ("OPENAI_BASE_URL", "localhost:1234"),
+        ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
+        ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
+    ],
+)
+def test_a_wrong_variable_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
+        load_environment()

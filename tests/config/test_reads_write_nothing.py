@@ -2,23 +2,24 @@
 first time may note something once, such as a new owner or the use of a key."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from django.db import connection
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django.plugin import DjangoDbBlocker
 
 from memories.database import in_thread
 from memories.models import Owner
 from memories.tools import TOOLS as TOOL_TABLE
 from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request
 from tests.conftest import Api
-from tests.factories import memory_make
+from tests.factories import key_make, memory_make, owner_make
+from tests.kept_rows import kept
 from tests.queries import statements
 
 # What is written because somebody reads, and why: docs/limits.md says it too.
@@ -32,9 +33,23 @@ def writing(statements: list[str]) -> list[str]:
     return [sql for sql in statements if sql.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE"))]
 
 
-@pytest_asyncio.fixture
-async def world(alice: Owner) -> AsyncGenerator[World]:
-    yield await in_thread(World, alice)
+@pytest.fixture(scope="module")
+def whole_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with kept(django_db_blocker, lambda: World(owner_make("alice"))) as made:
+        yield made
+
+
+@pytest.fixture
+def world(whole_world: World, db: None) -> World:
+    whole_world.renew()
+    return whole_world
+
+
+@pytest.fixture
+def charlies(world: World) -> tuple[Owner, Api]:
+    """Charlie, who has no memory in that world, and an API client."""
+    charlie = Owner.objects.get(user__username="charlie")
+    return charlie, Api(key_make(charlie)[1])
 
 
 @pytest.mark.parametrize("name", [name for name in API if name.startswith("GET ")])
@@ -48,8 +63,8 @@ async def test_an_operation_that_reads_writes_nothing(world: World, name: str, c
 
 
 @pytest.mark.parametrize("name", [name for name, (_, method, _) in PAGES.items() if method == "GET"])
-def test_a_page_that_is_read_writes_nothing(alice: Owner, name: str) -> None:
-    world, client = World(alice), Client()
+def test_a_page_that_is_read_writes_nothing(world: World, name: str) -> None:
+    client = Client()
     client.cookies = world.clients["owner"].cookies
     path = world.filled(PAGES[name][2])
     b"".join(client.get(path))
@@ -80,16 +95,16 @@ async def test_a_tool_that_reads_writes_nothing(world: World, name: str) -> None
     ids=["search", "search_memories", "get_memories"],
 )
 async def test_what_expired_is_hidden_before_the_sweep_and_nothing_is_written(
-    alice: Owner, alice_api: Api, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any]
+    charlies: tuple[Owner, Api], monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any]
 ) -> None:
-    now = timezone.now()
-    await in_thread(memory_make, alice, "Likes tea.", expires_at=now + timedelta(hours=1))
+    (charlie, charlie_api), now = charlies, timezone.now()
+    await in_thread(memory_make, charlie, "Likes tea.", expires_at=now + timedelta(hours=1))
     if path == "/mcp":
         body = {"jsonrpc": "2.0", "id": 1, **body}
-    _, answer = await alice_api.post(path, body)
+    _, answer = await charlie_api.post(path, body)
     assert "Likes tea." in json.dumps(answer)
     monkeypatch.setattr(timezone, "now", lambda: now + timedelta(hours=2))
     async with statements() as found:
-        _, answer = await alice_api.post(path, body)
+        _, answer = await charlie_api.post(path, body)
     assert "Likes tea." not in json.dumps(answer)
     assert writing(found) == []

@@ -9,6 +9,7 @@ import pytest
 
 from tests.data.stored import load_stored
 from tests.e2e.running import manage
+from tests.migrated import migrated_file
 
 STORED = Path(__file__).parents[1] / "data" / "schema_1.sql.xz"
 CHECK = """
@@ -58,6 +59,13 @@ def counts(home: Path) -> dict[str, int]:
         return {name: database.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in ours}  # noqa: S608
 
 
+def schema(database: Path) -> dict[tuple[str, str], str]:
+    """The statements that make its tables, indexes and triggers."""
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    return {(kind, name): statement for kind, name, statement in rows}
+
+
 def test_a_database_of_the_first_release_is_upgraded_with_every_row_and_says_what_it_said(old_home: Path) -> None:
     before = counts(old_home)
     done = manage(old_home, "prepare")
@@ -70,6 +78,8 @@ def test_a_database_of_the_first_release_is_upgraded_with_every_row_and_says_wha
     with closing(sqlite3.connect(copy)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert database.execute("SELECT count(*) FROM memories_memory").fetchone()[0] == before["memories_memory"]
+    # It was upgraded step by step; a new database is made by the migrations that replace the steps.
+    assert schema(old_home / "daybook.sqlite3") == schema(migrated_file())
     # Revisions replay, reviews and sessions are read.
     done = manage(old_home, "shell", "--no-imports", "-c", CHECK)
     assert done.returncode == 0, done.stderr
