@@ -2,7 +2,6 @@
 streamed is put together from the same events, so both say the same."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -19,6 +18,7 @@ from gateway.models import Run
 from gateway.passthrough import PlainCall, plain_step
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.steps import ModelStep
+from gateway.tool_calls import object_in
 from gateway.turn_events import Delta, Done
 from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
@@ -106,22 +106,13 @@ def whole_message(events: Sequence[Event]) -> dict[str, Any]:
             message = {**message, **event["delta"], "usage": event["usage"]}
     for block, said in zip(blocks, pieces, strict=True):
         if block["type"] == "tool_use":
-            block["input"] = _input("".join(said))
+            block["input"] = object_in("".join(said))
         else:
             block[block["type"]] = "".join(said)
     return {**message, "content": blocks}
 
 
 _PIECE = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-
-
-def _input(arguments: str) -> dict[str, Any]:
-    """Return a call's arguments as the object that clients expect; what is not one stands in one."""
-    try:
-        given = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        given = arguments
-    return given if isinstance(given, dict) else {"arguments": given}
 
 
 def _thought(choice: Mapping[str, Any]) -> str:
