@@ -28,9 +28,10 @@ _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
 
 
-async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator[Event]:
-    """Run a turn to its end; yields the events of its message. `names`: see MessageEvents. Raises DomainErrors."""
-    message = MessageEvents(turn.context.agent.name, names)
+async def turn_events(turn: AnyTurn, names: Mapping[str, str], *, given: int) -> AsyncGenerator[Event]:
+    """Run a turn to its end; yields the events of its message. `names`, `given`: see MessageEvents. Raises
+    DomainErrors."""
+    message = MessageEvents(turn.context.agent.name, names, given=given)
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Delta):
@@ -45,9 +46,11 @@ async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator
                     yield said
 
 
-async def plain_events(call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool) -> AsyncGenerator[Event]:
+async def plain_events(
+    call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool, given: int
+) -> AsyncGenerator[Event]:
     """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
-    message = MessageEvents(agent, names)
+    message = MessageEvents(agent, names, given=given)
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
     request = call.request

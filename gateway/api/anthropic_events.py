@@ -36,10 +36,12 @@ class _Piece:
 
 class MessageEvents:
     """Yields the events of a message as its pieces come. `model` is the name that the client asked for, `names` what it
-    calls tools that the model knows otherwise."""
+    calls tools that the model knows otherwise, `given` about how many tokens it sent: some clients read that in the
+    first event only."""
 
-    def __init__(self, model: str, names: Mapping[str, str]) -> None:
+    def __init__(self, model: str, names: Mapping[str, str], *, given: int = 0) -> None:
         self._model = model
+        self._given = given
         self._names = names
         self._begun = False
         self._index = -1
@@ -83,7 +85,7 @@ class MessageEvents:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": _NO_USAGE,
+            "usage": {**_NO_USAGE, "input_tokens": self._given},
         }
         yield {"type": "message_start", "message": message}
 
