@@ -10,7 +10,10 @@ _REQUEST = """
 """
 # What the SDKs of OpenAI and Anthropic add to every request.
 _STAINLESS = "arch helper-method lang os package-version poll-helper retry-count runtime runtime-version timeout"
-_ANSWER = "etag mcp-session-id request-id retry-after www-authenticate x-daybook-run x-daybook-session x-request-id"
+_ANSWER = """
+    etag mcp-session-id request-id retry-after www-authenticate x-daybook-run x-daybook-session x-request-id
+    x-should-retry
+"""
 
 CORS_REQUEST_HEADERS = (*_REQUEST.split(), *(f"x-stainless-{name}" for name in _STAINLESS.split()))
 CORS_ANSWER_HEADERS = (*ANTHROPIC_HEADERS, *OPENAI_HEADERS, *_ANSWER.split())

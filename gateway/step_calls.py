@@ -84,7 +84,8 @@ class GatheredCalls:
         call.id = call.id or call_id
         call.custom = call.custom or is_custom
         call.more.take_call(piece)
-        call.name += name
+        if name != call.name and not any(call.arguments):  # some servers repeat it with every piece
+            call.name += name
         call.arguments.append(arguments)
 
     def _call_of(self, index: Any, call_id: str, name: str, *, whole: bool) -> GatheredCall:
@@ -93,7 +94,7 @@ class GatheredCalls:
         known = None
         if not whole:
             known = self._numbered.get(index) if numbered else self._unnumbered(call_id, name)
-        if known is not None:
+        if known is not None and not (numbered and _begins(known, call_id, name)):
             return known
         begun = GatheredCall(Gathered(self._room))
         self.begun.append(begun)
@@ -110,3 +111,17 @@ class GatheredCalls:
                 return known
         last = self.begun[-1] if self.begun else None
         return None if last is None or (name and last.name) else last
+
+
+def _begins(known: GatheredCall, call_id: str, name: str) -> bool:
+    """Return True if a piece with the index of a known call begins another one, as on servers that count no further
+    than 0: it has a name, and another id, or none while the known call is complete."""
+    if not name or not known.name:
+        return False
+    if call_id:
+        return bool(known.id) and known.id != call_id
+    try:
+        json.loads("".join(known.arguments))
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,9 +1,11 @@
 """Calls of tools within a message, and their shape: it is checked where a client's messages enter, and again where
 stored ones are read, for rows that are older than the check."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+_UNREAD = 20_000  # characters of arguments beyond which their ends are enough to know an object by
 _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
 
 
@@ -29,6 +31,32 @@ def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the calls of tools that a foreign message holds, of whatever form they are."""
     calls = message.get("tool_calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def object_in(arguments: str) -> dict[str, Any]:
+    """Return the object that the arguments of a call are. Nothing and `null` are an empty one, and an object that was
+    written as a JSON text is that object; what a model wrote otherwise stands in one, under `arguments`."""
+    given: Any = arguments.strip() or "{}"
+    for _ in range(2):
+        if isinstance(given, str):
+            try:
+                given = json.loads(given)
+            except (ValueError, RecursionError):
+                return {"arguments": arguments}
+    return given if isinstance(given, dict) else {} if given is None else {"arguments": given}
+
+
+def object_text(arguments: Any) -> str:
+    """Return the arguments of a call as servers take them: what is an object as it was written, anything else as the
+    text of `object_in`. Of very long ones only the ends are looked at."""
+    text = arguments if isinstance(arguments, str) else ""
+    if len(text) > _UNREAD and text[0] == "{" and text[-1] == "}":
+        return text
+    try:
+        is_object = isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        is_object = False
+    return text if is_object else json.dumps(object_in(text), ensure_ascii=False)
 
 
 def sound_calls(given: Any) -> list[dict[str, Any]]:

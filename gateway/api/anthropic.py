@@ -37,11 +37,11 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     """A message, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    body = await read_aside(read_messages, request.body)
+    body, given = await read_aside(_read, request.body)
     if not body.is_turn(request.headers):
-        return await _plain(caller, body)
+        return await _plain(caller, body, given)
     turn = await begin_turn(caller, _v1_request(request, body), body)
-    return await _answered(turn_events(turn, body.names), body, turn.context)
+    return await _answered(turn_events(turn, body.names, given=given), body, turn.context)
 
 
 @router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)
@@ -66,10 +66,11 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
     return replace(asked, session_ref=session_ref, shared_ref=True)
 
 
-async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
+async def _plain(caller: Caller, body: CompletionBody, given: int) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation."""
     call = await open_plain(caller, plain_request_of(body))
-    return await _answered(plain_events(call, body.agent, body.names, stream=body.stream), body)
+    events = plain_events(call, body.agent, body.names, stream=body.stream, given=given)
+    return await _answered(events, body)
 
 
 async def _answered(
@@ -82,7 +83,7 @@ async def _answered(
 def _estimate(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
     """Return about how many tokens the first model step would get. Raises ModelNotFound, Unauthorized."""
     agent = agent_find(caller, body.agent)
-    counted = estimate(body.messages) + _tokens_of(body.tools)
+    counted = _given(body)
     if not turn:
         return counted
     config = agent_config(agent)
@@ -92,6 +93,18 @@ def _estimate(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
         ours = memory_tools.tools_of_turn(memory=config.settings.memory_tools)
         counted += _tokens_of(memory_tools.definitions(ours))
     return counted + (text_tokens(injected_blocks(book, config)) if book else 0)
+
+
+def _read(raw: bytes) -> tuple[CompletionBody, int]:
+    """Return what a request asks for and, for a stream, about how many tokens it holds. Raises InvalidRequest,
+    TooLarge."""
+    body = read_messages(raw)
+    return body, _given(body) if body.stream else 0
+
+
+def _given(body: CompletionBody) -> int:
+    """Return about how many tokens a request holds, without what Daybook adds to it."""
+    return estimate(body.messages) + _tokens_of(body.tools)
 
 
 def _tokens_of(tools: Sequence[dict[str, Any]]) -> int:

@@ -2,7 +2,6 @@
 streamed is put together from the same events, so both say the same."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -19,6 +18,7 @@ from gateway.models import Run
 from gateway.passthrough import PlainCall, plain_step
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.steps import ModelStep
+from gateway.tool_calls import object_in
 from gateway.turn_events import Delta, Done
 from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
@@ -28,9 +28,10 @@ _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
 
 
-async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator[Event]:
-    """Run a turn to its end; yields the events of its message. `names`: see MessageEvents. Raises DomainErrors."""
-    message = MessageEvents(turn.context.agent.name, names)
+async def turn_events(turn: AnyTurn, names: Mapping[str, str], *, given: int) -> AsyncGenerator[Event]:
+    """Run a turn to its end; yields the events of its message. `names`, `given`: see MessageEvents. Raises
+    DomainErrors."""
+    message = MessageEvents(turn.context.agent.name, names, given=given)
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Delta):
@@ -45,9 +46,11 @@ async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator
                     yield said
 
 
-async def plain_events(call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool) -> AsyncGenerator[Event]:
+async def plain_events(
+    call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool, given: int
+) -> AsyncGenerator[Event]:
     """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
-    message = MessageEvents(agent, names)
+    message = MessageEvents(agent, names, given=given)
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
     request = call.request
@@ -106,22 +109,13 @@ def whole_message(events: Sequence[Event]) -> dict[str, Any]:
             message = {**message, **event["delta"], "usage": event["usage"]}
     for block, said in zip(blocks, pieces, strict=True):
         if block["type"] == "tool_use":
-            block["input"] = _input("".join(said))
+            block["input"] = object_in("".join(said))
         else:
             block[block["type"]] = "".join(said)
     return {**message, "content": blocks}
 
 
 _PIECE = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-
-
-def _input(arguments: str) -> dict[str, Any]:
-    """Return a call's arguments as the object that clients expect; what is not one stands in one."""
-    try:
-        given = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        given = arguments
-    return given if isinstance(given, dict) else {"arguments": given}
 
 
 def _thought(choice: Mapping[str, Any]) -> str:

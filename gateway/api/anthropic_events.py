@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.api.block_order import BlockOrder
+from gateway.tool_calls import object_in
 from memories.ids import uuid7
 
 Event = dict[str, Any]
@@ -34,18 +36,19 @@ class _Piece:
 
 class MessageEvents:
     """Yields the events of a message as its pieces come. `model` is the name that the client asked for, `names` what it
-    calls tools that the model knows otherwise."""
+    calls tools that the model knows otherwise, `given` about how many tokens it sent: some clients read that in the
+    first event only."""
 
-    def __init__(self, model: str, names: Mapping[str, str]) -> None:
+    def __init__(self, model: str, names: Mapping[str, str], *, given: int = 0) -> None:
         self._model = model
+        self._given = given
         self._names = names
         self._begun = False
         self._index = -1
         self._open: tuple[str, int] | None = None
-        self._closed: set[tuple[str, int]] = set()  # calls that are complete
+        self._order = BlockOrder[_Piece]()
         self._arguments: list[str] = []  # of the open call
-        self._looked_at = -1  # how many of these were no complete JSON
-        self._held: list[_Piece] = []
+        self._is_object = False  # they begin as an object does; else they are told when they are complete
         self._blank = ""  # white space before the first word of a text: alone it is no block
 
     def take(self, thought: str, text: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
@@ -63,7 +66,8 @@ class MessageEvents:
     def end(self, reason: str, sequence: str | None, usage: Mapping[str, int]) -> Iterator[Event]:
         """End the message."""
         yield from self._begin()
-        yield from self._release(ended=True)
+        for piece in self._order.end():
+            yield from self._tell(piece)
         yield from self._close()
         stop = {"stop_reason": reason, "stop_sequence": sequence}
         yield {"type": "message_delta", "delta": stop, "usage": dict(usage)}
@@ -81,12 +85,12 @@ class MessageEvents:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": _NO_USAGE,
+            "usage": {**_NO_USAGE, "input_tokens": self._given},
         }
         yield {"type": "message_start", "message": message}
 
     def _add_text(self, text: str) -> Iterator[Event]:
-        if self._open != ("text", -1) and not self._held:
+        if self._open != ("text", -1) and not self._order.waits:
             text = self._blank + text
             self._blank = "" if text.strip() else text
             if self._blank:
@@ -94,62 +98,48 @@ class MessageEvents:
         yield from self._add(_Piece("text", text))
 
     def _add(self, piece: _Piece) -> Iterator[Event]:
-        if piece.block in self._closed:
-            return
+        arguments = piece.text if piece.kind == "tool_use" else None
+        for told in self._order.add(piece.block, piece, arguments):
+            yield from self._tell(told)
+
+    def _tell(self, piece: _Piece) -> Iterator[Event]:
         if self._open == piece.block:
             yield from self._delta(piece)
-        elif self._held or not self._may_close():
-            self._held.append(piece)
-            yield from self._release()
         else:
             yield from self._switch(piece)
-
-    def _release(self, *, ended: bool = False) -> Iterator[Event]:
-        """Go on with what was held, as soon as the open block is complete; each block whole."""
-        while self._held and (ended or self._may_close()):
-            block = self._held[0].block
-            first, *more = [piece for piece in self._held if piece.block == block]
-            self._held = [piece for piece in self._held if piece.block != block]
-            yield from self._switch(first)
-            for piece in more:
-                yield from self._delta(piece)
-
-    def _may_close(self) -> bool:
-        """Return True if another block may begin: an open call has to be complete, since more of it may come."""
-        if self._open is None or self._open[0] != "tool_use":
-            return True
-        if len(self._arguments) == self._looked_at:
-            return False
-        try:
-            json.loads("".join(self._arguments))
-        except (ValueError, RecursionError):
-            self._looked_at = len(self._arguments)
-            return False
-        return True
 
     def _switch(self, piece: _Piece) -> Iterator[Event]:
         yield from self._close()
         self._index += 1
-        self._open, self._arguments, self._looked_at, self._blank = piece.block, [], -1, ""
+        self._open, self._arguments, self._is_object, self._blank = piece.block, [], False, ""
         yield {"type": "content_block_start", "index": self._index, "content_block": self._empty(piece)}
         yield from self._delta(piece)
 
     def _delta(self, piece: _Piece) -> Iterator[Event]:
         if not piece.text:
             return
+        text = piece.text
         if piece.kind == "tool_use":
-            self._arguments.append(piece.text)
-        kind, name = _DELTAS[piece.kind]
-        yield {"type": "content_block_delta", "index": self._index, "delta": {"type": kind, name: piece.text}}
+            self._arguments.append(text)
+            if not self._is_object:
+                text = "".join(self._arguments)
+                self._is_object = text.lstrip().startswith("{")
+                if not self._is_object:
+                    return
+        yield self._told(piece.kind, text)
+
+    def _told(self, of: str, text: str) -> Event:
+        kind, name = _DELTAS[of]
+        return {"type": "content_block_delta", "index": self._index, "delta": {"type": kind, name: text}}
 
     def _close(self) -> Iterator[Event]:
         if self._open is None:
             return
+        if self._open[0] == "tool_use" and not self._is_object and (given := object_in("".join(self._arguments))):
+            yield self._told("tool_use", json.dumps(given, ensure_ascii=False))
         if self._open[0] == "thinking":
             signed = {"type": "signature_delta", "signature": _SIGNATURE}
             yield {"type": "content_block_delta", "index": self._index, "delta": signed}
-        if self._open[0] == "tool_use":
-            self._closed.add(self._open)
         self._open = None
         yield {"type": "content_block_stop", "index": self._index}
 

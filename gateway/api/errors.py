@@ -12,12 +12,17 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from gateway.api.anthropic_errors import NOT_HERE, anthropic_error, anthropic_status, is_anthropic
+from gateway.errors import RunStopped, SessionEnded, TooManySteps, UpstreamRefused
+from gateway.upstream.fault_classes import LOCKED, fault_class
+from gateway.upstream.faults import retry_after_seconds
 from memories.database import overloaded
-from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, TooLarge, Unauthorized
+from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, RateLimited, TooLarge, Unauthorized
 
 logger = logging.getLogger("daybook.api")
 # Parts of a place that are no fields: ninja's names of bodies, and the type that pydantic tried first of several.
 _NO_FIELDS = frozenset({"body", "payload", "data", "str", "constrained-str"})
+# The longest time for which the SDKs of OpenAI and Anthropic wait; after a longer one they come again at once.
+_LONGEST_WAIT = 60
 _INTERNAL = "Something went wrong in the gateway. The x-request-id of this answer names it in the log."
 
 
@@ -41,9 +46,24 @@ def error_response(error: DomainError, path: str) -> HttpResponse:
     response = HttpResponse(json.dumps(body), content_type="application/json", status=status, headers=error.headers)
     if retry_after := error.details.get("retry_after"):
         response["Retry-After"] = _whole_seconds(str(retry_after))
+    if _is_final(error):
+        response["x-should-retry"] = "false"
     if status == Unauthorized.http_status:
         response["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def _is_final(error: DomainError) -> bool:
+    """Return True if the same request would end the same way, or should not be begun again. The SDKs repeat requests
+    by their status, unless they are told not to: a turn would run three times."""
+    match error:
+        case RunStopped() | SessionEnded() | TooManySteps():
+            return True
+        case UpstreamRefused():
+            return fault_class(error) is LOCKED
+        case RateLimited():
+            return retry_after_seconds(error) > _LONGEST_WAIT
+    return False
 
 
 def _whole_seconds(wait: str) -> str:

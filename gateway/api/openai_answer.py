@@ -49,7 +49,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
     first |= {"message": message, "finish_reason": _finish_reason(done)}
     answer["choices"] = [first, *others]
     if done.new_usage:
-        answer["usage"] = {**(answer.get("usage") or {}), **done.new_usage}
+        answer["usage"] = {**(answer.get("usage") or {}), **_figures(done.new_usage)}
     return answer
 
 
@@ -73,8 +73,15 @@ async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGener
                 continue
             yield head + sse.encode(_last_choice(event)) + b"]}\n\n"
             if include_usage:
-                yield head + b'],"usage":' + sse.encode(event.new_usage) + b"}\n\n"
+                yield head + b'],"usage":' + sse.encode(_figures(event.new_usage)) + b"}\n\n"
     yield sse.DONE_LINE
+
+
+def _figures(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a usage with every figure that a client which asked for it adds up; 0 is what no server told."""
+    given, made = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
+    total = usage.get("total_tokens") or given + made
+    return {"prompt_tokens": given, "completion_tokens": made, **usage, "total_tokens": total}
 
 
 def _chunk_head(run: str, agent: str, around: Mapping[str, Any]) -> bytes:

@@ -61,8 +61,10 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
 
 @router.get("/responses/{response_id}", openapi_extra=RESPONSE)
 @reading
-def response_get(request: ApiRequest, response_id: str) -> HttpResponse:
-    """A stored response, as far as it is written."""
+def response_get(request: ApiRequest, response_id: str, stream: bool = False) -> HttpResponse:
+    """A stored response, as far as it is written; as JSON only."""
+    if stream:
+        raise InvalidRequest("`stream` is not offered here. Ask for the response without it.", param="stream")
     return json_response(_stored(request.auth, response_id))
 
 

@@ -1,12 +1,14 @@
 """A response while it is written: its items, and the events that tell of them."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from gateway import sse
+from gateway.api.block_order import BlockOrder
 from gateway.api.errors import as_domain_error
 from gateway.api.responses_body import Names
 from gateway.api.responses_json import (
@@ -91,7 +93,9 @@ class Answer:
         self._items: list[_Item] = []
         self._thought: _Item | None = None
         self._message: _Item | None = None
-        self._calls: dict[int, _Item] = {}
+        self._call: _Item | None = None  # that is being written
+        self._called = False
+        self._order = BlockOrder[Callable[[], None]]()
         self._took_message = False
 
     def news(self) -> bytes:
@@ -110,11 +114,13 @@ class Answer:
         refused = bool(refusal_in(part))
         self._take_thought_and_refusal(part, before=bool(event.text) and not refused)
         if event.text and not refused:
-            self._say(_TEXT, event.text, _list(_object(choice.get("logprobs")).get("content")))
+            logprobs = _list(_object(choice.get("logprobs")).get("content"))
+            self._in_order("message", partial(self._say, _TEXT, event.text, logprobs))
         for annotation in _list(part.get("annotations")):
-            self._annotate(annotation)
+            self._in_order("message", partial(self._annotate, annotation))
         for call in event.calls:
-            self._take_call(call)
+            given = _given_in(call)
+            self._in_order(f"call {call['index']}", partial(self._take_call, call, given), given)
 
     def finish(self, *, finish_reason: str, usage: Mapping[str, Any], whole: Mapping[str, Any], **more: Any) -> None:
         """End the response, which is stored by now. `whole` is the model's last answer, where it came in one piece."""
@@ -122,12 +128,13 @@ class Answer:
         choices = whole.get("choices")
         if choices and not self._took_message:
             self._take_thought_and_refusal(_object(choices[0].get("message")), before=False)
-        status = "incomplete" if finish_reason in INCOMPLETE and not self._calls else "completed"
+        for told in self._order.end():
+            told()
+        status = "incomplete" if finish_reason in INCOMPLETE and not self._called else "completed"
         self._close_thought(status)
         self._close_message(status)
-        for call in self._calls.values():
-            self._close_call(call)
-        reason = "" if self._calls else finish_reason
+        self._close_call()
+        reason = "" if self._called else finish_reason
         self.final = self._response("completed", usage=usage, finish_reason=reason) | more
         self._emit(f"response.{self.final['status']}", response=self.final)
 
@@ -185,12 +192,17 @@ class Answer:
 
     def _take_thought_and_refusal(self, part: Mapping[str, Any], *, before: bool) -> None:
         if thought := reasoning_in(part):
-            self._think(thought)
+            self._in_order("thought", partial(self._think, thought))
         refusal = part.get("refusal")
         if isinstance(refusal, str) and refusal and not before:
-            self._say(_REFUSAL, refusal)
+            self._in_order("message", partial(self._say, _REFUSAL, refusal))
+
+    def _in_order(self, block: str, tell: Callable[[], None], arguments: str | None = None) -> None:
+        for told in self._order.add(block, tell, arguments):
+            told()
 
     def _think(self, text: str) -> None:
+        self._close_call()
         one = self._thought
         if one is None:
             one = self._thought = self._open(reasoning_item(self._item_id("rs", "reasoning"), "", "in_progress"))
@@ -212,6 +224,7 @@ class Answer:
         return {**self._at(one, content=False), self._thinks.index: 0}
 
     def _say(self, kind: str, text: str, logprobs: list[Any] | None = None) -> None:
+        self._close_call()
         self._close_thought()
         one = self._message
         if one is None:
@@ -259,24 +272,24 @@ class Answer:
         one.item = {**one.item, "status": status}
         self._done(one)
 
-    def _take_call(self, piece: Mapping[str, Any]) -> None:
-        number, one = piece["index"], self._calls.get(piece["index"])
-        custom = piece.get("custom")
-        given = custom.get("input") if isinstance(custom, dict) else (piece.get("function") or {}).get("arguments")
-        if one is None:
+    def _take_call(self, piece: Mapping[str, Any], given: str) -> None:
+        if piece.get("id"):  # it begins here
+            self._close_call()
             self._close_thought()
             self._close_message()
             begun = call_item(piece, self._names, "in_progress")
-            one = self._calls[number] = self._open({**begun, _given(begun): ""})
-        if given:
-            self._give(one, given)
+            self._call, self._called = self._open({**begun, _given(begun): ""}), True
+        if given and self._call:
+            self._give(self._call, given)
 
     def _give(self, one: _Item, text: str) -> None:
         one.pieces.append(text)
         self._emit(f"response.{_event(one)}.delta", **self._at(one, content=False), delta=text)
 
-    def _close_call(self, one: _Item) -> None:
-        name = _given(one.item)
+    def _close_call(self) -> None:
+        if (one := self._call) is None:
+            return
+        self._call, name = None, _given(one.item)
         if name == "arguments" and not one.pieces:
             self._give(one, "{}")
         one.item = {**one.item, name: one.text(), "status": "completed"}
@@ -291,6 +304,13 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _given_in(piece: Mapping[str, Any]) -> str:
+    """Return what a piece of a call adds to its arguments, or to the input of a custom tool."""
+    custom = piece.get("custom")
+    given = custom.get("input") if isinstance(custom, dict) else (piece.get("function") or {}).get("arguments")
+    return given or ""
 
 
 def _given(item: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gateway.tool_calls import calls_in
+from gateway.tool_calls import calls_in, object_text
 from gateway.upstream.call_ids import SHAPES, made_id
 from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
@@ -164,6 +164,9 @@ def _call(call: Message, more: Mapping[str, Any], name: str) -> Message:
     if isinstance(function, dict):
         beside = more.get("function")
         whole["function"] = {**(beside if isinstance(beside, dict) else {}), **function}
+        # Servers read them, and refuse a conversation in which a model once wrote what is no JSON.
+        whole["function"]["arguments"] = object_text(function.get("arguments"))
+        whole.setdefault("type", "function")
     return whole
 
 

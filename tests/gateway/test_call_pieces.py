@@ -131,6 +131,35 @@ async def test_a_name_that_comes_in_parts_is_not_told_too_soon(alice_api: Api, a
     assert await in_thread(Memory.objects.exists)
 
 
+def at_0(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"index": 0, "id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([at_0("x", "lookup", '{"q": 1}'), at_0("y", "lookup", '{"q": 2}')], ['{"q": 1}', '{"q": 2}']),
+        ([at_0("x", "lookup", ""), at_0("y", "lookup", "{}")], ["", "{}"]),
+        ([at_0("", "lookup", '{"q": 1}'), at_0("", "lookup", '{"q": 2}')], ['{"q": 1}', '{"q": 2}']),
+        ([at_0("x", "lookup", '{"q"'), at_0("x", "lookup", ": 1}")], ['{"q": 1}']),
+        ([at_0("x", "lookup", ""), at_0("x", "lookup", '{"q": 1}')], ['{"q": 1}']),
+        ([at_0("", "lookup", '{"q"'), at_0("", "lookup", ": 1}")], ['{"q": 1}']),
+        ([at_0("x", "lookup", '{"q"'), at_0("y", "", ": 1}")], ['{"q": 1}']),
+    ],
+)
+async def test_calls_that_all_have_the_index_0_are_told_apart(
+    alice_api: Api, agent: Agent, plays: Plays, pieces: list[Any], expected: list[str]
+) -> None:
+    """Gemini and Ollama count so. A name that is there in every piece is no other name."""
+    plays(pieces)
+    made = joined(await stream(alice_api, USER, tools=TOOLS))
+    assert [(name, arguments) for _, name, arguments in made] == [("lookup", text) for text in expected]
+    stored = await in_thread(Message.objects.get, role="assistant")
+    assert [call["function"] for call in stored.tool_calls] == [
+        {"name": "lookup", "arguments": text} for text in expected
+    ]
+
+
 async def test_a_call_that_nobody_knows_is_the_client_s(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([piece(0, name="made_up"), piece(1, "{}", name="lookup")])
     made = joined(await stream(alice_api, USER, tools=TOOLS))

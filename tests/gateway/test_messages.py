@@ -74,6 +74,25 @@ async def test_a_stream_has_its_events_in_order(alice_api: Api, agent: Agent, mo
     assert (events[-2]["usage"]["input_tokens"], events[-2]["usage"]["output_tokens"]) == (7, 3)
 
 
+async def test_a_stream_begins_with_an_estimate_of_what_it_was_given(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """Cline and its kin read the size of a conversation there, and nowhere else."""
+    model.script("Hello.", "Hello.", "A title.")
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("hi", {}),
+        ("hi " * 400, {"tools": [LOOKUP]}),
+        (
+            "Please write a 5-10 word title for the following conversation: hi",
+            {"metadata": {"task": "title_generation"}},
+        ),
+    ]
+    starts = [(await stream(alice_api, text, **body))[0]["message"]["usage"] for text, body in asked]
+    few, many, title = [usage["input_tokens"] for usage in starts]
+    assert 0 < few < title < 100 < 300 < many < 1_000
+    assert all(usage["output_tokens"] == 0 for usage in starts)
+
+
 async def test_tools_of_the_client_go_on_with_their_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)), "Found it.", "Yes.")
     first = await send(alice_api, "Look it up", tools=[LOOKUP])

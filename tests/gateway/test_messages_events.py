@@ -118,6 +118,29 @@ async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, agent
     assert told == ['{"q": "a"}', '{"q": ', '"b"}']
 
 
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (["nu", "ll"], {}),
+        ([" ", "\n"], {}),
+        (["[1", ", 2]"], {"arguments": [1, 2]}),
+        (["'x", "'"], {"arguments": "'x'"}),
+        (['"{\\"a\\"', ': 1}"'], {"a": 1}),
+        ([" {", '"a": 1}'], {"a": 1}),
+    ],
+)
+async def test_a_stream_says_the_same_object_of_a_call_s_arguments(
+    alice_api: Api, agent: Agent, plays: Plays, pieces: list[str], expected: dict[str, Any]
+) -> None:
+    deltas = [piece(0, name="lookup"), *(piece(0, text) for text in pieces)]
+    plays(deltas, [piece(0, "".join(pieces), "lookup")])
+    events = await stream(alice_api, "hi", tools=[LOOKUP])
+    said = "".join(event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta")
+    assert json.loads(said or "{}") == expected
+    whole = (await send(alice_api, "hello", tools=[LOOKUP])).json
+    assert [block["input"] for block in whole["content"]] == [expected]
+
+
 async def test_arguments_that_are_no_object_stand_in_one(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([piece(0, "[1", name="lookup")])
     (call,) = (await send(alice_api, "hi", tools=[LOOKUP])).json["content"]

@@ -244,10 +244,10 @@ async def test_calls_go_out_in_pieces(alice_api: Api, agent: Agent, plays: Plays
         "output_item.added",
         "function_call_arguments.delta",
         "function_call_arguments.delta",
-        "output_item.added",
-        "custom_tool_call_input.delta",
         "function_call_arguments.done",
         "output_item.done",
+        "output_item.added",
+        "custom_tool_call_input.delta",
         "custom_tool_call_input.done",
         "output_item.done",
     ]
@@ -264,6 +264,32 @@ async def test_calls_go_out_in_pieces(alice_api: Api, agent: Agent, plays: Plays
     sent = asked[1].body(stream=True)["messages"][-3:]
     assert [made["type"] for made in sent[0]["tool_calls"]] == ["function", "custom"]
     assert [message["content"] for message in sent[1:]] == ["A", "B"]
+
+
+async def test_calls_that_are_written_at_once_are_told_one_after_the_other(
+    alice_api: Api, agent: Agent, plays: Plays
+) -> None:
+    """LangChain, for one, puts calls together by the item that came last."""
+    plays(
+        [
+            piece(0, name="lookup"),
+            piece(1, name="lookup"),
+            piece(0, '{"q": '),
+            piece(1, '{"q": '),
+            piece(0, '"a"}'),
+            "So:",
+            piece(1, '"b"}'),
+            piece(2, name="lookup"),
+        ]
+    )
+    found = (await events(alice_api, "Look it up", tools=TOOLS))[2:-1]
+    places = [event["output_index"] for event in found]
+    assert places == sorted(places)
+    assert [event["output_index"] for event in found if event["type"] == "response.output_item.done"] == [0, 1, 2, 3]
+    made = [event for event in found if event["type"] == "response.output_item.done"]
+    assert [event["item"].get("arguments", "text") for event in made] == ['{"q": "a"}', '{"q": "b"}', "text", "{}"]
+    told = "".join(event["delta"] for event in found if event["type"].endswith("arguments.delta"))
+    assert told == '{"q": "a"}{"q": "b"}{}'
 
 
 async def test_an_error_within_a_stream_is_its_last_event(

@@ -78,6 +78,18 @@ async def test_a_failure_shows_what_was_said_before_it(alice_api: Api, agent: Ag
     assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Once upon")
 
 
+async def test_a_stored_response_is_not_streamed_and_says_so(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """An SDK that wants events would read none in JSON, and end without a word."""
+    model.script("Tea.")
+    address = f"/v1/responses/{(await asked(alice_api))['id']}"
+    assert (await alice_api.get(f"{address}?stream=false"))[0] == 200
+    status, refused = await alice_api.get(f"{address}?stream=true")
+    assert (status, refused["error"]["param"]) == (400, "stream")
+    assert "`stream` is not offered here" in refused["error"]["message"]
+
+
 async def test_an_empty_input_is_called_empty(alice_api: Api, agent: Agent) -> None:
     for empty in ("", [], None):
         status, answer = await alice_api.post("/v1/responses", {"model": "assistant", "input": empty})

@@ -133,6 +133,25 @@ async def test_usage_is_summed_with_its_details(alice_api: Api, agent: Agent, mo
     assert chunks[-1]["usage"]["prompt_tokens_details"] == {"cached_tokens": 4}
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (0, 0, 0)),
+        ({"prompt_tokens": 7, "completion_tokens": 3}, (7, 3, 10)),
+        ({"total_tokens": 5}, (0, 0, 5)),
+        ({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 12, "cost": 0.5}, (7, 3, 12)),
+    ],
+)
+async def test_the_usage_of_a_stream_has_every_figure(
+    alice_api: Api, agent: Agent, model: ScriptedModel, given: dict[str, Any], expected: tuple[int, ...]
+) -> None:
+    """Clients that ask for it add the figures up; some servers give none, or a part."""
+    model.script(Says(pieces=("Tea.",), usage=given))
+    usage = (await stream(alice_api, "Hi", stream_options={"include_usage": True}))[-1]["usage"]
+    assert tuple(usage.pop(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")) == expected
+    assert usage == {name: value for name, value in given.items() if name == "cost"}
+
+
 def test_what_a_request_used_is_what_came_to_the_runs_usage() -> None:
     assert usage_since(add_usage(USAGE, USAGE), USAGE) == add_usage({}, USAGE)
     assert usage_since(USAGE, {}) == add_usage({}, USAGE)

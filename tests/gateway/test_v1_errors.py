@@ -10,15 +10,16 @@ from pytest_django.fixtures import Settings
 
 from gateway.api import openai
 from gateway.api.errors import error_response
+from gateway.errors import RunStopped, SessionBusy, SessionEnded, TooManySteps, UpstreamRefused, UpstreamUnreachable
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, ApiKey
 from memories.database import in_thread
-from memories.errors import RateLimited
+from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
 from tests.gateway.v1 import PATH, ask
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
 
@@ -273,3 +274,41 @@ async def test_a_plain_request_id_is_kept(alice_api: Api, agent: Agent) -> None:
 )
 def test_retry_after_is_in_whole_seconds_or_a_date(wait: object, header: str) -> None:
     assert error_response(RateLimited("Wait.", retry_after=wait), "/api/sessions")["Retry-After"] == header
+
+
+@pytest.mark.parametrize("path", [PATH, "/v1/messages", "/v1/responses"])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (TooManySteps("Eight steps.", steps=8), "false"),
+        (SessionEnded("Over."), "false"),
+        (RunStopped("Stopped.", run_id="1"), "false"),
+        (UpstreamRefused("No key.", status=401), "false"),
+        (UpstreamRefused("No credit.", status=402), "false"),
+        (RateLimited("Tomorrow.", retry_after=61), "false"),
+        (RateLimited("Later.", retry_after="3600"), "false"),
+        (RateLimited("Soon.", retry_after=60), None),
+        (RateLimited("Soon.", retry_after="odd"), None),
+        (RateLimited("Soon."), None),
+        (UpstreamRefused("Ill.", status=500), None),
+        (UpstreamUnreachable("Gone."), None),
+        (SessionBusy("Wait.", run_id="1"), None),
+        (Overloaded("Wait.", retry_after=1), None),
+        (InvalidRequest("Odd."), None),
+    ],
+)
+def test_clients_are_told_not_to_repeat_what_would_end_the_same_way(
+    error: DomainError, told: str | None, path: str
+) -> None:
+    """The SDKs repeat 409, 429 and 5xx twice of themselves."""
+    assert error_response(error, path).headers.get("x-should-retry") == told
+
+
+async def test_a_turn_without_an_end_is_not_begun_again_by_an_sdk(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+) -> None:
+    settings.RUN_STEPS = 1
+    model.script(calls(("search_memories", '{"query": "tea"}')))
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}
+    response = await alice_api.raw("POST", PATH, body)
+    assert (response.status_code, response.headers["x-should-retry"]) == (502, "false")

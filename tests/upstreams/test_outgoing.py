@@ -1,5 +1,6 @@
 """What a dialect does to a request: roles, ids, stand-ins, fields"""
 
+import json
 import re
 from typing import Any
 
@@ -92,6 +93,42 @@ def test_ids_that_are_repeated_are_told_apart() -> None:
     assert made == answered
     assert made[0] == "a"
     assert len(set(made)) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("", {}),
+        (" ", {}),
+        (None, {}),
+        ("null", {}),
+        ('{"a": 1', {"arguments": '{"a": 1'}),
+        ("{'a': 1}", {"arguments": "{'a': 1}"}),
+        ('{"a": 1}{"a": 1}', {"arguments": '{"a": 1}{"a": 1}'}),
+        ("[1]", {"arguments": [1]}),
+        ('"{\\"a\\": 1}"', {"a": 1}),
+        ("[" * 100_000, {"arguments": "[" * 100_000}),
+    ],
+)
+def test_arguments_that_no_server_could_read_are_sent_as_an_object(written: Any, expected: Any) -> None:
+    given = called("a")
+    given["tool_calls"][0]["function"]["arguments"] = written
+    found = messages_sent([USER, given, result("a")])
+    assert json.loads(found[1]["tool_calls"][0]["function"]["arguments"]) == expected
+    assert given["tool_calls"][0]["function"]["arguments"] == written, "what was given is not changed"
+
+
+@pytest.mark.parametrize("written", ['{"a":1}', ' {\n"ä" : [1, {}]}\n', "{}"])
+def test_arguments_that_are_an_object_go_back_as_they_were_written(written: str) -> None:
+    given = called("a")
+    given["tool_calls"][0]["function"]["arguments"] = written
+    assert messages_sent([USER, given, result("a")])[1] == given
+
+
+def test_a_call_whose_type_its_client_left_out_has_one() -> None:
+    given = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": {"name": "look"}}]}
+    (call,) = messages_sent([USER, given, result("a")])[1]["tool_calls"]
+    assert call == {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 
 def test_the_model_s_own_id_goes_back_under_which_a_client_never_knew_it() -> None:
