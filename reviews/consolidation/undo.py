@@ -1,5 +1,5 @@
-"""Taking back what a consolidation wrote: it stays taken back, or put back, until a note or a document changes. Otherwise
-the next run would find other documents than it left, and write the same ones from the same notes again."""
+"""Taking back what a consolidation wrote: it stays taken back, or put back, until a note or a document changes.
+Otherwise the next run would find other documents than it left, and write them from the same notes again."""
 
 from memories.artifacts import live_artifacts, versions_of
 from memories.changes import Undone
