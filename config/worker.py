@@ -1,4 +1,4 @@
-"""The worker process: django-q2's cluster and, beside it, the loop of sweeps with the heartbeat.
+"""The worker process: the queue (config.queue_guard) and, beside it, the loop of sweeps with the heartbeat.
 django-q2 looks at its own schedules only every 30 s and waits for running tasks for ever; this doesn't."""
 
 import logging
@@ -6,14 +6,16 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from multiprocessing.synchronize import Event
 
 from django.conf import settings
 from django.db import close_old_connections, connections
-from django_q.cluster import Cluster
 from django_q.conf import Conf
 
 from config import heartbeat
 from config.processes import SignalInbox, forks_die_with_parent, is_stop
+from config.queue_guard import guard_start
 from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.known import known
@@ -109,36 +111,34 @@ def run_worker(processes: int | None = None) -> int:
     forks_die_with_parent()
     known.sync()  # the queue's processes inherit it
     settle_worker()
-    cluster = Cluster()
-    inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)  # in place of the cluster's handlers, which wait without limit
-    cluster.start()
+    inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)
+    guard, stop = guard_start()
     sweeps = SweepLoop(SWEEPS)
     sweeps.start()  # a thread, so only after the fork
     try:
-        return _watch(cluster, inbox, sweeps)
+        return _watch(guard, inbox, sweeps)
     finally:
-        _stop_cluster(cluster)
+        _stop_queue(guard, stop)
         sweeps.stop(within=1.0)
 
 
-def _watch(cluster: Cluster, inbox: SignalInbox, sweeps: SweepLoop) -> int:
+def _watch(guard: ForkProcess, inbox: SignalInbox, sweeps: SweepLoop) -> int:
     while True:
-        wait([inbox.fileno(), cluster.sentinel.sentinel], timeout=1.0)
+        wait([inbox.fileno(), guard.sentinel], timeout=1.0)
         if is_stop(inbox.wait(0)):
             return 0
-        if not cluster.sentinel.is_alive():
-            logger.error("The queue ended unexpectedly (exit code %s).", cluster.sentinel.exitcode)
+        if not guard.is_alive():
+            logger.error("The queue ended unexpectedly (exit code %s).", guard.exitcode)
             return 1
         if not sweeps.is_alive():
             logger.error("The loop of sweeps ended unexpectedly.")
             return 1
 
 
-def _stop_cluster(cluster: Cluster) -> None:
+def _stop_queue(guard: ForkProcess, stop: Event) -> None:
     """Give running tasks some seconds, then kill the queue: their leases run out, and sweeps take them up."""
-    guard = cluster.sentinel
     if guard.is_alive():
-        cluster.stop_event.set()
+        stop.set()
         guard.join(TASK_GRACE_SECONDS)
     if guard.is_alive():
         logger.warning("A task still ran after %s s and was cut off.", TASK_GRACE_SECONDS)

@@ -71,8 +71,8 @@ class UndoListener:
     one after the memories were changed; its last argument is True when the root's writes were taken back, False when
     they were put back."""
 
-    lock: Callable[[ChangeSet], None]
     undone: Callable[[ChangeSet, Undone, bool], None]
+    lock: Callable[[ChangeSet], None] | None = None
 
 
 _listeners: list[UndoListener] = []
@@ -149,7 +149,8 @@ class _Undoing:
     def take_back(self, memories: Sequence[UUID], *, last: bool) -> None:
         """Take back what the set did to these memories; with the last ones its documents."""
         for listener in _listeners:
-            listener.lock(self.root)
+            if listener.lock is not None:
+                listener.lock(self.root)
         with book_writing(self.change_set.book, self.source, change_set=self.new, silent=True) as writer:
             family = _family(self.change_set)
             self._take_back(writer, memories, family)

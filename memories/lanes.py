@@ -128,5 +128,17 @@ class Lane:
                 connection.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             connection.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
         elif connection.vendor == "postgresql":
-            connection.connection.execute(f"SET lock_timeout = {milliseconds}")
+            _tell_server(connection, f"SET lock_timeout = {milliseconds}")
         self._kept.wait = (connection.connection, seconds)
+
+
+def _tell_server(connection: BaseDatabaseWrapper, setting: str) -> None:
+    """Execute a setting; on a new connection where the server has ended this one. Raises errors of Django's."""
+    try:
+        with connection.wrap_database_errors:
+            connection.connection.execute(setting)
+    except OperationalError:
+        connection.close()
+        connection.ensure_connection()
+        with connection.wrap_database_errors:
+            connection.connection.execute(setting)

@@ -20,6 +20,7 @@ class ReviewsConfig(AppConfig):
         from reviews.consolidation.commands import register_commands
         from reviews.consolidation.forgetting import erase_consolidation, pass_over_extractions
         from reviews.consolidation.health import consolidation_facts, export_consolidation
+        from reviews.consolidation.undo import note_documents_undone
         from reviews.consolidation.withdrawal import withdrawn_lock
         from reviews.forgetting import erase_reviews, export_reviews, pass_over_sessions, session_was_forgotten
         from reviews.health import review_facts
@@ -34,6 +35,7 @@ class ReviewsConfig(AppConfig):
         on_session_forgotten(clear.session_was_forgotten)
         on_session_forgotten(session_was_forgotten)
         on_undone(UndoListener(lock=withdrawn_lock, undone=clear.note_clear_undone))
+        on_undone(UndoListener(undone=note_documents_undone))
         on_undone(UndoListener(lock=lock_review, undone=note_undone))
         register_eraser(Eraser(pass_over=pass_over_extractions, erase=erase_consolidation))
         register_eraser(Eraser(pass_over=pass_over_sessions, erase=erase_reviews))

@@ -58,6 +58,11 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
+def children_of(pid: int) -> list[int]:
+    """Process ids of the children of a process."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def none_left(home: Path, *, within: float = STOP_SECONDS) -> None:
     """Wait until no process of that home lives; fails if some stay."""
     eventually(lambda: not processes_of(home), within=within, saying=f"The end of {processes_of(home)}")
@@ -108,8 +113,7 @@ class RunningDaybook:
 
     def children(self, name: str) -> list[int]:
         """Process ids of the children that are called so."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        names = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
+        names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in children_of(self.process.pid)}
         return [pid for pid, called in names.items() if called == f"daybook-{name}"]
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:

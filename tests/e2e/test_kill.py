@@ -19,7 +19,7 @@ from django.utils import timezone
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision
 from reviews.models import ReviewRun
 from reviews.services import expire_leases
-from tests.e2e.running import MANAGE, environment, none_left
+from tests.e2e.running import MANAGE, children_of, environment, none_left
 from tests.factories import session_make
 from tests.reviews.talk import newest_review, reviewing_agent, say
 from tests.upstream_server import UpstreamServer
@@ -130,6 +130,19 @@ def test_the_real_worker_is_killed_and_takes_up_everything_again(
     assert any(review.state == "saved" for review in reviews)
 
 
+def test_any_process_of_the_queue_is_killed_and_the_others_go_on(
+    alice: Owner, shared: dict[str, str], upstream: UpstreamServer, home: Path
+) -> None:
+    with _working(environment(home, shared), home) as worker:
+        (guard,) = eventually(lambda: children_of(worker.pid), within=30, saying="The guard of the queue")
+        first = eventually(lambda: _when_full(children_of(guard)), within=30, saying="The processes of the queue")
+        _is_done(_scheduled_review(alice, 1), upstream)  # now they wait for the next job
+        for pid in first:
+            os.kill(pid, signal.SIGKILL)
+        _is_done(_scheduled_review(alice, 2), upstream)
+        assert set(first).isdisjoint(children_of(guard))
+
+
 def test_two_workers_that_are_given_the_same_review_apply_it_once(
     alice: Owner, execute: Callable[[ReviewRun], int], upstream: UpstreamServer
 ) -> None:
@@ -170,6 +183,18 @@ def _time_of_a_whole_review(owner: Owner, execute: Callable[[ReviewRun], int], u
     review.refresh_from_db()
     assert review.state == "saved"
     return time.monotonic() - began
+
+
+def _when_full(processes: list[int]) -> list[int]:
+    """The processes of a queue with two workers, beside which one reads jobs and one notes what is done."""
+    return processes if len(processes) == 4 else []
+
+
+def _is_done(review: ReviewRun, upstream: UpstreamServer) -> None:
+    """Wait until the worker has done a scheduled review, which has a job."""
+    _script(upstream, review)
+    saved = ReviewRun.objects.filter(pk=review.pk, state="saved")
+    eventually(saved.exists, within=20, saying=f"The end of review {review.pk}")
 
 
 def _ends_in_time(execute: Callable[[ReviewRun], int], review: ReviewRun, upstream: UpstreamServer) -> str:

@@ -30,6 +30,7 @@ from tests.waiting import eventually_async
 pytestmark = pytest.mark.django_db(transaction=True)
 SQLITE = configured.DATABASES["default"]["ENGINE"].endswith("sqlite3")
 only_sqlite = pytest.mark.skipif(not SQLITE, reason="PostgreSQL has no lock of the whole database")
+only_postgresql = pytest.mark.skipif(SQLITE, reason="SQLite has no connections that a server could end")
 FREE_TO_READ = (
     "/api/memories",
     "/api/memories/1",
@@ -112,6 +113,19 @@ async def test_what_was_written_comes_into_the_database_soon_without_a_writer(al
 
     await in_thread(memory_make, alice, "Likes tea.")
     assert await eventually_async(contents, within=10) == {"Likes tea."}
+
+
+@only_postgresql
+async def test_a_connection_that_the_server_ended_is_replaced(alice: Owner, settings: Settings) -> None:
+    def ended(backend: int) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+            return bool(cursor.fetchone()[0])
+
+    backend = await in_thread(lambda: connection.connection.info.backend_pid)
+    assert await in_read_thread(ended, backend)
+    settings.DB_BUSY_SECONDS = 3.0  # another wait is told to the server, before anything else
+    assert await in_thread(Owner.objects.count) == 1
 
 
 def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:

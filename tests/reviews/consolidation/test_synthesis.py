@@ -6,21 +6,28 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from gateway.agents.configuration import consolidation_settings
 from gateway.models import Agent, Session
 from memories.artifacts import artifact_put, artifact_read
+from memories.changes import change_set_get
 from memories.errors import UpstreamError
 from memories.models import Artifact, ArtifactRevision, Book, Notification, Owner, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.requests import Trigger
+from reviews.consolidation.selection import due_books
 from reviews.models import ConsolidationRun, ConsolidationState
+from tests.in_one_go import undo_changes
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis
 from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, request, settings_make, talk, work
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
+BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
+
+
 def edit(owner: Owner, path: str, content: str) -> Artifact:
-    return artifact_put(book_of(owner), path, content, Source(actor="user:1", origin=WriteOrigin.USER))
+    return artifact_put(book_of(owner), path, content, BY_HAND)
 
 
 def scheduled(owner: Owner) -> ConsolidationRun:
@@ -73,6 +80,28 @@ def test_a_persons_line_survives_a_model_that_forgets_it(alice: Owner, agent: Ag
     change_something(alice, session)
     consolidate(alice)
     assert document(alice, "MEMORY.md").count("- Never deploy on Fridays.") == 1
+
+
+@pytest.mark.any_database
+def test_what_a_person_took_back_stays_so_until_something_is_new(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(synthesis_cooldown_hours=0)
+    session = talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis("# Memory\n- Uses make.", "Uses make.", ship="1. make ship")
+    first = consolidate(alice)
+    undone = undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)
+    assert undone.documents == ("MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md")
+    assert due_books(consolidation_settings(), timezone.now(), most=5) == []
+    assert scheduled(alice).written == []
+    assert document(alice, "MEMORY.md") == ""
+    undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)  # they are put back
+    assert due_books(consolidation_settings(), timezone.now(), most=5) == []
+    edit(alice, "MEMORY.md", "# Memory\n- Uses make, mostly.")
+    undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)  # the edit is left alone, and still to be read
+    assert len(due_books(consolidation_settings(), timezone.now(), most=5)) == 1
+    change_something(alice, session)
+    assert scheduled(alice).written != []
 
 
 def test_skills_no_longer_named_go_but_not_those_a_person_edited(
