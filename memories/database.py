@@ -7,7 +7,8 @@ long query: the leases of open runs, and closing them at shutdown. Another one c
 
 With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
 transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
-public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
+public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002). So do,
+on a server with SQLite, short writes of a turn that is alone (memories.loop_writes)."""
 
 import asyncio
 import contextlib
