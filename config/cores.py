@@ -12,7 +12,7 @@ from pathlib import Path
 _WRITERS = "daybook-db"  # how the threads of memories.database that write are called
 _SECONDS = 0.5
 # Parts of the time: how much the event loop must compute to be kept, and wait for its core, twice as long as it
-# computes, to be let go.
+# computes, to be let go. That twice in a row: whoever wakes for a moment beside somebody else's burst waits as well.
 _BUSY, _CROWDED = 0.2, 0.1
 _REST = 60
 _TASKS, _MACHINE = Path("/proc/self/task"), Path("/proc/stat")
@@ -31,16 +31,19 @@ class Cores:
         self.allowed = frozenset(os.sched_getaffinity(0))
         self.kept_on: int | None = None
         self._rest = 0
+        self._was_crowded = False
 
     def choose(self, computed: float, waited: float, idle: Mapping[int, int]) -> None:
         """Decide anew after a while: of which parts the event loop computed and waited for its core, and for how many
         ticks each core had nothing to do."""
-        if self.kept_on is not None and waited > max(_CROWDED, 2 * computed):
+        is_crowded = waited > max(_CROWDED, 2 * computed)
+        if self.kept_on is not None and is_crowded and self._was_crowded:
             self.kept_on, self._rest = None, _REST
         elif self._rest:
             self._rest -= 1
         elif self.kept_on is None and computed > _BUSY:
             self.kept_on = max(self.allowed, key=lambda core: idle.get(core, 0))
+        self._was_crowded = is_crowded
 
     def apply(self) -> None:
         """Tell the kernel, for every thread there is: a new one has the cores of the thread that made it."""

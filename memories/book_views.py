@@ -1,32 +1,36 @@
 """Views of books: the entries that may be injected, read once from the rows, and the index over them. A view is
-immutable and shared by all sessions of one book and generation (memories.snapshot)."""
+immutable and shared by all sessions of one book and generation (memories.snapshot). After a write the next one takes
+over what the rows gave that are as they were."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from memories.artifact_paths import SUMMARY_PATH
 from memories.artifacts import blocking_rule, live_artifacts
 from memories.frozen import FrozenBlock, ViewEntry, freeze
-from memories.models import Book
-from memories.selectors import live_memories
+from memories.models import Book, Memory
+from memories.selectors import unexpired
+from memories.statements import Given, Select, given
 from memories.vectors import BookVectors, vectors_of_book
 from memories.verdicts import is_of_words, older_rules, verdict_of
 from search.analysis import PROCESS_CACHE
 from search.entries import Entry
 from search.index import BookIndex
 
-_ENTRY_OVERHEAD = 400
+_ENTRY_OVERHEAD = 600
 _MOST_BLOCKS = 8  # frozen blocks that a view keeps, one for each limit of an agent that uses the book
 NO_VECTORS = BookVectors()
+Stored = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,27 @@ class BookState:
         )
 
 
+class _FromRow(NamedTuple):
+    """What a row gives a view."""
+
+    entry: ViewEntry
+    found: Entry
+    blocked: bool
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the rows of a view gave, by their hash as they are stored: a row with another value in a column that a view
+    reads has another one. Verdicts also depend on which `older` rules still hold."""
+
+    older: Sequence[str] = ()
+    gave: Mapping[int, _FromRow] = field(default_factory=dict)
+
+
+NO_ROWS = _Rows()
+
+
 class BookView:
     """The entries of a book that may be injected, and the index over them. Immutable; the index is made when the
     first search wants it (a book that is frozen whole needs none)."""
@@ -58,11 +83,13 @@ class BookView:
         summary: str = "",
         vectors: BookVectors = NO_VECTORS,
         expires_at: datetime | None = None,
+        rows: _Rows = NO_ROWS,
     ) -> None:
         self.state = state
         self.entries = entries
         self.summary = summary
         self.expires_at = expires_at  # when the first of the entries does
+        self.rows = rows
         self._vectors = vectors
         self.by_number = {entry.number: entry for entry in entries}
         self._lock = threading.Lock()
@@ -70,15 +97,19 @@ class BookView:
 
     @cached_property
     def _index(self) -> BookIndex:
-        entries = [_search_entry(entry) for entry in self.entries]
         book = (self.state.owner_id, self.state.book_id)
-        return BookIndex.build(entries, book=book, vectors=self._vectors.by_number or None)
+        return BookIndex.build(self._found, book=book, vectors=self._vectors.by_number or None)
+
+    @cached_property
+    def _found(self) -> Sequence[Entry]:
+        """The entries as the search reads them."""
+        if self.rows.gave:
+            return [row.found for row in self.rows.gave.values() if not row.blocked]
+        return [_search_entry(entry) for entry in self.entries]
 
     def analyse(self) -> None:
         """Have the entries analysed as texts of this book, with which they are forgotten."""
-        PROCESS_CACHE.analyse(
-            [_search_entry(entry) for entry in self.entries], (self.state.owner_id, self.state.book_id)
-        )
+        PROCESS_CACHE.analyse(self._found, (self.state.owner_id, self.state.book_id))
 
     def serves(self, state: BookState) -> bool:
         """Return True if it is not older than `state`, and no entry has expired since it was read."""
@@ -122,24 +153,29 @@ class BookView:
         return sum(len(entry.content) * 2 + _ENTRY_OVERHEAD for entry in self.entries) + len(self.summary) * 2
 
 
-def load_view(state: BookState) -> BookView:
-    """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot.
+def load_view(state: BookState, earlier: BookView | None = None) -> BookView:
+    """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot. What the
+    rows that did not change gave an earlier view is taken from there.
 
     What the scan blocks is left out. Verdicts are kept with their rows, and renewed in the background where the rules
     changed (memories.sweep). A row without one, or whose words are not those of its verdict, is scanned here; nothing
     is written."""
     with read_snapshot():
         book = Book.objects.get(pk=state.book_id)
-        memories = live_memories(state.owner_id, state.book_id).values_list(*_Row._fields)
-        rows = [_Row._make(columns) for columns in memories]
+        stored, convert = _LIVE_ROWS.as_stored(owner=state.owner_id, book=state.book_id, now=timezone.now())
         vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
-    older = older_rules()
-    rows = [_with_verdict(row, older) for row in rows]
+    rows = _rows_of(stored, convert, NO_ROWS if earlier is None else earlier.rows)
     readable = summary.content if summary and not blocking_rule(summary) else ""
-    expires_at = min((row.expires_at for row in rows if row.expires_at), default=None)
-    entries = tuple(_view_entry(row) for row in rows if not row.blocked)
-    return BookView(BookState.of(book), entries, readable, vectors, expires_at)
+    expires_at = min((row.expires_at for row in rows.gave.values() if row.expires_at), default=None)
+    entries = tuple([row.entry for row in rows.gave.values() if not row.blocked])
+    return BookView(BookState.of(book), entries, readable, vectors, expires_at, rows)
+
+
+def _rows_of(stored: Sequence[Stored], convert: Callable[[Stored], Stored], earlier: _Rows) -> _Rows:
+    older = older_rules()
+    known = earlier.gave if earlier.older == older else NO_ROWS.gave
+    return _Rows(older, {(key := hash(row)): known.get(key) or _from_row(convert(row), older) for row in stored})
 
 
 def index_over(views: Sequence[BookView]) -> BookIndex:
@@ -195,6 +231,23 @@ class _Row(NamedTuple):
     def blocked(self) -> bool:
         """See `Memory.blocked`."""
         return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
+
+
+_LIVE_ROWS = Select(
+    lambda: (
+        Memory.objects.filter(
+            unexpired(Given("now", Memory, "expires_at")), Q(deleted_at=None), **given(Memory, "owner", "book")
+        )
+        .order_by("number")
+        .values_list(*_Row._fields)
+    )
+)
+
+
+def _from_row(columns: Stored, older: Sequence[str]) -> _FromRow:
+    row = _with_verdict(_Row._make(columns), older)
+    entry = _view_entry(row)
+    return _FromRow(entry, _search_entry(entry), row.blocked, row.expires_at)
 
 
 def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:

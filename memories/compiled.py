@@ -72,6 +72,14 @@ class Compiled:
         """Execute it and return the rows as the driver has them."""
         return self._executed(params, lambda cursor: cursor.fetchall())
 
+    def converted(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a row that was fetched with values as the fields of the models have them."""
+        columns = list(row)
+        for place, converters, expression in self.converters:
+            for convert in converters:
+                columns[place] = convert(columns[place], expression, self._connection)
+        return tuple(columns)
+
     def changed(self, params: Sequence[Any]) -> int:
         """Execute it and return how many rows it changed."""
         return self._executed(params, lambda cursor: int(cursor.rowcount))

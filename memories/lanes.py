@@ -61,6 +61,12 @@ class Lane:
         if self._pool is not None:
             self.submit(seconds, function)
 
+    def here(self, seconds: float, function: Callable[[], T]) -> T:
+        """Do a job in this thread, which gets a connection of its own, and waits so long for the database's lock."""
+        self._know(connections[_DEFAULT])
+        self._wait_at_most(seconds)
+        return function()
+
     def close(self) -> None:
         """End the threads after what they do now. What still waits is cancelled."""
         with self._lock:
@@ -81,7 +87,11 @@ class Lane:
 
     def _begin(self) -> None:
         _thread.here = True
-        connection = connections[_DEFAULT]
+        self._know(connections[_DEFAULT])
+
+    def _know(self, connection: BaseDatabaseWrapper) -> None:
+        if connection in self._opened:
+            return
         connection.inc_thread_sharing()  # `close` is called by another thread, when this one has ended
         with self._lock:
             self._opened.append(connection)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Expression, F, Q, QuerySet
 from django.utils import timezone
 
 from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
@@ -37,7 +37,7 @@ def live_condition() -> Q:
     return Q(deleted_at__isnull=True) & unexpired(timezone.now())
 
 
-def unexpired(now: datetime) -> Q:
+def unexpired(now: datetime | Expression) -> Q:
     """Return the condition of memories that have not expired."""
     return Q(expires_at__isnull=True) | Q(expires_at__gt=now)
 

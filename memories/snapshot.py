@@ -161,7 +161,7 @@ class Snapshots:
                 return view
         watch()
         forgettings = self._forgettings
-        view = load_view(state)
+        view = load_view(state, view)
         with self._lock:
             present = self._views.use(state.book_id)
             newer = present is None or present.state.generation <= view.state.generation

@@ -70,6 +70,11 @@ class Select(_Statement, Generic[M]):
         """Return the rows, with values as the fields of the models have them."""
         return self._rows(connections[_DEFAULT], values)[1]
 
+    def as_stored(self, **values: Any) -> tuple[list[tuple[Any, ...]], Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
+        """Return the rows as the driver has them, and what makes of one what `rows` returns."""
+        compiled = self.compiled(connections[_DEFAULT])
+        return compiled.fetched(compiled.params(values)), compiled.converted
+
     def row(self, **values: Any) -> tuple[Any, ...] | None:
         """Return the first row, or None."""
         return next(iter(self.rows(**values)), None)
@@ -88,16 +93,7 @@ class Select(_Statement, Generic[M]):
     ) -> tuple[Compiled, list[tuple[Any, ...]]]:
         compiled = self.compiled(connection)
         found = compiled.fetched(compiled.params(values))
-        if not (compiled.converters and found):
-            return compiled, found
-        rows = []
-        for row in found:
-            columns = list(row)
-            for place, converters, expression in compiled.converters:
-                for convert in converters:
-                    columns[place] = convert(columns[place], expression, connection)
-            rows.append(tuple(columns))
-        return compiled, rows
+        return compiled, [compiled.converted(row) for row in found] if compiled.converters else found
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         queryset = self._build()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
 import threading
@@ -149,8 +148,7 @@ class AnalysisCache:
 
     def analyse(self, entries: Sequence[Entry], book: BookKey | None = None) -> tuple[Vocabulary, list[Analysis]]:
         """Return one analysis per entry, all over the returned vocabulary. They are kept as texts of `book`."""
-        texts = [(entry.content, ", ".join(entry.keywords)) for entry in entries]
-        keys = [_key(*text) for text in texts]
+        keys = [entry.words_key for entry in entries]
         while True:
             vocabulary = self.vocabulary()
             with self._lock:
@@ -159,8 +157,9 @@ class AnalysisCache:
                 found = {key: kept for key, kept in found.items() if kept.vocabulary is vocabulary}
                 for key in found:
                     self._kept.move_to_end(key)
-            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-            fresh = dict(zip(missing, _analyse(list(missing.values()), vocabulary), strict=True))
+            missing = {key: entry for key, entry in zip(keys, entries, strict=True) if key not in found}
+            texts = [(entry.content, entry.joined_keywords) for entry in missing.values()]
+            fresh = dict(zip(missing, _analyse(texts, vocabulary), strict=True))
             vocabulary.fill()
             if self._keep(fresh, book, vocabulary, drops):
                 found.update(fresh)
@@ -198,12 +197,6 @@ class AnalysisCache:
 
 PROCESS_CACHE: Final = AnalysisCache()
 """What every index of the process shares unless it is told otherwise."""
-
-
-def _key(content: str, keywords: str) -> bytes:
-    # A hash, so that a forgotten text is not kept alive here.
-    text = f"{len(content)} {content}{keywords}"
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[Analysis]:

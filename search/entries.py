@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One thing that can be found.
 
@@ -26,3 +28,14 @@ class Entry:
     speaker: str | None = None
     said_at: datetime | None = None
     """Aware. A date in a query may match it, and among facts that disagree the later one wins."""
+
+    @property
+    def joined_keywords(self) -> str:
+        """The keywords as one text."""
+        return ", ".join(self.keywords)
+
+    @cached_property
+    def words_key(self) -> bytes:
+        """A hash of content and keywords, which keeps no forgotten text alive where it stands for them."""
+        text = f"{len(self.content)} {self.content}{self.joined_keywords}"
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

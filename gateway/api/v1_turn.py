@@ -27,10 +27,11 @@ from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import last_asked, read_conversation
 from gateway.runs.joined import SAID, joined_context, running_state
-from gateway.runs.opening import open_run
+from gateway.runs.opening import open_run, open_short_run
 from gateway.runs.requested import HistoryUnkept, SameTurnRunning, SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turn_events import TurnOptions
+from gateway.turns import SHORT_CHARACTERS
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
@@ -41,6 +42,7 @@ _BUSY_POLL = 0.1
 JOIN_SECONDS = 10.0
 _MAX_KEY = 255
 _MANY = 500
+_FEW = 20
 _MOST_LOOKS = 50
 # Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
 _CONVERSATION_HEADERS = (
@@ -118,10 +120,11 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
     v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
     if _takes_a_while(v1_request.messages, newest):  # then not in the thread that writes
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
+    begin = open_short_run if _is_short(v1_request.messages) else open_run
     while True:
         last_try = time.monotonic() >= deadline
         try:
-            return await open_run(
+            return await begin(
                 open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, finding=finding
             )
         except SessionUnknown:  # its turns are compared beside the writes of others, and without a lock
@@ -140,6 +143,16 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
             if last_try:  # tool results for a session that is busy with something else: no fork can take them
                 raise
             await asyncio.sleep(_BUSY_POLL)
+
+
+def _is_short(messages: Sequence[dict[str, Any]]) -> bool:
+    """Return True for few messages, of text only, that are a few pages in all."""
+    texts = [message.get("content") or "" for message in messages[:_FEW]]
+    return (
+        len(messages) <= _FEW
+        and all(isinstance(text, str) for text in texts)
+        and (sum(map(len, texts)) <= SHORT_CHARACTERS)
+    )
 
 
 def _takes_a_while(messages: Sequence[dict[str, Any]], newest: int) -> bool:

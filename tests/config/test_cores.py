@@ -51,6 +51,10 @@ def test_who_has_to_wait_for_the_core_is_let_go_for_a_while(threads: dict[str, i
     assert found.kept_on is not None
     found.choose(computed=0.3, waited=0.5, idle={})
     assert found.kept_on is not None  # the writer and the loop wait for each other, too
+    found.choose(computed=0.0, waited=0.2, idle={})
+    assert found.kept_on is not None  # for once: somebody else had a burst
+    found.choose(computed=0.0, waited=0.0, idle={})
+    found.choose(computed=0.3, waited=0.65, idle={})
     found.choose(computed=0.3, waited=0.65, idle={})
     found.apply()
     assert {frozenset(os.sched_getaffinity(one)) for one in (os.getpid(), *threads.values())} == {frozenset(ALL)}

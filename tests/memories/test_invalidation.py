@@ -12,7 +12,7 @@ from django.utils import timezone
 from gateway.models import Session
 from gateway.services import session_delete, session_end
 from memories import invalidation
-from memories.book_views import BookState, load_view
+from memories.book_views import BookState, BookView, load_view
 from memories.books import book_state
 from memories.invalidation import Forgotten, Kind, Watcher
 from memories.models import Book, Invalidation, Memory, Owner, WriteOrigin
@@ -154,8 +154,8 @@ def test_a_view_that_was_read_before_a_forgetting_is_not_kept_after_it(
     memory_make(alice)
     session = uuid4()
 
-    def forgotten_meanwhile(state: BookState) -> Any:
-        view = load_view(state)
+    def forgotten_meanwhile(state: BookState, earlier: BookView | None) -> Any:
+        view = load_view(state, earlier)
         invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
         return view
 
