@@ -97,6 +97,7 @@ def test_everything_is_deleted_after_a_typed_line(visitor: NewVisitor) -> None:
     expect(button).to_be_disabled()
     page.get_by_label("Type delete everything to go on").fill("delete everything")
     page.get_by_label("Your password").fill("alice knows it")
+    alice.expect_trouble("/ws/notifications/")  # it may connect again, and be refused, before the answer has come
     button.click()
     expect(page.get_by_role("heading", name="Everything is deleted.")).to_be_visible()
     expect(page.locator(".receipt")).to_contain_text("memories")
