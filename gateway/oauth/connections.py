@@ -23,6 +23,7 @@ from memories.models import Owner
 from memories.services.erasing import ErasureStep, deleting
 
 MOST_CONNECTIONS = 50  # of a person
+MOST_SWEPT = 500  # rows of a kind that one sweep deletes, so that no lock is held for long
 _TOKENS: tuple[type[Any], ...] = (Grant, RefreshToken, AccessToken)
 
 
@@ -120,9 +121,8 @@ def erase_tokens(owner_id: UUID, books: object) -> list[ErasureStep]:
     return [ErasureStep("", deleting(model.objects.filter(user_id__in=user))) for model in _TOKENS]
 
 
-def connections_sweep(now: datetime, *, most: int = 500) -> None:
-    """Delete codes and tokens that are over; those of a connection that ends go with it. At most so many of each kind
-    in one sweep, so that no lock is held for long."""
+def connections_sweep(now: datetime) -> None:
+    """Delete codes and tokens that have expired or were used. Those of a connection that ends are deleted with it."""
     cut_off = now - (refresh_token_expire_timedelta() or timedelta())
     over: tuple[tuple[type[Any], Q], ...] = (
         (Grant, Q(expires__lt=now)),
@@ -131,4 +131,4 @@ def connections_sweep(now: datetime, *, most: int = 500) -> None:
         (AccessToken, Q(expires__lt=now, refresh_token__isnull=True)),
     )
     for model, ended in over:
-        deleting(model.objects.filter(ended))(most)
+        deleting(model.objects.filter(ended))(MOST_SWEPT)

@@ -19,6 +19,7 @@ from oauth2_provider.models import Application
 
 from gateway.limits.rates import count_for_address
 from gateway.models import ApiKey
+from gateway.oauth.connections import MOST_SWEPT
 from gateway.oauth.endpoints import MOST_BYTES, json_view, oauth_error
 from gateway.requests import client_address
 from memories.database import in_thread
@@ -90,10 +91,9 @@ def unused_clients() -> "QuerySet[Application]":
     return rows
 
 
-def registrations_sweep(now: datetime, *, most: int = 500) -> None:
-    """Delete clients that were registered long ago and never connected, or whose connections are all gone. At most so
-    many in one sweep."""
-    deleting(unused_clients().filter(created__lt=now - UNUSED_KEPT))(most)
+def registrations_sweep(now: datetime) -> None:
+    """Delete some of the clients that were registered long ago and have no connection, or none any more."""
+    deleting(unused_clients().filter(created__lt=now - UNUSED_KEPT))(MOST_SWEPT)
 
 
 def redirect_allowed(uri: str) -> None:
