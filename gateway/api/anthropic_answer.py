@@ -1,5 +1,5 @@
-"""What /v1/messages answers: a turn, or a task of the client, as the events of one message. An answer that is not
-streamed is put together from the same events, so both say the same."""
+"""The answers of /v1/messages: a turn, or a task of the client, as the events of one message. An answer that is not
+streamed is built from the same events."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from django.conf import settings
 
 from gateway import sse
 from gateway.api.anthropic_errors import anthropic_error
-from gateway.api.anthropic_events import Event, MessageEvents
+from gateway.api.anthropic_events import DELTAS, Event, MessageEvents
 from gateway.api.errors import as_domain_error
 from gateway.joined import AnyTurn
 from gateway.limits.spending import figure_of
@@ -24,29 +24,30 @@ from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 
 PING = sse.event("ping", {"type": "ping"})
+_FIELDS = dict(DELTAS.values())  # of a delta, the name of what it adds
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
 
 
 async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator[Event]:
-    """Run a turn to its end; yields the events of its message. `names`: see MessageEvents. Raises DomainErrors."""
+    """Run a turn to its end and yield the events of its message. `names`: see MessageEvents. Raises DomainErrors."""
     message = MessageEvents(turn.context.agent.name, names)
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Delta):
                 if event.choice.get("index"):
                     continue
-                for said in message.take(_thought(event.choice), event.text, event.calls):
-                    yield said
+                for sent in message.take(_reasoning(event.choice), event.text, event.calls):
+                    yield sent
             elif isinstance(event, Done):
                 waits = event.state == Run.State.AWAITING_CLIENT_TOOLS
                 reason = _stop_reason(event.finish_reason, event.choice, turn.options.parameters, called=waits)
-                for said in message.end(*reason, _usage(event.new_usage)):
-                    yield said
+                for sent in message.end(*reason, _usage(event.new_usage)):
+                    yield sent
 
 
 async def plain_events(call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool) -> AsyncGenerator[Event]:
-    """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
+    """Ask the model for a task of the client and yield the events of its message. Raises DomainErrors."""
     message = MessageEvents(agent, names)
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
@@ -57,19 +58,19 @@ async def plain_events(call: PlainCall, agent: str, names: Mapping[str, str], *,
         async for choice, text in choices:
             if choice.get("index"):
                 continue
-            for said in message.take(_thought(choice), text, calls.news(step.calls)):
-                yield said
-    for said in message.take("", "", calls.news(step.calls, ended=True)):
-        yield said
+            for sent in message.take(_reasoning(choice), text, calls.news(step.calls)):
+                yield sent
+    for sent in message.take("", "", calls.news(step.calls, ended=True)):
+        yield sent
     result = step.result()
     called = bool(calls.shown(step.calls, result.calls))
     reason = _stop_reason(result.finish_reason, result.choice, request.parameters, called=called)
-    for said in message.end(*reason, _usage(result.usage)):
-        yield said
+    for sent in message.end(*reason, _usage(result.usage)):
+        yield sent
 
 
 async def streamed(events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
-    """Return the events as they are sent."""
+    """Yield the events as server-sent events."""
     async with aclosing(events):
         async for event in events:
             yield sse.event(event["type"], event)
@@ -81,12 +82,12 @@ def error_event(error: Exception) -> bytes:
 
 
 async def whole(events: AsyncIterator[Event]) -> dict[str, Any]:
-    """Return the message that the events are. Raises what they raise."""
+    """Return the message that the events make. Raises what the generator raises."""
     return whole_message([event async for event in events])
 
 
 def whole_message(events: Sequence[Event]) -> dict[str, Any]:
-    """Return the message that these events are."""
+    """Return the message that these events make."""
     message: dict[str, Any] = {}
     blocks: list[dict[str, Any]] = []
     pieces: list[list[str]] = []
@@ -101,22 +102,19 @@ def whole_message(events: Sequence[Event]) -> dict[str, Any]:
             if delta["type"] == "signature_delta":
                 blocks[-1]["signature"] = delta["signature"]
             else:
-                pieces[-1].append(delta[_PIECE[delta["type"]]])
+                pieces[-1].append(delta[_FIELDS[delta["type"]]])
         elif event["type"] == "message_delta":
             message = {**message, **event["delta"], "usage": event["usage"]}
-    for block, said in zip(blocks, pieces, strict=True):
+    for block, texts in zip(blocks, pieces, strict=True):
         if block["type"] == "tool_use":
-            block["input"] = _input("".join(said))
+            block["input"] = _input("".join(texts))
         else:
-            block[block["type"]] = "".join(said)
+            block[block["type"]] = "".join(texts)
     return {**message, "content": blocks}
 
 
-_PIECE = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-
-
 def _input(arguments: str) -> dict[str, Any]:
-    """Return a call's arguments as the object that clients expect; what is not one stands in one."""
+    """Return a call's arguments as an object, which clients expect. Anything else is put into one."""
     try:
         given = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
@@ -124,9 +122,9 @@ def _input(arguments: str) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"arguments": given}
 
 
-def _thought(choice: Mapping[str, Any]) -> str:
-    said = choice.get("delta") or choice.get("message")
-    return reasoning_in(said) if isinstance(said, dict) else ""
+def _reasoning(choice: Mapping[str, Any]) -> str:
+    part = choice.get("delta") or choice.get("message")
+    return reasoning_in(part) if isinstance(part, dict) else ""
 
 
 def _stop_reason(
@@ -144,7 +142,7 @@ def _stop_reason(
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Return the usage of an upstream in Anthropic's figures, where `input_tokens` are those no cache knows."""
+    """Return the usage of an upstream in Anthropic's figures. `input_tokens` are those that no cache had."""
     details = usage.get("prompt_tokens_details") or {}
     read, written = figure_of(details, "cached_tokens"), figure_of(details, "cache_write_tokens")
     return {

@@ -1,5 +1,5 @@
-"""The events of one message of the Anthropic Messages API, made from what a model says in pieces. One block is open at
-a time and blocks are numbered without holes: what belongs to another block waits until the open one is complete."""
+"""The events of one message of the Anthropic Messages API, made from the pieces of a model's answer. Only one block is
+open at a time: a piece of another block waits until the open one is complete."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +9,11 @@ from typing import Any
 from memories.ids import uuid7
 
 Event = dict[str, Any]
-# Clients send thinking back with the signature it came with. This one says that it is ours: what a server wants to have
-# back of its reasoning is kept here.
+# Clients send thinking back with its signature. It is not needed: Daybook stores the reasoning that a server wants
+# back.
 _SIGNATURE = "daybook"
 _NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-_DELTAS = {
+DELTAS = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),
     "tool_use": ("input_json_delta", "partial_json"),
@@ -33,8 +33,8 @@ class _Piece:
 
 
 class MessageEvents:
-    """Yields the events of a message as its pieces come. `model` is the name that the client asked for, `names` what it
-    calls tools that the model knows otherwise."""
+    """Makes the events of a message from its pieces. `model` is the name that the client asked for; `names` are the
+    client's names of tools, by the names that the model knows."""
 
     def __init__(self, model: str, names: Mapping[str, str]) -> None:
         self._model = model
@@ -44,12 +44,12 @@ class MessageEvents:
         self._open: tuple[str, int] | None = None
         self._closed: set[tuple[str, int]] = set()  # calls that are complete
         self._arguments: list[str] = []  # of the open call
-        self._looked_at = -1  # how many of these were no complete JSON
+        self._looked_at = -1  # how many of these were looked at and were not complete JSON
         self._held: list[_Piece] = []
-        self._blank = ""  # white space before the first word of a text: alone it is no block
+        self._blank = ""  # white space before the first word of a text, which does not begin a block
 
     def take(self, thought: str, text: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
-        """Take in what one delta says; `calls` are pieces of calls as chat completions stream them."""
+        """Yield the events for one delta. `calls` are pieces of tool calls as chat completions stream them."""
         yield from self._begin()
         if thought:
             yield from self._add(_Piece("thinking", thought))
@@ -61,7 +61,7 @@ class MessageEvents:
             yield from self._add(_Piece("tool_use", function.get("arguments") or "", call["index"], first))
 
     def end(self, reason: str, sequence: str | None, usage: Mapping[str, int]) -> Iterator[Event]:
-        """End the message."""
+        """Yield the events that end the message."""
         yield from self._begin()
         yield from self._release(ended=True)
         yield from self._close()
@@ -105,7 +105,7 @@ class MessageEvents:
             yield from self._switch(piece)
 
     def _release(self, *, ended: bool = False) -> Iterator[Event]:
-        """Go on with what was held, as soon as the open block is complete; each block whole."""
+        """Yield the pieces that waited, block by block, once the open block is complete."""
         while self._held and (ended or self._may_close()):
             block = self._held[0].block
             first, *more = [piece for piece in self._held if piece.block == block]
@@ -115,7 +115,7 @@ class MessageEvents:
                 yield from self._delta(piece)
 
     def _may_close(self) -> bool:
-        """Return True if another block may begin: an open call has to be complete, since more of it may come."""
+        """Return True if another block may begin. An open tool call must be complete first, as JSON."""
         if self._open is None or self._open[0] != "tool_use":
             return True
         if len(self._arguments) == self._looked_at:
@@ -139,7 +139,7 @@ class MessageEvents:
             return
         if piece.kind == "tool_use":
             self._arguments.append(piece.text)
-        kind, name = _DELTAS[piece.kind]
+        kind, name = DELTAS[piece.kind]
         yield {"type": "content_block_delta", "index": self._index, "delta": {"type": kind, name: piece.text}}
 
     def _close(self) -> Iterator[Event]:
