@@ -1,4 +1,4 @@
-"""Totals of what models took, out of the rows of days (UTC): for GET /api/usage, and for the page of the admin."""
+"""Totals of the usage of models, from the rows of UTC days: for GET /api/usage and the page of the admin."""
 
 from datetime import date, timedelta
 from typing import Any
@@ -21,8 +21,8 @@ def first_day(last: date) -> date:
 
 
 def totals(rows: "QuerySet[UsageDay]", by: str, *, most: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES, and one more
-    than `most` if there are more. Days come newest first, anything else by tokens, after `order`. One query."""
+    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES; `most` and one
+    more if there are more. They are sorted by `order`, then days newest first and all else by tokens. One query."""
     column = COLUMNS[by]
     sums = {f"all_{name}": Sum(name) for name in FIGURES}
     groups = rows.order_by().values(column).annotate(**sums)
