@@ -166,7 +166,7 @@ class _Reading:
                     raise Unauthorized(UNKNOWN_TOKEN)
             elif self._api and key:
                 if not known_key(self._headers.get):
-                    await in_read_thread(find_caller, key_hash(key), "", "")
+                    await in_read_thread(find_caller, key_hash(key))
             else:
                 if not self._cookie() or self._scope["path"].startswith(OPERATIONS):
                     raise Unauthorized("Sign in first.")

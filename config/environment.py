@@ -181,9 +181,8 @@ def allowed_hosts(named: str, host: str) -> list[str]:
 
 
 def owner_only(database: Path) -> Path:
-    """Return the path of SQLite's files, which are closed to other users: new ones by the umask that this process has
-    from now on, those of an earlier version by a new mode."""
-    os.umask(0o077)
+    """Return the path of the database, after closing its files to other users: an earlier version may have left them
+    open. New files are closed by the umask (config.permissions)."""
     try:
         for path in database.parent.glob(f"{database.name}*"):
             if path.stat().st_mode & 0o077:

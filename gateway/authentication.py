@@ -4,8 +4,7 @@ owner; the layers below do not know Django users."""
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.conf import settings
@@ -29,12 +28,11 @@ from memories.errors import Forbidden, InvalidRequest, Unauthorized, Unsupported
 from memories.imports.formats import IMPORT_TYPES
 from memories.services import FirstSight, owner_for_end_user, owner_for_user
 
-T = TypeVar("T")
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
 _IMPORT = "/api/import"
 _LINES = "application/x-ndjson"
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# What only looks, although its words come in a body.
+# Reads with a query in the body.
 _LOOKS = frozenset({"/api/memories/search"})
 UNKNOWN_TOKEN = "This access token is not known here, or it has expired or was revoked."  # noqa: S105 - words
 _CACHE_SECONDS = 60.0
@@ -45,7 +43,6 @@ _USE_SECONDS = 60.0
 @dataclass(frozen=True, slots=True)
 class _Known:
     caller: Caller
-    requests_per_minute: int
     at: float
 
 
@@ -69,9 +66,10 @@ def given_key(header: Header) -> str:
 
 
 def end_user(header: Header) -> tuple[str, str]:
-    """`(namespace, external id)` of the end user that headers name, or two empty strings. A header without a value is a
-    program that has lost its user's id: to speak for the key's owner instead would show them another's memories. Raises
-    InvalidRequest."""
+    """Return `(namespace, external id)` of the end user that the headers name, or two empty strings.
+
+    Raises InvalidRequest for a header without a value. A program that sends one has lost its user's id. To answer it as
+    the key's owner would show its user the owner's memories."""
     for name, namespace in END_USER_HEADERS.items():
         given = header(name)
         if given is None:
@@ -98,90 +96,73 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     known = _keys.get(place) if cached else None
     now = time.monotonic()
     if known is None or now - known.at > _CACHE_SECONDS:
-        caller, requests_per_minute = await _look_up(_find, *place)
-        known = _Known(caller, requests_per_minute, now)
-        if caller.trusted or not place[2]:  # an untrusted key may be used for a second end user at any moment
+        known = _Known(await caller_of_key(*place), now)
+        if known.caller.trusted or not place[2]:  # an untrusted key may be used for a second end user at any moment
             _keys[place] = known
         if len(_keys) > _CACHE_SIZE:
             _keys.popitem(last=False)
-    await count_request(str(known.caller.key_id), known.requests_per_minute)
+    await count_request(str(known.caller.key_id), known.caller.requests_per_minute)
     return known.caller
 
 
 async def caller_by_token(plain: str, resource: str, header: Header) -> Caller:
-    """Return the caller of an access token that is for this resource. Nothing is remembered of tokens, so one that was
-    revoked is refused at once. Raises Unauthorized, Forbidden, RateLimited."""
-    caller, requests_per_minute = await _look_up(_find_token, plain, resource, *end_user(header))
-    await count_request(str(caller.key_id), requests_per_minute)
+    """Return the caller of an access token that is for this resource. Tokens are not cached, so a revoked one is
+    refused at once. Raises Unauthorized, Forbidden, RateLimited."""
+    caller = await _look_up(_find_by_token, plain, resource, *end_user(header))
+    await count_request(str(caller.key_id), caller.requests_per_minute)
     return caller
-
-
-def _find_token(
-    plain: str, resource: str, namespace: str, external_id: str, *, write: bool = True
-) -> tuple[Caller, int]:
-    found = token_find(token_hash(plain))
-    if found is None or found.resources != [resource]:
-        raise Unauthorized(UNKNOWN_TOKEN)
-    key = found.key
-    _note_use(key)
-    owner_id, remembers = _owner_of(key, namespace, external_id, write=write)
-    caller = Caller(
-        owner_id=owner_id,
-        actor=f"key:{key.pk}",
-        key_id=key.pk,
-        limits=key_limits(key),
-        read_only=key.read_only or WRITE not in found.scopes,
-        remembers=remembers,
-        app=True,
-    )
-    return caller, key.requests_per_minute
-
-
-def find_caller(sha256: str, namespace: str, external_id: str) -> Caller:
-    """Look a key up. Raises Unauthorized, Forbidden."""
-    return _find(sha256, namespace, external_id)[0]
 
 
 async def caller_of_key(sha256: str, namespace: str, external_id: str) -> Caller:
-    """Return the caller that the key of this hash stands for, and their end user. Raises Unauthorized, Forbidden."""
-    caller, _ = await _look_up(_find, sha256, namespace, external_id)
-    return caller
+    """Return the caller of the key with this hash, as `find_caller` does. Raises Unauthorized, Forbidden."""
+    return await _look_up(find_caller, sha256, namespace, external_id)
 
 
-async def _look_up(find: Callable[..., T], *given: object) -> T:
-    """Read who asks. Only what has to be noted at first sight waits for the thread that writes."""
+async def _look_up(find: Callable[..., Caller], *given: object) -> Caller:
+    """Call a function that finds a caller. It runs in a thread that only reads, and again in the thread that writes if
+    the owner or the end user is seen for the first time."""
     try:
         return await in_read_thread(find, *given, write=False)
     except FirstSight:
         return await in_thread(find, *given)
 
 
-def _find(sha256: str, namespace: str, external_id: str, *, write: bool = True) -> tuple[Caller, int]:
+def find_caller(sha256: str, namespace: str = "", external_id: str = "", *, write: bool = True) -> Caller:
+    """Return the caller of the key with this hash, for the end user that the request names. Raises Unauthorized,
+    Forbidden, and without `write` FirstSight."""
     key = key_find(sha256)
     if key is None:
         raise Unauthorized("This API key is not known here, or it has expired or was revoked.")
-    _note_use(key)
+    return _caller_of(key, namespace, external_id, write=write)
+
+
+def _find_by_token(plain: str, resource: str, namespace: str, external_id: str, *, write: bool = True) -> Caller:
+    found = token_find(token_hash(plain))
+    if found is None or found.resources != [resource]:
+        raise Unauthorized(UNKNOWN_TOKEN)
+    caller = _caller_of(found.key, namespace, external_id, write=write)
+    return replace(caller, app=True, read_only=caller.read_only or WRITE not in found.scopes)
+
+
+def _caller_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> Caller:
+    if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
+        note_use(key.pk)
     owner_id, remembers = _owner_of(key, namespace, external_id, write=write)
-    caller = Caller(
+    return Caller(
         owner_id=owner_id,
         actor=f"key:{key.pk}",
         key_id=key.pk,
         limits=key_limits(key),
         ceilings=key_ceilings(key),
+        requests_per_minute=key.requests_per_minute,
         read_only=key.read_only,
         trusted=key.trusted,
         remembers=remembers,
     )
-    return caller, key.requests_per_minute
-
-
-def _note_use(key: ApiKey) -> None:
-    if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
-        note_use(key.pk)
 
 
 def _owner_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> tuple[UUID, bool]:
-    """Whom a request speaks for, and whether memory may be used for them."""
+    """Return the owner that a request speaks for, and whether memory may be used for them."""
     if not external_id:
         return key.owner_id, True
     if key.trusted:

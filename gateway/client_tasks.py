@@ -1,9 +1,9 @@
 """Requests that clients make for themselves: a title for the chat, tags, follow-up questions, summaries. They are not
 turns of a conversation; gateway.passthrough answers them without session, memory or counting.
 
-A client may say so itself, in a header or in `metadata`. Otherwise a request is recognised by the words that
-client_tasks.toml lists, together with a second sign in its structure. What is in doubt is a turn: a person may ask for
-a title, too. Reasons: docs/decisions/0035-tasks-of-clients.md."""
+A client may declare such a request in a header or in `metadata`. Otherwise it is recognised by words that
+client_tasks.toml lists, together with a second sign in its structure. A request in doubt is a turn, since a person may
+ask for a title, too (docs/decisions/0035-tasks-of-clients.md)."""
 
 import json
 import re
@@ -20,10 +20,10 @@ from gateway.runs.wrappers import without_reminders
 
 Message = dict[str, Any]
 _FILE = Path(__file__).with_suffix(".toml")
-# The words stand at the beginning or the end; between them these prompts hold the conversation.
+# Characters that are searched for the words: these prompts hold the conversation between beginning and end.
 _HEAD, _TAIL = 4_000, 200
 _TINY = 64  # tokens
-_INSTRUCTING = frozenset({"system", "developer"})
+_SYSTEM_ROLES = frozenset({"system", "developer"})
 _MEMORY_TOOLS = frozenset({"set_memory", "delete_memory"})
 _TASK_KEYS = ("task", "task_name", "request_type")
 _TASKS = re.compile(
@@ -31,8 +31,8 @@ _TASKS = re.compile(
     r"(?:_|$)",
     re.IGNORECASE,
 )
-# Headers by which clients say what a request is for, and the values that are no turns.
-_SAID: dict[str, frozenset[str]] = {
+# Headers in which clients say what a request is for, and their values for requests that are not turns.
+_TASK_HEADERS: dict[str, frozenset[str]] = {
     "x-claude-code-request-class": frozenset({"auxiliary", "compaction"}),
     "x-openai-subagent": frozenset({"compact", "memory_consolidation"}),
 }
@@ -51,7 +51,7 @@ class Known:
     signs: tuple[frozenset[str], ...]
 
     def fits(self, head: str, tail: str) -> bool:
-        """Return True if a message with this folded beginning and end is one, in a request with its signs."""
+        """Return True if a message with this beginning and end, both folded, has the words of this request."""
         return (
             (not self.starts or head.startswith(self.starts))
             and all(words in head for words in self.holds)
@@ -68,8 +68,8 @@ def is_client_task(
     stream: bool = False,
     max_tokens: Any = None,
 ) -> bool:
-    """Return True if a request is one that the client makes for itself. `messages` has at least one entry."""
-    if _is_said(headers, metadata):
+    """Return True if the client makes a request for itself. `messages` must not be empty."""
+    if _is_declared(headers, metadata):
         return True
     signs = _signs(messages, tools, stream=stream, max_tokens=max_tokens)
     for where, message in _places(messages):
@@ -81,12 +81,12 @@ def is_client_task(
 
 
 def _places(messages: Sequence[Message]) -> Iterator[tuple[str, Message]]:
-    """Yield what is asked for last, as `user`, and the first instruction, as `system`. What follows what is asked for
-    are steps of a loop of tools, and reminders in system messages."""
-    if messages[0].get("role") in _INSTRUCTING:
+    """Yield the messages that may hold the words, each with its place: the first instruction as `system`, and as `user`
+    the last message of the user and the system messages after it."""
+    if messages[0].get("role") in _SYSTEM_ROLES:
         yield "system", messages[0]
     for message in reversed(messages):
-        if message.get("role") == "user" or message.get("role") in _INSTRUCTING:
+        if message.get("role") == "user" or message.get("role") in _SYSTEM_ROLES:
             yield "user", message
         if message.get("role") == "user":
             return
@@ -109,25 +109,25 @@ def known_requests() -> tuple[Known, ...]:
 
 @cache
 def _possible(where: str, signs: frozenset[str]) -> tuple[Known, ...]:
-    """Return the known requests whose words stand there, and that a request with these signs may be."""
+    """Return the known requests for that place that have one of their signs among these."""
     return tuple(
         known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
     )
 
 
-def _is_said(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> bool:
-    """Return True if the client says that it asks for itself."""
+def _is_declared(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> bool:
+    """Return True if the client declares that it asks for itself."""
     if any(isinstance(metadata.get(key), str) and _TASKS.search(metadata[key]) for key in _TASK_KEYS):
         return True
     if _TASKS.search(headers.get("x-openwebui-task", "")):
         return True
-    if any(headers.get(name, "").lower() in values for name, values in _SAID.items()):
+    if any(headers.get(name, "").lower() in values for name, values in _TASK_HEADERS.items()):
         return True
     return _codex_kind(headers.get(CODEX_METADATA) or metadata.get(CODEX_METADATA)) in _CODEX_KINDS
 
 
 def _codex_kind(given: Any) -> str:
-    """Return what Codex says that a request is for: `turn`, `compaction` and so on."""
+    """Return the kind of request that Codex declares, such as `turn` or `compaction`; "" without one."""
     try:
         said = json.loads(given) if isinstance(given, str) else None
     except ValueError:

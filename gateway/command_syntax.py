@@ -1,5 +1,5 @@
-"""The `/memory` commands: their table, and what counts as one. A command is a whole message; a message with more text
-around a command is sent to the model. What they do is registered in gateway.commands."""
+"""The `/memory` commands: their table and their syntax. A command is a whole message; a message with other text around
+it is sent to the model. gateway.commands carries them out."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _MOST_WORD = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One verb, and what it does, in words for people. `confirmed`: it takes the code of a confirmation."""
+    """One verb, and what it does, in words for people. With `confirmed` it has to be confirmed with a code."""
 
     verb: str
     about: str
@@ -58,12 +58,12 @@ class ParsedCommand:
 
 
 def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
-    """Return the command that a message is, or None. `/memory` alone, or with an unknown verb, asks for help. `native`:
-    sent by the page or the native API, where `/help` does so too."""
+    """Return the command in a message, or None. `/memory` alone or with an unknown verb asks for help. With `native`,
+    for messages of the page or the native API, `/help` does so too."""
     text = text.strip()
     if native and len(text) == len(NATIVE_HELP) and text.lower() == NATIVE_HELP:
         return ParsedCommand(verb="help")
-    # Of a conversation every message is looked at, and hardly one begins so.
+    # All messages of a conversation come here, so the common case is decided before the regular expression.
     match = _WHOLE.fullmatch(text) if text[: len(COMMAND)].lower() == COMMAND else None
     if match is None:
         return None
@@ -79,7 +79,7 @@ def is_command(text: str) -> bool:
 
 
 def command_text(content: Any) -> str:
-    """Return the text of a message's content if it is text alone, else "": a command comes without pictures."""
+    """Return the text of content that is only text, otherwise "": a command has no pictures."""
     if isinstance(content, list):
         texts = [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
         return "\n".join(texts) if len(texts) == len(content) else ""
@@ -89,8 +89,8 @@ def command_text(content: Any) -> str:
 def without_commands(
     messages: Sequence[dict[str, Any]],
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, str] | None]:
-    """Return a resent conversation without its commands and their answers, which never go upstream; and the last
-    command that stands there with its answer, and that answer."""
+    """Return a conversation without commands and their answers, which never go upstream; and the last command that has
+    an answer, with that answer."""
     kept, answered = [], None
     command, awaits = "", False
     for message in messages:

@@ -1,6 +1,7 @@
-"""The `/memory` command: answered by the gateway, never sent upstream, stored as what it is (kind `command`, no run):
-not counted, recorded, reviewed or extracted. The verbs are in gateway.command_syntax.COMMANDS; their handlers are
-registered here and by the layers above. A handler works in transactions of its own; its words are stored after it."""
+"""The `/memory` command: answered by the gateway and never sent upstream. Its messages have the kind `command` and no
+run, so they are not counted, recorded, reviewed or extracted. The verbs are in gateway.command_syntax.COMMANDS;
+handlers are registered here and by the apps above. A handler uses its own transactions; the messages are stored after
+it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from gateway.runs.requested import Asked, V1Request
 from gateway.runs.resolve import session_of
 from gateway.runs.rows import messages_insert
 from gateway.services import require_active, session_get
+from gateway.turn_json import done_json
 from memories.batches import Slices
 from memories.book_views import BookState
 from memories.books import book_state
@@ -46,7 +48,7 @@ _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCall:
-    """A command with its caller and its place. `temporary`: the session neither reads nor writes memory."""
+    """A command to carry out. With `temporary` the session neither reads nor writes memory."""
 
     caller: Caller
     command: ParsedCommand
@@ -57,7 +59,7 @@ class CommandCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReply:
-    """What is answered, and the changes that were made, as a turn shows them."""
+    """The answer to a command, and the changes that it made, in the form of a turn."""
 
     text: str
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -65,29 +67,14 @@ class CommandReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTurn:
-    """A command and its answer as they are stored. The id of the command's message stands for that of a run."""
+    """A stored command with its answer. The id of the command's message is used as that of a run."""
 
     context: TurnContext
     ended: Ended
 
     def as_json(self) -> dict[str, Any]:
-        """As the native API shows a turn."""
-        return {
-            "id": str(self.context.run_id),
-            "object": "turn",
-            "session_id": str(self.context.session_id),
-            "turn": self.context.turn,
-            "kind": Message.Kind.COMMAND.value,
-            "state": self.ended.state.value,
-            "content": self.ended.output.text,
-            "reasoning": "",
-            "tool_calls": [],
-            "recalled": [],
-            "memory_changes": self.ended.changes,
-            "usage": {},
-            "turns_since_memory_review": self.ended.turns_since_review,
-            "error": None,
-        }
+        """Return the command as the native API shows a turn. No model was asked, so its usage is empty."""
+        return {**done_json(self.context, self.ended), "kind": Message.Kind.COMMAND.value, "usage": {}}
 
 
 Handler = Callable[[CommandCall], CommandReply | Slices[CommandReply]]
@@ -95,19 +82,20 @@ _handlers: dict[str, Handler] = {}
 
 
 def register_handler(verb: str, handler: Handler) -> None:
-    """Say what carries a verb out; called here and from an AppConfig's ready(). Raises LookupError."""
+    """Register the handler of a verb; called here and from an AppConfig's ready(). Raises LookupError."""
     if verb not in VERBS:
         raise LookupError(f"{COMMAND} {verb} is not in the table of commands")
     _handlers[verb] = handler
 
 
 def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
-    """Return the command that a request's last user message is, if nobody has answered it yet."""
-    return parse_command(_last_said(messages))
+    """Return the command in the last message of a request, if it is one of the user."""
+    return parse_command(_last_user_text(messages))
 
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slices[CommandTurn]:
-    """Carry out a command in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
+    """Carry out a command in the session that the caller names. Raises NotFound, SessionEnded, SessionBusy,
+    Unauthorized."""
     command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
     session = session_get(caller.owner_id, session_id, limits=caller.limits)
@@ -123,7 +111,7 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
     reply = yield from _carry_out(caller, agent, command, temporary=request.temporary)
-    # What was said before the command names the session, as if the next message stood in its place.
+    # The messages before the command identify the session, so look it up as for another message in its place.
     instead = {"role": "user", "content": f"A command stood here: {uuid7()}"}
     kept, answered = without_commands(request.messages)
     before = replace(request, messages=(*kept, instead), after_command=answered)
@@ -134,7 +122,7 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
         session = session_of(asked, finding)
         if session._state.adding:
             session.save(force_insert=True)
-        said = _last_said(request.messages)
+        said = _last_user_text(request.messages)
         named = "" if request.session_ref else fingerprint.commands_key(caller.owner_id, agent.name, said, reply.text)
         return _store(session, said, reply, commands_key=named)
 
@@ -163,7 +151,7 @@ def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporar
 
 @transaction.atomic
 def _store(session: Session, said: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
-    """Store command and answer. `commands_key` identifies a session in which nothing else was said yet."""
+    """Store a command and its answer. `commands_key` identifies a session that holds only commands so far."""
     row = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
     spoken = ((Message.Role.USER, said.strip()), (Message.Role.ASSISTANT, reply.text))
     exchange = [{"role": role, "content": text} for role, text in spoken]
@@ -174,7 +162,7 @@ def _store(session: Session, said: str, reply: CommandReply, *, commands_key: st
     return _turn(row, messages[0], reply.text, reply.changes)
 
 
-def _last_said(messages: Sequence[dict[str, Any]]) -> str:
+def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
     spoken = [message for message in messages if message.get("role") not in {"system", "developer"}]
     last = spoken[-1] if spoken else {}
     return command_text(last.get("content")) if last.get("role") == "user" else ""
@@ -192,7 +180,7 @@ def _turn(session: Session, said: Message, text: str, changes: list[dict[str, An
 
 
 def fenced(text: str) -> str:
-    """Text to be shown exactly, in a fence that is longer than any inside."""
+    """Return a text in a Markdown fence that is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -213,7 +201,7 @@ def _view(call: CommandCall) -> CommandReply:
 
 
 def _recalled_words(call: CommandCall) -> str:
-    """Return what is said of memories that are not in the frozen block but may be recalled; "" for none."""
+    """Return a sentence about the memories outside of the frozen block that may be recalled; "" if there are none."""
     agent = call.agent.settings
     if not agent.inject_memories:
         return ""

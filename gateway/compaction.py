@@ -1,7 +1,7 @@
-"""Compaction of native sessions: older turns are summed up into one stored text, so that the conversation can go on.
-The messages themselves stay readable. After a turn it happens in the worker, out of the person's way; a turn that would
-not fit otherwise does it before its first model step. When the model fails, the oldest turns leave the window without
-a summary: the short-term lane still finds them, and the run's trace says so."""
+"""Compaction of native sessions: older turns are summarised in one stored text, so that the conversation can go on. The
+messages themselves stay readable. The worker does it after a turn; a turn that would not fit does it before its first
+model step. If the model fails, the oldest turns leave the window without a summary: the short-term lane still finds
+them, and the run's trace notes it."""
 
 import logging
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ from prompts.conversation import compaction_prompt
 
 logger = logging.getLogger("daybook.compaction")
 
-KEPT_SHARE = 0.4  # what the newest turns may take after one
+KEPT_SHARE = 0.4  # of the limit: what the newest turns may take afterwards
 SUMMARY_SHARE = 0.1
 WORDS_PER_TOKEN = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How many of the messages leave the window, and the number of the last of them."""
+    """The number of messages that leave the window, and the `seq` of the last of them."""
 
     count: int
     up_to: int
@@ -48,8 +48,8 @@ class Cut:
 def choose_cut(
     messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, asked: tuple[str, str] = ("", "")
 ) -> Cut | None:
-    """Cut before a user message, so that the newest turns, one at least, take at most 40 % of the limit. None for no
-    cut."""
+    """Return a cut before a user message, so that the newest turns take at most KEPT_SHARE of the limit; the last turn
+    always stays. Return None if there is nothing to cut."""
     starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     kept = 0
     chosen: int | None = None
@@ -63,8 +63,8 @@ def choose_cut(
 
 
 async def fit(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
-    """Return the context of a native turn, compacted if it would not fit its limit; and what the trace says of it."""
-    if not context.message_seqs:  # a client that sends everything itself
+    """Return the context of a native turn, compacted if it would exceed its limit, and an entry for the trace."""
+    if not context.message_seqs:  # the client sends the whole conversation itself
         return context, {}
     agent = context.agent.settings
     limit, asked = agent.context_token_limit, _asked(agent)
@@ -106,7 +106,7 @@ def _asked(agent: AgentSettings) -> tuple[str, str]:
 async def summarise(
     agent: AgentSettings, earlier: str, messages: Sequence[dict[str, Any]], *, owner: str, request_id: str
 ) -> str:
-    """Ask the model for a summary. Raises DomainErrors."""
+    """Return a summary from the model. Raises DomainErrors."""
     spoken = [(m["role"], text_of(m.get("content"))) for m in messages if m["role"] in {"user", "assistant"}]
     words = int(agent.context_token_limit * SUMMARY_SHARE * WORDS_PER_TOKEN)
     prompt = compaction_prompt(earlier=earlier, conversation=[pair for pair in spoken if pair[1]], words=words)
@@ -125,7 +125,7 @@ async def summarise(
 
 @transaction.atomic
 def store(session_id: UUID, *, epoch: int, up_to: int, summary: str) -> bool:
-    """Store a compaction, if none came in between; snapshots of the session are rebuilt. True when it was stored."""
+    """Store a compaction, which makes snapshots of the session outdated. Return False if another was stored first."""
     mine = Session.objects.filter(pk=session_id, compaction_epoch=epoch)
     if mine.update(compaction_epoch=F("compaction_epoch") + 1) != 1:
         return False
@@ -135,7 +135,7 @@ def store(session_id: UUID, *, epoch: int, up_to: int, summary: str) -> bool:
 
 
 def compact_session(session_id: str) -> None:
-    """Compact a session in the worker. A fault is logged; the next turn tries again before its model step."""
+    """Compact a session in the worker. An error is logged; the next turn tries again before its model step."""
     session = Session.objects.select_related("agent").filter(pk=session_id).first()
     if session is None:
         return

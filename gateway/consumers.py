@@ -1,5 +1,6 @@
-"""The websocket of notifications: sends an owner's outbox, in order, each row once. A hint from the channel layer wakes
-it; a slow look at the table finds what a lost hint left, and whether its login still stands."""
+"""The websocket of notifications: sends the rows of an owner's outbox in order, each once. A hint from the channel
+layer wakes it. It also polls the table now and then, for rows whose hint was lost, and checks that its login is still
+valid."""
 
 import asyncio
 import logging
@@ -33,7 +34,8 @@ _UNAUTHORIZED = 4401
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """Whose socket it is, whether that still holds (synchronous, one query), and the groups that concern it."""
+    """The owner of a socket, a check that the login is still valid (synchronous, one query), and the groups that it
+    joins."""
 
     owner_id: UUID
     limits: KeyLimits
@@ -42,16 +44,16 @@ class _Admission:
 
 
 class NotificationConsumer(AsyncJsonWebsocketConsumer):
-    """`/ws/notifications/?after=N`: rows above N, then new ones as they come; without `after` only new ones."""
+    """`/ws/notifications/?after=N`: sends rows after number N, then new ones; without `after` only new ones."""
 
     admission: _Admission | None = None
-    _looking: "asyncio.Task[None] | None" = None
+    _polling: "asyncio.Task[None] | None" = None
 
     async def __call__(self, *connection: Any) -> None:
         try:
             await super().__call__(*connection)
-        finally:  # also when the server stops, or something fails, and nobody says that the socket is closed
-            await self._stop_looking()
+        finally:  # `disconnect` is not called if the server stops or something fails
+            await self._stop_polling()
 
     async def connect(self) -> None:
         self.admission = admission = await self._admit()
@@ -59,20 +61,20 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             await self.close(code=_UNAUTHORIZED)
             return
         self._sending = asyncio.Lock()
-        # Join first, read after: what is committed in between wakes us.
+        # Join before reading: rows that are committed in between send a hint.
         for group in admission.groups:
             await self.channel_layer.group_add(group, self.channel_name)
         given = parse_qs(self.scope["query_string"].decode("latin1")).get("after", [""])[0]
         self.sent = await in_read_thread(current_number, admission.owner_id)
         if (after := number(given)) is not None:
-            self.sent = min(after, self.sent)  # a number of the future would keep back what is still to come
+            self.sent = min(after, self.sent)  # a larger number would hold back later rows
         await self.accept()
         open_websockets.inc()
-        self._looking = asyncio.create_task(self._look_again())
+        self._polling = asyncio.create_task(self._look_again())
         await self._send_rows(admission)
 
     async def disconnect(self, code: int) -> None:
-        await self._stop_looking()
+        await self._stop_polling()
         for group in self.admission.groups if self.admission else ():
             await self.channel_layer.group_discard(group, self.channel_name)
 
@@ -80,16 +82,16 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         """Ignore what clients send: this socket only sends."""
 
     async def outbox_hint(self, message: dict[str, Any]) -> None:
-        """Look at the outbox: there may be something to read."""
+        """Send new rows of the outbox."""
         if self.admission is not None:
             await self._send_rows(self.admission)
 
     async def session_closed(self, message: dict[str, Any]) -> None:
-        """The login has ended: close the socket."""
+        """Close the socket: the login has ended."""
         await self.close(code=_UNAUTHORIZED)
 
     async def session_check(self, message: dict[str, Any]) -> None:
-        """Check the login: something about the owner's logins has changed."""
+        """Close the socket if its login is no longer valid."""
         if self.admission is not None and not await in_read_thread(self.admission.still_valid):
             await self.close(code=_UNAUTHORIZED)
 
@@ -103,14 +105,14 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                 if len(rows) < PAGE:
                     return
 
-    async def _stop_looking(self) -> None:
-        """End the task that looks, and wait until it has: a loop that ends before it would complain."""
-        looking, self._looking = self._looking, None
-        if looking is None:
+    async def _stop_polling(self) -> None:
+        """Cancel the polling task and wait for its end."""
+        polling, self._polling = self._polling, None
+        if polling is None:
             return
         open_websockets.dec()
-        looking.cancel()
-        await asyncio.wait([looking])
+        polling.cancel()
+        await asyncio.wait([polling])
 
     async def _look_again(self) -> None:
         while self.admission is not None:
@@ -121,7 +123,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                     await self.close(code=_UNAUTHORIZED)
                     return
                 await self._send_rows(self.admission)
-                for group in self.admission.groups:  # a Redis that was away knows nothing of this socket
+                for group in self.admission.groups:  # a Redis that was restarted has forgotten this socket
                     await self.channel_layer.group_add(group, self.channel_name)
             except DatabaseError:
                 logger.warning("a websocket could not look at the outbox; it tries again", exc_info=True)

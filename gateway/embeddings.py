@@ -1,6 +1,6 @@
-"""An upstream embedding model, where one is configured: memories get their vectors from a background job, a turn's
-query asks for its own with a deadline and goes without one when it is late. Texts of agents on another upstream than
-the embedding model's are sent to it only where an administrator named that upstream."""
+"""Vectors from the embedding model, if one is configured. A background job makes those of memories; a turn asks for the
+vector of its query with a deadline, and goes on without it if it is late. Texts of agents on other upstreams are sent
+to the embedding model only if an administrator named its upstream."""
 
 import asyncio
 import logging
@@ -25,14 +25,15 @@ _looks = Throttle()
 
 
 def enqueue_missing() -> int:
-    """Hand books to the queue that hold memories without a vector. Returns how many; none without a model."""
+    """Queue jobs for books with memories that have no vector. Return how many; 0 without a model."""
     if not settings.EMBEDDING_MODEL or not _looks.look(pause=PAUSE_SECONDS):
         return 0
     return enqueue_books(TASK, BackgroundModels.now().embeddable(missing_vectors(), "book__name"), most=BATCH)
 
 
 def embed_book(book_id: str) -> int:
-    """Make the vectors of one batch of a book. Returns how many were stored; a fault is logged and comes again."""
+    """Make the vectors of one batch of a book. Return how many were stored. An error is logged and tried again
+    later."""
     book = Book.objects.filter(pk=UUID(book_id)).first()
     if book is None or not settings.EMBEDDING_MODEL:
         return 0
@@ -61,8 +62,8 @@ def embed_book(book_id: str) -> int:
 async def query_vector(
     text: str, *, upstreams: Collection[str], model: str = ""
 ) -> tuple[list[float] | None, dict[str, str]]:
-    """Return the vector of a query of a turn whose agent is on `upstreams`, or None, and what the run's trace says of
-    it. `model` is that of the book's vectors; "" is the configured one, and there must be one."""
+    """Return the vector of a turn's query, or None, and an entry for the run's trace. `upstreams` are those of the
+    agent, `model` is that of the book's vectors; "" is the configured model, which must exist."""
     if not may_embed(upstreams):
         return None, {"embedding": "other_upstream"}
     try:
@@ -76,7 +77,7 @@ async def query_vector(
 
 
 async def searched_vector(text: str, model: str) -> list[float] | None:
-    """Return the vector of a query of a book whose memories have vectors of that model; None where it did not come."""
+    """Return the vector of a search in a book whose memories have vectors of that model; None if there is none."""
     return (await query_vector(text, upstreams=(home_upstream(),), model=model))[0]
 
 

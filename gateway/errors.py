@@ -14,20 +14,20 @@ class SessionEnded(Conflict):
 
 
 class RunSuperseded(Conflict):
-    """The run's lease went to somebody else; what it said is kept, but it is not the turn's answer."""
+    """Another process took over the run's lease. What it said is kept, but it is not the answer of the turn."""
 
 
 class RunStopped(Conflict):
-    """The run was stopped while it was answered; what it said is kept. details: run_id."""
+    """The run was stopped. What it said is kept. details: run_id."""
 
 
 class Restarting(Overloaded):
-    """This process is being stopped, usually to be started again. details: retry_after (seconds)."""
+    """This process is shutting down, usually for a restart. details: retry_after (seconds)."""
 
 
 class RequestRefused(InvalidRequest):
-    """The upstream refused a request for a reason that is the client's business: it keeps the upstream's code and
-    param. `said` are its own words, without key and address. details: status."""
+    """The upstream refused a request because of its content. The error has the upstream's code and param. `said` is the
+    upstream's message, without keys and addresses. details: status."""
 
     def __init__(
         self, message: str, *, upstream_code: str = "", param: str | None = None, said: str = "", **details: Any
@@ -42,13 +42,13 @@ class RequestRefused(InvalidRequest):
 
 
 class PreviousResponseNotFound(InvalidRequest):
-    """What `previous_response_id` or an `item_reference` names is not there, or was not stored."""
+    """The target of `previous_response_id` or of an `item_reference` does not exist or was not stored."""
 
     code = "previous_response_not_found"
 
 
 class TooManySteps(UpstreamError):
-    """The model went on calling tools and never answered. details: reason, steps."""
+    """The model called tools in every step and never answered. details: reason, steps."""
 
 
 class UpstreamRefused(UpstreamError):
@@ -56,8 +56,8 @@ class UpstreamRefused(UpstreamError):
 
 
 class UpstreamUnreachable(UpstreamError):
-    """No connection to the upstream, or it broke off."""
+    """There was no connection to the upstream, or it broke off."""
 
 
 class UpstreamSilent(UpstreamTimeout):
-    """The upstream said nothing for too long."""
+    """The upstream was silent for too long."""

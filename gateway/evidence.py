@@ -1,4 +1,5 @@
-"""A run's conversation as evidence for what its tools write: all that was said, with the turns it is stored in."""
+"""The conversation of a run as evidence for the writes of its tools: all texts, with the turns in which they are
+stored."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -18,8 +19,8 @@ ChatMessage = dict[str, Any]
 def conversation_of(
     context: TurnContext, said: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
 ) -> Conversation:
-    """Return a run's conversation, ready for look-ups, with what it `said` so far and the quotes it `missed`. One
-    query."""
+    """Return a run's conversation, ready for look-ups. `said` are its messages so far, `missed` is the number of quotes
+    that were not found. One query."""
     places = _places(context)
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
     spoken = [Spoken(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
@@ -63,7 +64,7 @@ def _is_ours(function: Any, client_tools: Collection[str]) -> bool:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield what a person sent, part by part: an attached file is a part that says so in its first line."""
+    """Yield the texts of a person's message, part by part. An attached text file is a part of its own."""
     if isinstance(content, list):
         yield from (text for part in content if (text := text_of([part])))
     elif text := text_of(content):
@@ -71,7 +72,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _places(context: TurnContext) -> dict[tuple[Speaker, str], tuple[Any, Any]]:
-    """Return message and turn of what is stored of the conversation, by who said it and the words."""
+    """Return the message id and run id of stored texts of the conversation, by speaker and text."""
     speakers = {
         Message.Role.USER: Speaker.PERSON,
         Message.Role.ASSISTANT: Speaker.ASSISTANT,

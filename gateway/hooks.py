@@ -1,5 +1,5 @@
-"""Listeners of the apps above, which register when Django starts: who wants to know that a turn is complete. The
-gateway calls them and imports nothing of theirs."""
+"""Events for the apps above: a turn is complete, or a session is forgotten. Listeners are registered when Django
+starts, so that the gateway need not import these apps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

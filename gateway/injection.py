@@ -1,6 +1,6 @@
-"""What a run is given from memory: its session's snapshot, the recall of this turn, and the messages built from both.
-With a warm snapshot nothing here touches the database. Each step is contained: what fails is an empty result with its
-kind in the run's trace, and the turn goes on. All of it happens once per run: a run that waits for its client's tools
+"""What a run is given from memory: the snapshot of its session, the recall of this turn, and the messages built from
+both. With a warm snapshot nothing here uses the database. Each step is contained: if it fails, its result is empty, the
+run's trace names the error, and the turn goes on. This happens once per run: a run that waits for its client's tools
 keeps what it was given (`kept`) and is given the same again."""
 
 import asyncio
@@ -41,8 +41,8 @@ _MOST_KEYWORDS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keywords:
-    """Search words for the long-term lane. `none_matter`: a model was asked and said that no memory could matter.
-    `trace` is what the run's trace says of it, `usage` the tokens it took."""
+    """Search words for the long-term lane. `none_matter` is True if a model was asked and named none. `trace` is for
+    the run's trace, `usage` is that of the model."""
 
     words: Sequence[str] = ()
     none_matter: bool = False
@@ -51,8 +51,8 @@ class Keywords:
 
 
 async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Injection:
-    """Prepare everything that a run is given from memory; its steps reuse it. Without injection this does nothing.
-    `read_tool` is the name by which the guidance calls the tool that reads documents. Never raises."""
+    """Return everything that a run is given from memory; all its steps use it. It is empty without injection.
+    `read_tool` is the name of the tool that reads documents in the guidance. Never raises."""
     if context.injected is not None:
         given = {name: context.injected[name] for name in _KEPT}
         return Injection(**given, trace=context.resumed_trace.get("recall", {}))
@@ -61,11 +61,11 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
         return Injection()
     trace: dict[str, Any] = {}
     snapshot = await _snapshot(context, context.book, trace)
-    told = ""
+    guidance_text = ""
     with contained("guidance", trace):
-        told = snapshot.guidance(read_tool)
+        guidance_text = snapshot.guidance(read_tool)
     if not agent.inject_memories:
-        return Injection(guidance=told, trace=trace)
+        return Injection(guidance=guidance_text, trace=trace)
     thread = await _thread(context, trace)
     keywords, vector = await _search_terms(context, snapshot, trace)
     injection = await recall(
@@ -82,15 +82,15 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
         query_vector=vector,
         long_term=not keywords.none_matter,
     )
-    return replace(injection, guidance=told, trace=injection.trace | trace, usage=keywords.usage)
+    return replace(injection, guidance=guidance_text, trace=injection.trace | trace, usage=keywords.usage)
 
 
 _KEPT = ("frozen", "guidance", "recall")
 
 
 def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
-    """Return what a run that waits for its client's tools keeps, so that its next request begins with the same bytes in
-    whichever process it arrives: see `Run.injected`. Without a book (`epoch` None) there is nothing of memory in it."""
+    """Return what a run that waits for its client's tools stores (`Run.injected`), so that its next request begins with
+    the same bytes in any process. `epoch` is None without a book: then it holds nothing from memory."""
     agent = context.agent.settings
     return {
         "epoch": context.book.epoch if context.book else None,
@@ -102,7 +102,7 @@ def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str
 
 
 def provider_scope(context: TurnContext) -> Scope | None:
-    """Return the scope that other memory providers get for a run; None for a run without memory."""
+    """Return the scope of a run for other memory providers; None for a run without memory."""
     if context.book is None:
         return None
     return Scope(
@@ -111,8 +111,8 @@ def provider_scope(context: TurnContext) -> Scope | None:
 
 
 def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
-    """Return the request's messages: one system message, the transcript, and the recall just before the last user
-    message; or inside it, where the server's rules on roles leave no other place."""
+    """Return the messages of the request: one system message, the transcript, and the recall before the last user
+    message, or inside of it if a server's rules on roles leave no other place."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
     system = reduce(joined_content, parts)
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
@@ -122,7 +122,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     messages.extend(context.messages)
     if injection.recall:
         last_user = last_asked(messages)
-        # Whoever answers must take it, the fall-backs too.
+        # Every server that may answer has to take it, the fall-backs too.
         if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
             asked = messages[last_user]
             messages[last_user] = {**asked, "content": joined_content(injection.recall, asked.get("content"))}
@@ -153,7 +153,7 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
 
 
 def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
-    """Return what a run's trace says of its snapshot: the state it was made of, and its size."""
+    """Return the entry of a snapshot for the run's trace: the state that it was made from, and its size."""
     state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
     return {
         "generation": state.generation,
@@ -165,24 +165,24 @@ def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
 
 
 def guidance_tokens(agent: AgentConfig) -> int:
-    """Return how much of the summary a session of this agent carries, in tokens; 0 = consolidation is off."""
+    """Return the most tokens of the summary that a session of this agent carries; 0 if consolidation is off."""
     return agent.consolidation.summary_injection_token_limit if agent.consolidation.enabled else 0
 
 
 def injected_blocks(book: BookState, agent: AgentConfig) -> str:
-    """Return what every request of a session with this agent carries from memory, exactly. Uses the database."""
+    """Return exactly what each request of a session with this agent carries from memory. Uses the database."""
     view = snapshots.view(book)
     limit = guidance_tokens(agent)
-    told = guidance(cut_to_tokens(view.summary, limit)) if limit else ""
+    guidance_text = guidance(cut_to_tokens(view.summary, limit)) if limit else ""
     frozen = freeze(
         view.entries, max_memories=agent.settings.max_inject_memories, char_limit=agent.settings.frozen_char_limit
     )
-    parts = (told, frozen.text if agent.settings.inject_memories else "")
+    parts = (guidance_text, frozen.text if agent.settings.inject_memories else "")
     return "\n\n".join(part for part in parts if part)
 
 
 async def _thread(context: TurnContext, trace: dict[str, Any]) -> ThreadView | None:
-    """Return what was said in this session and is no longer in the request; None where nothing was recorded."""
+    """Return the turns of this session that are no longer in the request; None if none were recorded."""
     newest = context.newest_record
     if newest is None:
         return None
@@ -190,13 +190,13 @@ async def _thread(context: TurnContext, trace: dict[str, Any]) -> ThreadView | N
         turns: Sequence[ThreadTurn] | None = thread_cache.known(context.session_id, newest)
         if turns is None:
             turns = await in_read_thread(thread_cache.read, context.owner_id, context.session_id, newest)
-        # A turn that is being replaced, and what followed it, has left the conversation.
+        # A turn that is being replaced is no longer part of the conversation, nor are the turns after it.
         return outside_window([turn for turn in turns if turn.turn < context.turn], _window(context.messages))
     return None
 
 
 def _window(messages: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Each user message's text with the texts of the assistant messages that follow it."""
+    """Return the text of each user message with the texts of the assistant messages after it."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for message in messages:
         if message.get("role") == "user":
@@ -209,7 +209,8 @@ def _window(messages: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
 async def _search_terms(
     context: TurnContext, snapshot: SessionSnapshot, trace: dict[str, Any]
 ) -> tuple[Keywords, Sequence[float] | None]:
-    """Keywords and vector of the message; none, and no request, where the book is not searched anyway."""
+    """Return the keywords and the vector of the message. If the book is not searched, both are empty and no model is
+    asked."""
     agent = context.agent.settings
     if not searches_book(snapshot, agent.max_inject_memories):
         if agent.inject_memories_strategy == "llm":
@@ -239,7 +240,7 @@ async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Se
 
 
 async def _keywords(context: TurnContext) -> Keywords:
-    """Search words of the last user message: by rule, or from one extra request that falls back to the rule."""
+    """Return search words of the last user message: by rule, or from a model with the rule as its fall-back."""
     if context.agent.settings.inject_memories_strategy == "local":
         return Keywords(words=extract_keywords(context.user_text))
     usage: dict[str, Any] = {}
@@ -275,8 +276,8 @@ async def _keywords(context: TurnContext) -> Keywords:
 
 
 def parse_keywords(answer: str, *, finished: bool = True) -> list[str]:
-    """Keywords separated by commas or white space; an empty answer is none. Raises ValueError for prose, and for an
-    empty answer that was cut off or never came."""
+    """Return keywords that are separated by commas or white space; an empty answer has none. Raises ValueError for
+    prose, and for an empty answer that is not `finished`."""
     words = [word.strip(".;:\"'`()[]").casefold() for word in _SEPARATORS.split(answer)]
     found = list(dict.fromkeys(word for word in words if word))
     if not found and not finished:

@@ -1,8 +1,8 @@
-"""Background jobs: how they get to the queue, who may do them, and how long they rest. Used by reviews, consolidation,
-search words, vectors and compaction.
+"""Background jobs: queueing, claims and pauses. Used by reviews, consolidation, search words, vectors, compaction,
+attachments, webhooks and mails.
 
-The queue may lose a job or deliver it twice; the rows of the database say what is to be done. So a job begins with a
-claim that lets one worker through, and a sweep queues again what has no job."""
+The queue may lose a job or deliver it twice; the rows of the database say what has to be done. So a job begins with a
+claim that only one worker gets, and a sweep queues again what has no job."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ from memories.models import Lease
 logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
 LOST_AFTER = timedelta(seconds=60)
-"""A job that was queued so long ago and has not begun is taken for lost."""
+"""The time after which a queued job that has not begun counts as lost."""
 _runner: asyncio.Runner | None = None
 
 
@@ -40,9 +40,9 @@ _runner: asyncio.Runner | None = None
 
 
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
-    """Hand a job to the queue: within the transaction on the database broker, after it where the queue is Redis.
-    `more` are further arguments of the task. `timeout` in seconds is a backstop above the job's own; without it the
-    queue's default holds."""
+    """Queue a job: within the current transaction if the queue is the database, after its commit if it is Redis.
+    `more` are further arguments of the task. `timeout`, in seconds, is a backstop above the job's own limits; without
+    it the queue's default is used."""
     options: dict[str, Any] = {"ack_failure": True, "save": False} | ({"timeout": timeout} if timeout else {})
     job = partial(async_task, task, str(job_id), *more, q_options=options)
     if settings.REDIS_URL:
@@ -52,7 +52,7 @@ def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = Non
 
 
 def enqueue_books(task: str, rows: "QuerySet[Any]", *, most: int) -> int:
-    """Queue one job for each book of these rows, at most so many. Returns how many."""
+    """Queue one job for each book of these rows, `most` at most. Return how many."""
     books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:most])
     for book_id in books:
         enqueue(task, book_id)
@@ -60,12 +60,12 @@ def enqueue_books(task: str, rows: "QuerySet[Any]", *, most: int) -> int:
 
 
 def without_job(now: datetime) -> Q:
-    """Rows with `enqueued_at` whose job is missing: never queued, or so long ago that it must be lost."""
+    """Return the condition for rows with `enqueued_at` that have no job: it was never queued, or counts as lost."""
     return Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)
 
 
 def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
-    """Note that a row is queued now; of several workers one is told True."""
+    """Note that a row is queued now. Only one of several workers gets True."""
     return rows.filter(pk=row.pk, enqueued_at=row.enqueued_at).update(enqueued_at=now) == 1
 
 
@@ -73,25 +73,26 @@ def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
 
 
 class NotClaimed(Exception):
-    """A worker leaves a job. `cause` is a fixed word; `details` are ids, states and times, never words of a person."""
+    """A job is not done by this worker. `cause` is a fixed word; `details` are ids, states and times, never text of a
+    person."""
 
     def __init__(self, cause: str, **details: object) -> None:
         super().__init__(cause)
         self.fields = {"cause": cause, **details}
 
     def log(self, kind: str, job_id: UUID) -> None:
-        """Say why, in one line of the log."""
+        """Log the cause in one line."""
         fields = {"id": job_id, **self.fields}
         logger.info("%s not claimed: %s", kind, " ".join(f"{name}={value}" for name, value in fields.items()))
 
 
 class LeaseLost(Exception):
-    """Somebody else holds this name now, or the time ran out: nothing may be written."""
+    """The lease has expired or has another holder: nothing may be written."""
 
 
 def lease_take(name: str, *, seconds: float) -> UUID | None:
-    """Take a free or expired lease for `seconds`. Returns its token, or None while somebody else holds it. Leases
-    expire, so that a crashed holder blocks nothing for ever."""
+    """Take a free or expired lease for `seconds`. Return its token, or None if it is held. Leases expire, so that a
+    holder that crashed does not block others for ever."""
     now = timezone.now()
     token = uuid7()
     holder = f"{socket.gethostname()}:{os.getpid()}"[:255]
@@ -100,7 +101,7 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
         return token
     try:
         with transaction.atomic():
-            # Insert only: of two that find no row, the primary key lets one through.
+            # An insert only: if two workers find no row, the primary key lets one through.
             Lease(name=name, **values).save(force_insert=True)
     except IntegrityError:
         return None
@@ -108,34 +109,34 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
 
 
 def lease_extend(name: str, token: UUID, *, seconds: float) -> bool:
-    """Extend a lease for its holder. Return False if the lease is gone, even if nobody else has taken it yet."""
+    """Extend a lease for its holder. Return False if it has expired, even if nobody else has taken it yet."""
     now = timezone.now()
     mine = Lease.objects.filter(name=name, token=token, expires_at__gt=now)
     return mine.update(expires_at=now + timedelta(seconds=seconds)) == 1
 
 
 def lease_require(name: str, token: UUID) -> None:
-    """Lock the lease for the rest of the caller's transaction, which is the one that writes. Raises LeaseLost."""
+    """Lock the lease for the rest of the caller's transaction, in which it writes. Raises LeaseLost."""
     mine = Lease.objects.select_for_update().filter(name=name, token=token, expires_at__gt=timezone.now())
     if mine.first() is None:
         raise LeaseLost(name)
 
 
 def lease_release(name: str, token: UUID) -> None:
-    """Give a lease back; nothing happens if it is held by somebody else."""
+    """Give a lease back. Nothing happens if it has another holder."""
     Lease.objects.filter(name=name, token=token).delete()
 
 
 def lease_is_held(name: str) -> bool:
-    """Return True if somebody holds it now."""
+    """Return True if a lease is held now."""
     return Lease.objects.filter(name=name, expires_at__gt=timezone.now()).exists()
 
 
 async def work_while_held(
     work: Coroutine[Any, Any, None], renew: Callable[[], Awaitable[bool]], *, seconds: float
 ) -> None:
-    """Work under a lease of so many seconds, which `renew` lengthens every third of its time. Raises what ended the
-    work, and LeaseLost when `renew` returned False, which cancels it."""
+    """Run a coroutine under a lease of `seconds`, which `renew` extends every third of that time. Raises what the
+    coroutine raises, and LeaseLost after `renew` returned False, which cancels it."""
     tasks = [asyncio.create_task(work), asyncio.create_task(_beat(renew, seconds / 3))]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -159,17 +160,17 @@ async def _beat(renew: Callable[[], Awaitable[bool]], pause: float) -> None:
 
 
 class Throttle:
-    """When this process last looked for work of one kind, so that it does not look with every sweep."""
+    """The time when this process last looked for work of one kind, so that it need not look with every sweep."""
 
     def __init__(self) -> None:
         self._looked_at: float | None = None
 
     def passed(self) -> float:
-        """Seconds since the last look; infinite before the first."""
+        """Return the seconds since the last look; infinite before the first one."""
         return math.inf if self._looked_at is None else time.monotonic() - self._looked_at
 
     def look(self, *, pause: float = 0.0) -> bool:
-        """Note a look, unless there was one within the `pause` before."""
+        """Note a look and return True, unless the last one was less than `pause` seconds ago."""
         if self.passed() < pause:
             return False
         self._looked_at = time.monotonic()
@@ -181,7 +182,7 @@ class Throttle:
 
 
 def rest_after(error: DomainError, *, least: float) -> float:
-    """Seconds to leave an upstream alone that refused: as many as its Retry-After says, at least `least`."""
+    """Return the seconds to wait after an upstream refused: those of its Retry-After, at least `least`."""
     return max(least, retry_after_seconds(error))
 
 
@@ -189,8 +190,8 @@ def rest_after(error: DomainError, *, least: float) -> float:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in the process's own loop: one per process, and with it one upstream client. It is
-    made at first use, which is after the worker was forked, and closed when the worker ends."""
+    """Run a coroutine to its end in the loop of this process, which all jobs share, so that upstream clients can be
+    reused. The loop is made at first use, after the worker was forked, and closed when the worker ends."""
     global _runner
     if _runner is None:
         _runner = asyncio.Runner()

@@ -1,5 +1,5 @@
-"""Turns that are told and not executed: one that waits for the answer of a run which the same request opened before, in
-this process or another, and a command. The APIs treat them like a turn that is executed for them."""
+"""Turns that no engine executes: a request that waits for the answer of a run which the same request opened before, in
+this process or another, and a command. The APIs treat them like any other turn."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -17,7 +17,8 @@ _POLL_SECONDS = 0.25
 
 
 class JoinedTurn:
-    """What a run says at its end, for one more request; `ended` where that is known. Leaving it early stops nothing."""
+    """The answer of a run for one more request. `ended` is given if the run is over. Leaving it early does not stop the
+    run."""
 
     def __init__(self, context: TurnContext, options: TurnOptions, ended: Ended | None = None) -> None:
         self.context = context
@@ -25,7 +26,7 @@ class JoinedTurn:
         self._ended = ended
 
     async def events(self) -> AsyncGenerator[Event]:
-        """The whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable, NotFound."""
+        """Yield the whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable, NotFound."""
         try:
             found = self._ended or await self._end()
         finally:
@@ -70,5 +71,5 @@ AnyTurn = Turn | JoinedTurn
 
 
 def turn_of(context: TurnContext, options: TurnOptions) -> AnyTurn:
-    """Return the turn that an opened context stands for."""
+    """Return the turn for an opened context."""
     return JoinedTurn(context, options) if context.joined else Turn(context, options)

@@ -4,14 +4,15 @@ from typing import Any
 
 from gateway.models import Run
 from gateway.runs.context import TurnContext
+from gateway.runs.joined import Ended
 from gateway.runs.session_rows import messages_of
 from gateway.runs.waiting import unanswered_calls
 from gateway.turn_events import Done
 from memories.tools import changes_of_run
 
 
-def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
-    """Return a turn that has just ended, from what the engine holds: no query."""
+def done_json(context: TurnContext, done: Done | Ended) -> dict[str, Any]:
+    """Return a turn that has just ended, without a query."""
     return {
         "id": str(context.run_id),
         "object": "turn",

@@ -103,6 +103,7 @@ class Caller:
     key_id: UUID | None = None
     limits: KeyLimits = UNLIMITED
     ceilings: KeyCeilings = NO_CEILINGS
+    requests_per_minute: int = 0  # 0 = no limit
     read_only: bool = False
     trusted: bool = False
     remembers: bool = True  # False: nothing of memory is read or written, since people would be merged

@@ -61,8 +61,13 @@ def forget_noted() -> None:
 
 
 def logins_of(user: AbstractBaseUser) -> "QuerySet[Login]":
-    """Return where a user is signed in, the browser that was seen last first."""
+    """Return where a user is signed in, with the browser that was seen last first."""
     return Login.objects.filter(user_id=user.pk, session__expire_date__gt=timezone.now()).order_by("-seen_at")
+
+
+def other_logins(request: HttpRequest, user: AbstractBaseUser) -> "QuerySet[Login]":
+    """Return where a user is signed in, without the browser of this request."""
+    return logins_of(user).exclude(session_id=request.session.session_key)
 
 
 @transaction.atomic

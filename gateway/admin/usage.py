@@ -15,12 +15,12 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from gateway.limits.money import dollars
-from gateway.limits.usage_totals import COLUMNS, first_day, is_priced, last_day, totals
+from gateway.limits.spending import today
+from gateway.limits.usage_totals import COLUMNS, MOST_DAYS, first_day, is_priced, totals
 from gateway.models import Agent, ApiKey, UsageDay
 from memories.admin.base import ReadOnlyAdmin
 from memories.models import Owner
 
-MOST_DAYS = 400
 MOST_ROWS = 100_000
 """So many of the newest rows are added up: totals of days are made on their day, so that these are the newest days."""
 SHOWN = 200
@@ -53,7 +53,7 @@ class UsageForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
-        last = given.get("last") or last_day()
+        last = given.get("last") or today()
         first = given.get("first") or first_day(last)
         if first > last:
             raise forms.ValidationError("The first day is not after the last one.")

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from gateway.accounts.logins import logins_end, logins_of
+from gateway.accounts.logins import logins_end, other_logins
 from gateway.accounts.roles import ADMINISTRATOR, AUDITOR, MEANINGS, STAFF, USER
 from gateway.authentication import forget_keys
 from gateway.sockets import look_again
@@ -70,8 +70,7 @@ class PeopleAdmin(UserAdmin):
             self._sign_out(request, obj)
 
     def _sign_out(self, request: HttpRequest, user: User) -> None:
-        rows = logins_of(user).exclude(session_id=request.session.session_key)
-        logins_end(user, rows, by=actor_of(request.user))
+        logins_end(user, other_logins(request, user), by=actor_of(request.user))
         forget_keys()
         for owner_id in Owner.objects.filter(user=user).values_list("pk", flat=True):
             look_again(owner_id)

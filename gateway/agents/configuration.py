@@ -1,4 +1,4 @@
-"""Memory settings, model roles and prices as they are now: rows that administrators edit and the agents file sets."""
+"""The current memory settings, model roles and prices: rows that administrators edit and the agents file sets."""
 
 from typing import Any
 
@@ -17,27 +17,27 @@ def consolidation_settings() -> ConsolidationSettings:
 
 
 def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
-    """Return the settings of consolidation for a turn; a warm cache needs no query."""
+    """Return the settings of consolidation for a turn, cached with its agent."""
     return of_version(_checked, agent, consolidation_settings)
 
 
 def prices() -> dict[str, Price]:
-    """Money per million tokens, by model. One query."""
+    """Return the prices by model. One query."""
     return {model: Price.model_validate(price) for model, price in _section("prices").items() if price}
 
 
 def prices_of(agent: Agent) -> dict[str, Price]:
-    """Return the prices for a turn; a warm cache needs no query."""
+    """Return the prices for a turn, cached with its agent."""
     return of_version(_prices, agent, prices)
 
 
 def price_of(model: str) -> Price | None:
-    """Money per million tokens of a model, or None where nobody said. One query."""
+    """Return the price of a model; None if none is set. One query."""
     return prices().get(model)
 
 
 def model_roles() -> ModelRoles:
-    """Return the models of background work as they are now. One query."""
+    """Return the models of background work. One query."""
     return ModelRoles.model_validate(_section("model_roles"))
 
 

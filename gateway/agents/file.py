@@ -14,14 +14,14 @@ from memories.errors import InvalidRequest
 from memories.storable import storable_text
 
 _APPLIED = "agents_file"
-# What the YAML library raises: its own errors, and whatever its constructors do with a value that looks like a date, a
-# number or a truth value without being one, or that is nested too deeply.
+# What the YAML library raises: its own errors, and those of its constructors for a value that looks like a date, a
+# number or a truth value and is none, or that is nested too deeply.
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a name that a mapping holds twice, of which YAML would let the last one win without a word; leaves out
-    characters that no database stores."""
+    """A YAML loader that refuses a name which a mapping holds twice, since YAML would silently take the last one, and
+    that removes characters which no database stores."""
 
     def construct_scalar(self, node: Any) -> Any:
         value = super().construct_scalar(node)
@@ -39,7 +39,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse(text: str) -> AgentsFile:
-    """Read and check a file's text. Raises InvalidRequest that names the key, and nothing is applied."""
+    """Read and check a file's text. Raises InvalidRequest, which names the key; nothing is applied."""
     try:
         data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except _UNREADABLE as error:
@@ -59,7 +59,7 @@ def parse(text: str) -> AgentsFile:
 
 
 def apply_file(path: Path) -> list[str]:
-    """Apply a file. Returns the names of its agents. Raises InvalidRequest."""
+    """Apply a file, and return the names of its agents. Raises InvalidRequest."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -68,8 +68,8 @@ def apply_file(path: Path) -> list[str]:
 
 
 def bootstrap_agents() -> list[str]:
-    """At `up`: apply DAYBOOK_AGENTS if its content changed since it was last applied; the packaged file only when
-    there are no agents at all. Returns the names of the agents applied. Raises InvalidRequest."""
+    """At `up`: apply DAYBOOK_AGENTS if its content has changed since it was last applied; apply the packaged file only
+    if there are no agents. Returns the names of the agents applied. Raises InvalidRequest."""
     if settings.DAYBOOK_AGENTS is None:
         return [] if Agent.objects.exists() else apply_file(settings.DAYBOOK_PACKAGED_AGENTS)
     path = Path(settings.DAYBOOK_AGENTS)

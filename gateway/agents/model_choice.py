@@ -1,11 +1,11 @@
-"""Which upstream and which model answer: for turns, reviews and every job in the background.
+"""Chooses the upstream and the model: for turns, reviews and all background jobs.
 
 A conversation goes to the upstream of its agent. `model_roles` name the models of background work: a plain model name
-is one of the home upstream and means nothing on another one, `upstream/model` names both. An agent that was put on an
-upstream other than the home upstream keeps its work there, and its own model unless a role names that upstream. What is
-made of a book that agents of different upstreams share goes to the upstream that `memories.upstream` names, and is not
-made while none is named (docs/decisions/0015-which-upstream-answers.md). Where an agent names several models, the first
-one answers and the others are its fall-backs, for all of this work."""
+is a model of the home upstream and is ignored for other upstreams; `upstream/model` names both. An agent on an upstream
+other than the home upstream has its background work done there, by its own model unless a role names that upstream.
+Background work for a book that agents of different upstreams share goes to the upstream that `memories.upstream` names,
+and is not done if none is named (docs/decisions/0015-which-upstream-answers.md). If an agent names several models, the
+first one answers and the others are its fall-backs, for all of this work."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -28,28 +28,28 @@ Row = TypeVar("Row", bound=Model)
 
 
 class UpstreamUndecided(Conflict):
-    """Nobody has said which upstream may be given a book. The message says why and what to set."""
+    """No administrator has decided which upstream may read a book. The message says why, and what to set."""
 
 
 def home_upstream() -> str:
-    """Return the upstream to which plain model names belong: the default one, or the only one that is configured."""
+    """Return the upstream of plain model names: the default one, or the only one that is configured."""
     configured = settings.DAYBOOK_UPSTREAMS
     return next(iter(configured)) if len(configured) == 1 else DEFAULT
 
 
 def named_target(name: str, upstream: str) -> ModelTarget:
-    """Return the model of that name on `upstream`, unless the name is `upstream/model` with an upstream that is
-    configured. Model names may contain slashes themselves."""
+    """Return the model of that name on `upstream`, unless the name is `upstream/model` with a configured upstream.
+    Model names may contain slashes themselves."""
     found = _qualified(name)
     return found or ModelTarget(upstream, name)
 
 
 def agent_target(agent: AgentSettings) -> ModelTarget:
-    """Return the model that answers an agent's turns, also its compactions and its keywords, with its fall-backs."""
+    """Return the model of an agent's turns, compactions and keywords, with its fall-backs."""
     upstreams, models = as_list(agent.upstream), as_list(agent.model)
     most = max(len(upstreams), len(models))
     pairs = zip(upstreams * (most // len(upstreams)), models * (most // len(models)), strict=True)
-    # A single model is one of the agent's upstream: its name may hold a slash, as those of OpenRouter do.
+    # A single model is on the agent's upstream. Its name may contain a slash, as on OpenRouter.
     read = not isinstance(agent.model, str)
     first, *rest = (
         (_qualified(model) if read else None) or ModelTarget(upstream, model or settings.DAYBOOK_MODEL)
@@ -59,13 +59,13 @@ def agent_target(agent: AgentSettings) -> ModelTarget:
 
 
 def agent_upstreams(agent: AgentSettings) -> frozenset[str]:
-    """Return the upstreams that may be given what was said to an agent: those of its models."""
+    """Return the upstreams that may read an agent's conversations: those of its models."""
     return frozenset(target.upstream for target in agent_target(agent).all)
 
 
 def review_target(kept: Mapping[str, Any]) -> ModelTarget:
-    """Return the model of a review, from the settings it was scheduled with: `memory_review_model`, else the
-    agent's. The agent's fall-backs are those of both."""
+    """Return the model of a review from the settings that it was scheduled with: `memory_review_model`, or else the
+    agent's. The agent's fall-backs apply to both."""
     named = {name: kept[name] for name in ("upstream", "model") if kept.get(name)}
     agent = agent_target(AgentSettings(**named))
     name = kept.get("memory_review_model")
@@ -78,8 +78,8 @@ def embedding_upstream() -> str:
 
 
 def may_embed(upstreams: Collection[str]) -> bool:
-    """Return True if texts of an agent on these upstreams may be given to the embedding model: on every upstream where
-    it runs in this process or an administrator named its upstream, else only on its own."""
+    """Return True if texts of an agent on these upstreams may be sent to the embedding model: always if it runs in this
+    process or an administrator named its upstream, else only if its upstream is the agent's own."""
     return _embeds_all() or home_upstream() in upstreams
 
 
@@ -89,7 +89,7 @@ def _embeds_all() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundModels:
-    """The choice for jobs in the background, by agents and settings as they were read. `agents` are by book."""
+    """Chooses models for background jobs from agents and settings that were read once. `agents` are by book."""
 
     roles: ModelRoles
     shared_upstream: str
@@ -97,7 +97,7 @@ class BackgroundModels:
 
     @classmethod
     def now(cls, book: str | None = None) -> "BackgroundModels":
-        """As the rows are now, with the agents of one book or of all. Three queries."""
+        """Read the current agents, of one book or of all, and settings. Three queries."""
         rows = Agent.objects.order_by("name")
         agents: dict[str, tuple[AgentSettings, ...]] = {}
         for row in rows.filter(book=book) if book is not None else rows:
@@ -105,7 +105,7 @@ class BackgroundModels:
         return cls(roles=model_roles(), shared_upstream=consolidation_settings().upstream, agents=agents)
 
     def of_agent(self, agent: AgentSettings, role: str) -> ModelTarget:
-        """Return the model of a role for what was said to an agent."""
+        """Return the model of a role for an agent's conversations."""
         named, own, upstreams = self._role(role), agent_target(agent), agent_upstreams(agent)
         if upstreams == {DEFAULT} == {home_upstream()}:
             return _before(named or ModelTarget(DEFAULT, settings.DAYBOOK_MODEL), own)
@@ -117,8 +117,7 @@ class BackgroundModels:
         return self.of_agent(agent, role) if len(upstreams) == 1 else self._of_shared(book, upstreams, role)
 
     def of_book(self, book: str, role: str) -> ModelTarget:
-        """Return the model of a role for a book as a whole: that of its first agent, by name. Raises
-        UpstreamUndecided."""
+        """Return the model of a role for a whole book: that of its first agent by name. Raises UpstreamUndecided."""
         upstreams = self._upstreams(book)
         if len(upstreams) == 1:
             return self.of_agent(self.agents[book][0], role)
@@ -127,7 +126,7 @@ class BackgroundModels:
         return self._of_shared(book, upstreams, role)
 
     def obstacle(self, book: str) -> str:
-        """Return why no upstream may be given a book, as a sentence; "" where one may."""
+        """Return a sentence that says why no upstream may read a book; "" if one may."""
         try:
             self.of_book(book, DEFAULT)
         except UpstreamUndecided as undecided:
@@ -135,12 +134,12 @@ class BackgroundModels:
         return ""
 
     def obstacles(self) -> dict[str, str]:
-        """Return the books of agents that no upstream may be given, each with the reason."""
+        """Return the books of agents that no upstream may read, each with the reason."""
         return {book: reason for book in sorted(self.agents) if (reason := self.obstacle(book))}
 
     def given(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
-        """Return the rows of books that an upstream may be given; `field` leads to the book's name."""
-        if self.obstacle(""):  # so it is for every book that no agent uses
+        """Return the rows of books that an upstream may read; `field` leads to the book's name."""
+        if self.obstacle(""):  # the result for every book without an agent
             rows = rows.filter(**{f"{field}__in": list(self.agents)})
         refused = list(self.obstacles())
         return rows.exclude(**{f"{field}__in": refused}) if refused else rows
@@ -155,7 +154,7 @@ class BackgroundModels:
         return rows.exclude(**{f"{field}__in": refused}) if refused else rows
 
     def _of_shared(self, book: str, upstreams: Collection[frozenset[str]], role: str) -> ModelTarget:
-        """On the upstream that was named for shared books, and on no other."""
+        """Return the model on the upstream that is named for shared books, and on no other."""
         upstream, named = self._shared_upstream(_why(book, upstreams)), self._role(role)
         if named and named.upstream == upstream:
             return named
@@ -174,17 +173,17 @@ class BackgroundModels:
         return upstream
 
     def _upstreams(self, book: str) -> set[frozenset[str]]:
-        """Return the upstreams of each of a book's agents: one set where all of them name the same."""
+        """Return the upstreams of each agent of a book: a single set if all agents name the same."""
         return {agent_upstreams(agent) for agent in self.agents.get(book, ())}
 
     def _role(self, role: str) -> ModelTarget | None:
-        """Return the model a role names; smol falls back to default. None where neither names one."""
+        """Return the model of a role, with `default` in place of an empty `smol`. None if neither is set."""
         name = (self.roles.smol if role == "smol" else "") or self.roles.default
         return named_target(name, home_upstream()) if name else None
 
 
 def _before(first: ModelTarget, own: ModelTarget) -> ModelTarget:
-    """Return a target whose fall-backs are those of an agent, if it has any: its own models."""
+    """Return a target with the agent's own models as its fall-backs, if the agent names fall-backs."""
     return own.preferring(first) if own.fallbacks else first
 
 

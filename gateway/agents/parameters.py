@@ -1,15 +1,15 @@
-"""An agent's default parameters, below those that a client gives with its request."""
+"""An agent's default parameters, which a client's own parameters override."""
 
 from collections.abc import Mapping
 from typing import Any
 
-# Names of one thing: a client that gives one of them does not want the default of another.
+# Names with one meaning: if a client gives one of them, the default of the other does not apply.
 _ALIKE = (frozenset({"max_tokens", "max_completion_tokens"}), frozenset({"reasoning_effort", "reasoning", "thinking"}))
 
 
 def with_defaults(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request: the client's own, and the defaults for what it left out. A null of the
-    client's leaves a parameter out."""
+    """Return the client's parameters, with defaults for those that it left out. A null from the client removes a
+    parameter."""
     if not defaults:
         return given
     said = set(given).union(*(names for names in _ALIKE if names & given.keys()))

@@ -1,5 +1,5 @@
-"""A trial of an agent: one message, one model step, as in the first turn of a temporary session. No memory is read or
-written, no session, run or message is stored, and nothing is counted."""
+"""A trial of an agent: one message and one model step, as in the first turn of a temporary session. It reads and writes
+no memory, stores no session, run or message, and counts for no limit."""
 
 import time
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST = 8000  # characters of a message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What the model answered. `usage` holds the figures it gave, `seconds` how long it took."""
+    """The model's answer, the usage it gave, and the seconds it took."""
 
     answer: str
     model: str
@@ -28,7 +28,7 @@ class Trial:
 
 
 async def trial_run(agent: Agent, message: str, *, request_id: str) -> Trial:
-    """Ask the agent as it is saved, once, for at most SECONDS: its instructions and the message, without our tools,
+    """Send a message to the agent as it is saved, for at most SECONDS, with its instructions and without our tools,
     which are about memory. Raises DomainErrors."""
     checked = agent_settings(agent)
     target = agent_target(checked)

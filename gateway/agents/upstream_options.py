@@ -1,6 +1,7 @@
-"""What may be said of an upstream's dialect, in the environment, the agents file and the admin, checked by one model.
-Plain data, because the environment is read before anything of Django is. gateway.upstream.dialects holds the
-dialects themselves; a test holds both equal."""
+"""The options of an upstream's dialect in the environment, the agents file and the admin, checked by one model.
+
+This is plain data because the environment is read before Django is set up. gateway.upstream.dialects holds the dialects
+themselves; a test compares the two."""
 
 import json
 import re
@@ -15,11 +16,11 @@ DialectName = Literal[
 DIALECTS: tuple[str, ...] = get_args(DialectName)
 MOST_AT_ONCE = 10_000
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_NEVER = frozenset({"model", "messages", "stream"})  # what makes a request one: not to be dropped, renamed or set
+_NEVER = frozenset({"model", "messages", "stream"})  # essential to a request: not to be dropped, renamed or set
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:
-    """Take the defaults out of a schema: what is not given is the dialect's own."""
+    """Remove the defaults from a schema: the dialect's own values apply to options that are not given."""
     for part in schema["properties"].values():
         part.pop("default", None)
 
@@ -65,7 +66,7 @@ class UpstreamSettings(BaseModel):
 
 
 def read_dialect(value: str) -> str:
-    """Return the name of a dialect. Raises ValueError, whose text says what is allowed."""
+    """Return the name of a dialect. Raises ValueError, whose message says what is allowed."""
     name = value.strip().lower()
     if name not in DIALECTS:
         raise ValueError(f"allowed are {', '.join(DIALECTS)}")
@@ -73,14 +74,14 @@ def read_dialect(value: str) -> str:
 
 
 def read_at_once(value: str) -> int:
-    """Return how many requests an upstream is given at once. Raises ValueError, whose text says what is allowed."""
+    """Return how many requests an upstream is sent at once. Raises ValueError, whose message says what is allowed."""
     if not value.strip().isdecimal() or not 1 <= int(value) <= MOST_AT_ONCE:
         raise ValueError(f"allowed are numbers from 1 to {MOST_AT_ONCE}")
     return int(value)
 
 
 def read_options(value: str) -> dict[str, Any]:
-    """Return the options that were given, checked. Raises ValueError, whose text repeats no value: one may be a key."""
+    """Return the given options, checked. Raises ValueError, whose message repeats no value, since one may be a key."""
     try:
         given = json.loads(value)
     except ValueError:

@@ -15,7 +15,8 @@ from gateway.api.anthropic_body import read_messages, session_in
 from gateway.api.anthropic_events import Event
 from gateway.api.openai_body import CompletionBody, read_aside
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
-from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
+from gateway.api.responding import json_response, respond
+from gateway.api.v1_turn import begin_turn, plain_request_of, v1_request_of
 from gateway.authentication import require_writer
 from gateway.injection import injected_blocks
 from gateway.passthrough import open_plain
@@ -53,8 +54,8 @@ async def count_tokens(request: ApiRequest) -> HttpResponse:
 
 
 def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
-    """Return the request for a turn. Claude Code names its session, and a part of it that another of its agents works
-    on; it asks several of ours within one session."""
+    """Return the request for a turn. Claude Code names its session, and the subagent that asks, if one does. It may ask
+    several of our agents within one session."""
     asked = v1_request_of(request, body)
     if asked.session_ref:
         return asked

@@ -1,5 +1,5 @@
-"""What /v1/messages answers: a turn, or a task of the client, as the events of one message. An answer that is not
-streamed is put together from the same events, so both say the same."""
+"""The answers of /v1/messages: a turn, or a task of the client, as the events of one message. An answer that is not
+streamed is built from the same events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from django.conf import settings
 
 from gateway import sse
 from gateway.api.anthropic_errors import anthropic_error
-from gateway.api.anthropic_events import Event, MessageEvents
+from gateway.api.anthropic_events import DELTAS, Event, MessageEvents
 from gateway.api.errors import as_domain_error
 from gateway.joined import AnyTurn
 from gateway.limits.spending import figure_of
@@ -24,12 +24,13 @@ from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 
 PING = sse.event("ping", {"type": "ping"})
+_FIELDS = dict(DELTAS.values())  # of a delta, the name of what it adds
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
 
 
 async def turn_events(turn: AnyTurn, names: Mapping[str, str], *, given: int) -> AsyncGenerator[Event]:
-    """Run a turn to its end; yields the events of its message. `names`, `given`: see MessageEvents. Raises
+    """Run a turn to its end and yield the events of its message. `names`, `given`: see MessageEvents. Raises
     DomainErrors."""
     message = MessageEvents(turn.context.agent.name, names, given=given)
     async with aclosing(turn.events()) as events:
@@ -37,19 +38,19 @@ async def turn_events(turn: AnyTurn, names: Mapping[str, str], *, given: int) ->
             if isinstance(event, Delta):
                 if event.choice.get("index"):
                     continue
-                for said in message.take(_thought(event.choice), event.text, event.calls):
-                    yield said
+                for sent in message.take(_reasoning(event.choice), event.text, event.calls):
+                    yield sent
             elif isinstance(event, Done):
                 waits = event.state == Run.State.AWAITING_CLIENT_TOOLS
                 reason = _stop_reason(event.finish_reason, event.choice, turn.options.parameters, called=waits)
-                for said in message.end(*reason, _usage(event.new_usage)):
-                    yield said
+                for sent in message.end(*reason, _usage(event.new_usage)):
+                    yield sent
 
 
 async def plain_events(
     call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool, given: int
 ) -> AsyncGenerator[Event]:
-    """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
+    """Ask the model for a task of the client and yield the events of its message. Raises DomainErrors."""
     message = MessageEvents(agent, names, given=given)
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
@@ -60,19 +61,19 @@ async def plain_events(
         async for choice, text in choices:
             if choice.get("index"):
                 continue
-            for said in message.take(_thought(choice), text, calls.news(step.calls)):
-                yield said
-    for said in message.take("", "", calls.news(step.calls, ended=True)):
-        yield said
+            for sent in message.take(_reasoning(choice), text, calls.news(step.calls)):
+                yield sent
+    for sent in message.take("", "", calls.news(step.calls, ended=True)):
+        yield sent
     result = step.result()
     called = bool(calls.shown(step.calls, result.calls))
     reason = _stop_reason(result.finish_reason, result.choice, request.parameters, called=called)
-    for said in message.end(*reason, _usage(result.usage)):
-        yield said
+    for sent in message.end(*reason, _usage(result.usage)):
+        yield sent
 
 
 async def streamed(events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
-    """Return the events as they are sent."""
+    """Yield the events as server-sent events."""
     async with aclosing(events):
         async for event in events:
             yield sse.event(event["type"], event)
@@ -84,12 +85,12 @@ def error_event(error: Exception) -> bytes:
 
 
 async def whole(events: AsyncIterator[Event]) -> dict[str, Any]:
-    """Return the message that the events are. Raises what they raise."""
+    """Return the message that the events make. Raises what the generator raises."""
     return whole_message([event async for event in events])
 
 
 def whole_message(events: Sequence[Event]) -> dict[str, Any]:
-    """Return the message that these events are."""
+    """Return the message that these events make."""
     message: dict[str, Any] = {}
     blocks: list[dict[str, Any]] = []
     pieces: list[list[str]] = []
@@ -104,23 +105,20 @@ def whole_message(events: Sequence[Event]) -> dict[str, Any]:
             if delta["type"] == "signature_delta":
                 blocks[-1]["signature"] = delta["signature"]
             else:
-                pieces[-1].append(delta[_PIECE[delta["type"]]])
+                pieces[-1].append(delta[_FIELDS[delta["type"]]])
         elif event["type"] == "message_delta":
             message = {**message, **event["delta"], "usage": event["usage"]}
-    for block, said in zip(blocks, pieces, strict=True):
+    for block, texts in zip(blocks, pieces, strict=True):
         if block["type"] == "tool_use":
-            block["input"] = object_in("".join(said))
+            block["input"] = object_in("".join(texts))
         else:
-            block[block["type"]] = "".join(said)
+            block[block["type"]] = "".join(texts)
     return {**message, "content": blocks}
 
 
-_PIECE = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-
-
-def _thought(choice: Mapping[str, Any]) -> str:
-    said = choice.get("delta") or choice.get("message")
-    return reasoning_in(said) if isinstance(said, dict) else ""
+def _reasoning(choice: Mapping[str, Any]) -> str:
+    part = choice.get("delta") or choice.get("message")
+    return reasoning_in(part) if isinstance(part, dict) else ""
 
 
 def _stop_reason(
@@ -138,7 +136,7 @@ def _stop_reason(
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Return the usage of an upstream in Anthropic's figures, where `input_tokens` are those no cache knows."""
+    """Return the usage of an upstream in Anthropic's figures. `input_tokens` are those that no cache had."""
     details = usage.get("prompt_tokens_details") or {}
     read, written = figure_of(details, "cached_tokens"), figure_of(details, "cache_write_tokens")
     return {

@@ -1,5 +1,6 @@
-"""Content blocks of the Anthropic Messages API as parts of chat messages. Blocks of what only Anthropic's servers do
-are left out, and so is thinking: what a model's server said with its calls is stored, and found by their ids."""
+"""Content blocks of the Anthropic Messages API as parts of chat messages. Blocks of tools that only Anthropic's servers
+run are left out. So is thinking: what a server said with its calls is stored here, and found by the ids of the
+calls."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ _NO_BRACKETS = str.maketrans("[]", "()")
 
 
 def blocks_of(content: Any, where: str) -> list[Block]:
-    """Return a content as blocks: a text is one. Raises InvalidRequest."""
+    """Return content as blocks; a text is one block. Raises InvalidRequest."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if isinstance(content, list) and all(isinstance(block, dict) and "type" in block for block in content):
@@ -27,8 +28,8 @@ def blocks_of(content: Any, where: str) -> list[Block]:
 
 
 def parts_of(blocks: Sequence[Block], where: str) -> list[dict[str, Any]]:
-    """Return the parts that blocks are, with the marks of a cache; blocks without words say nothing. Raises
-    InvalidRequest for a file that is stored elsewhere."""
+    """Return blocks as parts, with their `cache_control`. Empty texts are left out. Raises InvalidRequest for a file
+    that is stored elsewhere."""
     found = []
     for block in blocks:
         translate = _PARTS.get(str(block.get("type")))
@@ -41,27 +42,27 @@ def parts_of(blocks: Sequence[Block], where: str) -> list[dict[str, Any]]:
 
 
 def plain(parts: Sequence[dict[str, Any]]) -> Any:
-    """Return parts as the content of a message: as text, which every server takes, where they are one text."""
+    """Return parts as the content of a message. A single text becomes a plain string, which every server takes."""
     if not parts:
         return ""
     return parts[0]["text"] if len(parts) == 1 and parts[0].keys() == {"type", "text"} else list(parts)
 
 
 def joined_text(blocks: Sequence[Block]) -> str:
-    """Return the text of blocks."""
+    """Return the texts of blocks as one text."""
     texts = (block.get("text") for block in blocks if block.get("type") == "text")
     return _GAP.join(text for text in texts if isinstance(text, str) and text)
 
 
 def assistant_message(blocks: Sequence[Block], where: str) -> Message:
-    """Return what the assistant said and called. Raises InvalidRequest."""
+    """Return a message of the assistant with its tool calls. Raises InvalidRequest."""
     message: Message = {"role": "assistant", "content": joined_text(blocks) or None}
     calls = [_call(block, where) for block in blocks if block.get("type") == "tool_use"]
     return {**message, "tool_calls": calls} if calls else message
 
 
 def result_message(block: Block, where: str) -> Message:
-    """Return the result of a call. Raises InvalidRequest."""
+    """Return the result of a tool call as a message. Raises InvalidRequest."""
     parts = parts_of(blocks_of(block.get("content") or "", f"{where}.tool_result.content"), where)
     if block.get("is_error"):
         parts = [{"type": "text", "text": _ERROR}, *parts]
@@ -110,7 +111,7 @@ def _search_result(block: Block, where: str) -> dict[str, Any]:
 
 
 def _file_text(block: Block, *texts: Any) -> dict[str, Any]:
-    """Return a text that came with a message, with the first line that says so, as in the chat: nobody said it."""
+    """Return the text of a file. Its first line names the file, as in the chat: the person did not write this text."""
     said = _GAP.join(str(text) for text in texts if text)
     name = " ".join(str(block.get("title") or "document").translate(_NO_BRACKETS).split())[:_LONGEST_NAME]
     return {"type": "text", "text": said and f"[File {name}]\n{said}"}

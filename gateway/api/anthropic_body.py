@@ -1,5 +1,5 @@
-"""The body of a request to /v1/messages, translated to the chat completion request that asks for the same. What has no
-counterpart there is left out: clients send many fields that only one server knows."""
+"""The body of a request to /v1/messages as the body of a chat completion. Fields without a counterpart there are left
+out: clients send many that only Anthropic's servers know."""
 
 import json
 import re
@@ -26,9 +26,9 @@ _ROLES = ("user", "assistant", "system")
 _SAME = ("max_tokens", "temperature", "top_p", "top_k")
 _TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
-# The effort that a budget of thinking stands for: up to so many tokens, the first that is large enough.
+# Budgets of thinking and the efforts that they stand for; the first budget that is large enough counts.
 _BUDGETS = ((4_095, "low"), (16_383, "medium"))
-# A line of Claude Code's that changes with every request: it would be the end of every cached prefix.
+# Begins a line of Claude Code that changes with every request, so that no server could cache what follows it.
 _BILLING = "x-anthropic-billing-header:"
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 _NAMED_SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,64})$")
@@ -78,8 +78,8 @@ def _messages(given: Sequence[Any]) -> list[Message]:
 
 
 def _add_asked(found: list[Message], blocks: Sequence[Block], where: str) -> None:
-    """Append a message of the user: results of tools are messages of their own, before its words. What the client
-    itself reminds the model of is nobody's words: it goes with the results, or into a system message."""
+    """Append a message of the user. Results of tools become messages of their own, before the text. Reminders that the
+    client wrote itself are not the person's words: they are added to the results, or make a system message."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     found.extend(result_message(block, where) for block in results)
     parts = parts_of([block for block in blocks if block.get("type") != "tool_result"], where)
@@ -100,8 +100,8 @@ def _is_reminder(part: Mapping[str, Any]) -> bool:
 
 
 def _add_between(found: list[Message], text: str) -> None:
-    """Append a system message that stands within the conversation. It must not part calls from their results, nor
-    stand behind the results that a turn goes on with."""
+    """Add a system message that stands within the conversation. It must not separate calls from their results, nor
+    follow the results with which a turn continues."""
     last = found[-1] if found else {}
     if last.get("role") == "tool":
         _add_to_result(found, text)
@@ -115,7 +115,7 @@ def _add_to_result(found: list[Message], text: str) -> None:
 
 
 def _is_offered(tool: Any) -> bool:
-    """Return False for a tool that only Anthropic's models know. All others are the client's own."""
+    """Return False for a tool of Anthropic's own servers. All others are tools of the client."""
     return not isinstance(tool, dict) or tool.get("type") in (None, "custom")
 
 
@@ -160,7 +160,7 @@ def _tool_choice(given: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _output(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how hard the model is to think, and the form of its answer."""
+    """Return the parameters for the effort of reasoning and the format of the answer."""
     config = body.get("output_config")
     config = config if isinstance(config, dict) else {}
     effort = _effort(body.get("thinking"), config.get("effort"))
@@ -173,8 +173,8 @@ def _output(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _effort(thinking: Any, effort: Any) -> str:
-    """Return the reasoning effort that a request asks for; "" where it leaves that to the model, as adaptive thinking
-    without an effort does. Thinking that is turned off comes first, then the effort, then the budget."""
+    """Return the reasoning effort that a request asks for, or "" if it leaves that to the model, as adaptive thinking
+    without an effort does. Disabled thinking comes before an effort, and an effort before a budget."""
     thinking = thinking if isinstance(thinking, dict) else {}
     if thinking.get("type") == "disabled":
         return "none"

@@ -1,4 +1,4 @@
-"""Errors as the Anthropic Messages API writes them: the same refusals, statuses and words, in its form."""
+"""Errors in the form of the Anthropic Messages API."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _TYPES = {
     529: "overloaded_error",
 }
 _OVERLOADED = 529
-# By these words clients know that they have to shorten the conversation.
+# Clients look for these words to know that they have to shorten the conversation.
 _TOO_LONG = "prompt is too long"
 _TOO_LONG_CODE = "context_length_exceeded"
 
@@ -29,12 +29,12 @@ def is_anthropic(path: str) -> bool:
 
 
 def anthropic_status(error: DomainError) -> int:
-    """Return the status of an error: the same as everywhere, but 529 for an overload."""
+    """Return the status of an error: 529 for an overload, otherwise the same as in the other APIs."""
     return _OVERLOADED if isinstance(error, Overloaded) else error.http_status
 
 
 def anthropic_error(error: DomainError) -> dict[str, Any]:
-    """Return the body of an error. Beside Anthropic's fields it names what a failed answer wrote to memory, if any."""
+    """Return the body of an error. If a failed answer wrote to memory, the body names these changes."""
     status = anthropic_status(error)
     told: dict[str, Any] = {
         "type": _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),

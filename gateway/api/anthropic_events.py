@@ -1,5 +1,5 @@
-"""The events of one message of the Anthropic Messages API, made from what a model says in pieces. One block is open at
-a time and blocks are numbered without holes: what belongs to another block waits until the open one is complete."""
+"""The events of one message of the Anthropic Messages API, made from the pieces of a model's answer. Only one block is
+open at a time: a piece of another block waits until the open one is complete."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +11,11 @@ from gateway.tool_calls import object_in
 from memories.ids import uuid7
 
 Event = dict[str, Any]
-# Clients send thinking back with the signature it came with. This one says that it is ours: what a server wants to have
-# back of its reasoning is kept here.
+# Clients send thinking back with its signature. It is not needed: Daybook stores the reasoning that a server wants
+# back.
 _SIGNATURE = "daybook"
 _NO_USAGE = {"input_tokens": 0, "output_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-_DELTAS = {
+DELTAS = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),
     "tool_use": ("input_json_delta", "partial_json"),
@@ -35,9 +35,9 @@ class _Piece:
 
 
 class MessageEvents:
-    """Yields the events of a message as its pieces come. `model` is the name that the client asked for, `names` what it
-    calls tools that the model knows otherwise, `given` about how many tokens it sent: some clients read that in the
-    first event only."""
+    """Makes the events of a message from its pieces. `model` is the name that the client asked for; `names` are the
+    client's names of tools, by the names that the model knows; `given` is about how many tokens the client sent, which
+    some clients read in the first event only."""
 
     def __init__(self, model: str, names: Mapping[str, str], *, given: int = 0) -> None:
         self._model = model
@@ -52,7 +52,7 @@ class MessageEvents:
         self._blank = ""  # white space before the first word of a text: alone it is no block
 
     def take(self, thought: str, text: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
-        """Take in what one delta says; `calls` are pieces of calls as chat completions stream them."""
+        """Yield the events for one delta. `calls` are pieces of tool calls as chat completions stream them."""
         yield from self._begin()
         if thought:
             yield from self._add(_Piece("thinking", thought))
@@ -64,7 +64,7 @@ class MessageEvents:
             yield from self._add(_Piece("tool_use", function.get("arguments") or "", call["index"], first))
 
     def end(self, reason: str, sequence: str | None, usage: Mapping[str, int]) -> Iterator[Event]:
-        """End the message."""
+        """Yield the events that end the message."""
         yield from self._begin()
         for piece in self._order.end():
             yield from self._tell(piece)
@@ -126,17 +126,17 @@ class MessageEvents:
                 self._is_object = text.lstrip().startswith("{")
                 if not self._is_object:
                     return
-        yield self._told(piece.kind, text)
+        yield self._delta_event(piece.kind, text)
 
-    def _told(self, of: str, text: str) -> Event:
-        kind, name = _DELTAS[of]
+    def _delta_event(self, of: str, text: str) -> Event:
+        kind, name = DELTAS[of]
         return {"type": "content_block_delta", "index": self._index, "delta": {"type": kind, name: text}}
 
     def _close(self) -> Iterator[Event]:
         if self._open is None:
             return
         if self._open[0] == "tool_use" and not self._is_object and (given := object_in("".join(self._arguments))):
-            yield self._told("tool_use", json.dumps(given, ensure_ascii=False))
+            yield self._delta_event("tool_use", json.dumps(given, ensure_ascii=False))
         if self._open[0] == "thinking":
             signed = {"type": "signature_delta", "signature": _SIGNATURE}
             yield {"type": "content_block_delta", "index": self._index, "delta": signed}

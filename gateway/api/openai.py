@@ -11,7 +11,8 @@ from gateway.api.openai_answer import completion_chunks, error_line, whole_compl
 from gateway.api.openai_body import read_aside, read_body
 from gateway.api.openai_plain import plain_answer
 from gateway.api.openai_schemas import CHAT_COMPLETIONS, MODEL, MODELS
-from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
+from gateway.api.responding import json_response, respond
+from gateway.api.v1_turn import begin_turn, plain_request_of, v1_request_of
 from gateway.authentication import require_writer
 from gateway.models import Agent
 from memories.api.operations import reading

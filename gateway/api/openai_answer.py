@@ -1,5 +1,5 @@
-"""What /v1 answers: a turn as OpenAI completion or chunks. The upstream's own fields are kept; ids, the agent's name,
-the sum of usage and the client's own tool calls are ours."""
+"""A turn as a chat completion of OpenAI, or as the chunks of a stream. Fields of the upstream are passed on, except
+ids, the name of the model, the usage and the tool calls, which are those of the whole turn."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -15,13 +15,13 @@ from gateway.runs.context import TurnContext
 from gateway.steps import refusal_in
 from gateway.turn_events import Delta, Done
 
-_NOTHING_AROUND: Mapping[str, Any] = {}
-_PLAIN = frozenset({"role", "content"})
-_TOLD = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice
+_NO_FIELDS: Mapping[str, Any] = {}
+_PLAIN_DELTA = frozenset({"role", "content"})
+_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice
 
 
 async def whole_completion(turn: AnyTurn) -> dict[str, Any]:
-    """Run a turn to its end: a chat.completion. Raises DomainErrors."""
+    """Run a turn to its end and return it as a chat.completion. Raises DomainErrors."""
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Done):
@@ -40,7 +40,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
     first, *others = (dict(choice) for choice in answer["choices"])
     given = first.get("message") or {}
     text = done.new_text
-    if refused := refusal_in(given):  # it has a field of its own
+    if refused := refusal_in(given):  # a refusal has a field of its own
         text = text.removesuffix(refused).rstrip()
     message = {"role": "assistant", **given, "content": text or None}
     message.pop("tool_calls", None)
@@ -54,8 +54,9 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
 
 
 async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGenerator[bytes]:
-    """Run a turn: its chunks as server-sent events, `[DONE]` after the closing commit. Raises DomainErrors."""
-    run, agent, around = turn.context.run_id.hex, turn.context.agent.name, _NOTHING_AROUND
+    """Run a turn and yield its chunks as server-sent events; `[DONE]` follows the closing commit. Raises
+    DomainErrors."""
+    run, agent, around = turn.context.run_id.hex, turn.context.agent.name, _NO_FIELDS
     head = _chunk_head(run, agent, around)
     started = False
     async with aclosing(turn.events()) as events:
@@ -85,8 +86,8 @@ def _figures(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chunk_head(run: str, agent: str, around: Mapping[str, Any]) -> bytes:
-    """Return the beginning of every chunk, up to its choices; encoded once while what stands around them is the
-    same."""
+    """Return the beginning of a chunk, up to its choices. It is encoded again only when the fields beside them
+    change."""
     head = {
         **around,
         "id": f"chatcmpl-{run}",
@@ -106,8 +107,9 @@ def _delta(event: Delta) -> bytes:
     choice = event.choice
     delta = choice.get("delta") or {}
     if choice.get("index"):
-        return sse.encode(choice)  # a further choice that the client asked for: its own affair, whole
-    if delta.keys() <= _PLAIN and choice.keys() <= _TOLD and not choice.get("logprobs") and not event.calls:
+        return sse.encode(choice)  # a further choice that the client asked for is passed on as it is
+    is_text_only = delta.keys() <= _PLAIN_DELTA and choice.keys() <= _CHOICE_FIELDS and not choice.get("logprobs")
+    if is_text_only and not event.calls:
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
     kept = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
     if event.text and not refusal_in(delta):
@@ -118,7 +120,7 @@ def _delta(event: Delta) -> bytes:
 
 
 def _last_choice(done: Done) -> dict[str, Any]:
-    beside = {name: value for name, value in done.choice.items() if name not in _TOLD}
+    beside = {name: value for name, value in done.choice.items() if name not in _CHOICE_FIELDS}
     return {"index": 0, **beside, "delta": {}, "finish_reason": _finish_reason(done)}
 
 

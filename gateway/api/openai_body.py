@@ -1,5 +1,5 @@
-"""The body of a chat completion request: read, checked and taken apart.
-Unknown parameters are nobody's business here: they are passed through."""
+"""The body of a chat completion request: read, checked and split into its parts.
+Parameters that are not known here are passed through."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ from memories.limits import MESSAGES, TOOLS
 LARGE_BYTES = 64_000
 T = TypeVar("T")
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-# What we take out of a request before its parameters go upstream; and what of its metadata is said to us.
-_OURS = frozenset({"model", "messages", "stream", "tools", "metadata"})
-_SAID_TO_US = frozenset({"session_id", "temporary"})
+# Fields that do not go upstream with the other parameters, and the entries of `metadata` that are meant for Daybook.
+_READ_HERE = frozenset({"model", "messages", "stream", "tools", "metadata"})
+_DAYBOOK_METADATA = frozenset({"session_id", "temporary"})
 _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -37,10 +37,10 @@ class CompletionBody:
     metadata: dict[str, Any]
     parameters: dict[str, Any] = field(default_factory=dict)
     functions_only: bool = False  # see ModelRequest
-    names: Mapping[str, str] = field(default_factory=dict)  # what a client calls tools that the model knows otherwise
+    names: Mapping[str, str] = field(default_factory=dict)  # the client's names of tools, by the names the model knows
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
-        """Return True for a turn of a conversation, and not a task of the client itself, which is not stored."""
+        """Return True for a turn of a conversation, False for a task of the client itself, which is not stored."""
         if last_asked(self.messages) < 0 and named_run_id(self.messages) is None:
             return False
         return not is_client_task(
@@ -54,12 +54,12 @@ class CompletionBody:
 
 
 async def read_aside(read: Callable[[bytes], T], raw: bytes) -> T:
-    """Return what `read` makes of a body. Reading a large one takes a while: that is not done on the event loop."""
+    """Return what `read` makes of a body. A large body is read in a thread, so that the event loop does not wait."""
     return await in_read_thread(read, raw) if len(raw) > LARGE_BYTES else read(raw)
 
 
 def read_object(raw: bytes) -> dict[str, Any]:
-    """Return a body that names a model. Raises InvalidRequest."""
+    """Return a JSON body, which has to name a model. Raises InvalidRequest."""
     body = read_json(raw)
     if not isinstance(body, dict):
         raise InvalidRequest("The body is a JSON object.")
@@ -69,7 +69,7 @@ def read_object(raw: bytes) -> dict[str, Any]:
 
 
 def checked(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
-    """Return a field of a body, None if it is left out. Raises InvalidRequest for a value of another type."""
+    """Return a field of a body, or None if it is left out. Raises InvalidRequest for a value of another type."""
     value = body.get(name)
     if value is not None and not isinstance(value, kind):
         raise InvalidRequest(f"`{name}` is {_KINDS[kind]}.", param=name)
@@ -90,27 +90,27 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
         raise InvalidRequest(f"A request has at most {MESSAGES} messages.", param="messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
-    # The last message, which will be answered, has content; earlier ones are not checked.
+    # Only the last message, which is answered, must not be empty.
     if (last := last_asked(messages)) >= 0:
         check_not_empty(messages[last].get("content"), f"messages[{last}]")
     include_usage = read_include_usage(body)
     named = body.get("metadata")
     metadata = named if isinstance(named, dict) else {}
-    passed = {key: value for key, value in metadata.items() if key not in _SAID_TO_US}
+    passed = {key: value for key, value in metadata.items() if key not in _DAYBOOK_METADATA}
     return CompletionBody(
         agent=body["model"],
-        messages=tuple(map(_said, messages)),
+        messages=tuple(map(_with_refusal_as_content, messages)),
         stream=bool(checked(body, "stream", bool)),
         include_usage=include_usage,
         tools=read_tools(checked(body, "tools", list) or []),
         metadata=metadata,
-        parameters={key: value for key, value in body.items() if key not in _OURS}
+        parameters={key: value for key, value in body.items() if key not in _READ_HERE}
         | ({"metadata": passed} if passed else {}),
     )
 
 
 def read_include_usage(body: dict[str, Any]) -> bool:
-    """Return True if the usage is to be streamed, too. What is no object is taken out of the body."""
+    """Return True if a stream should end with the usage. Stream options that are not an object are removed."""
     stream_options = body.get("stream_options")
     if isinstance(stream_options, dict):
         return bool(stream_options.get("include_usage"))
@@ -118,8 +118,9 @@ def read_include_usage(body: dict[str, Any]) -> bool:
     return False
 
 
-def _said(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message; a refusal of the assistant's as what it said: so it is stored, and every server takes it so."""
+def _with_refusal_as_content(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message. A refusal of the assistant becomes its content, which is stored and which every server
+    takes."""
     refusal = message.get("refusal")
     if not refusal or not isinstance(refusal, str) or message.get("content") or message["role"] != "assistant":
         return message
@@ -145,7 +146,7 @@ def _check_message(message: Any, where: str) -> None:
 
 
 def _check_calls(message: dict[str, Any], where: str) -> None:
-    """Raises InvalidRequest for calls of tools, or the id of one, that could not be read again."""
+    """Raises InvalidRequest for tool calls, or the id of one, of a wrong type."""
     if not isinstance(message.get("tool_call_id"), str | None):
         raise InvalidRequest(f"{where}.tool_call_id is text.", param=f"{where}.tool_call_id")
     calls, where = message.get("tool_calls"), f"{where}.tool_calls"
@@ -162,7 +163,7 @@ def _check_calls(message: dict[str, Any], where: str) -> None:
 
 
 def check_length(content: Any, where: str) -> None:
-    """Raises TooLarge for what a person says in too many characters."""
+    """Raises TooLarge for a person's message with too many characters."""
     most, size = settings.DAYBOOK_MAX_MESSAGE, len(text_of(content))
     if size > most:
         raise TooLarge(
@@ -171,7 +172,7 @@ def check_length(content: Any, where: str) -> None:
 
 
 def check_not_empty(content: Any, where: str) -> None:
-    """Raises InvalidRequest for a message without words, pictures or anything else."""
+    """Raises InvalidRequest for a message without text or other parts."""
     has_other_parts = isinstance(content, list) and any(part.get("type") != "text" for part in content)
     if not has_other_parts and not text_of(content).strip():
         raise InvalidRequest("The message is empty. Write something first.", param=where)

@@ -1,5 +1,5 @@
-"""/v1/completions and /v1/embeddings, and what is asked of /v1/chat/completions that is no turn: passed to the model
-server as it came, without session and memory."""
+"""/v1/completions and /v1/embeddings, and requests to /v1/chat/completions that are not turns. They are passed to the
+model server as they are, without session and memory."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -14,7 +14,7 @@ from gateway.api.openai_answer import error_line
 from gateway.api.openai_body import checked, read_aside, read_include_usage, read_object
 from gateway.api.openai_schemas import COMPLETIONS as COMPLETIONS_SCHEMA
 from gateway.api.openai_schemas import EMBEDDINGS as EMBEDDINGS_SCHEMA
-from gateway.api.v1_turn import respond
+from gateway.api.responding import respond
 from gateway.authentication import require_writer
 from gateway.passthrough import PlainCall, PlainRequest, open_plain, plain_chunks, plain_completion, plain_vectors
 from gateway.requests import request_id

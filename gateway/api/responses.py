@@ -1,4 +1,4 @@
-"""/v1/responses: the OpenAI Responses API as a translation to the same turns. Where a request names its previous
+"""/v1/responses: the OpenAI Responses API, translated to the turns of chat completions. If a request names its previous
 response, the conversation before it is the stored transcript."""
 
 import re
@@ -13,12 +13,13 @@ from ninja import Router
 from gateway.agents.rows import agent_find, agent_settings
 from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_aside
 from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, RESPONSES
+from gateway.api.responding import json_response, respond
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages
-from gateway.api.responses_steps import plain_told, response_events, told, turn_answer, whole_response
+from gateway.api.responses_steps import response_events, run_plain, run_turn, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
-from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
+from gateway.api.v1_turn import begin_turn, plain_request_of, v1_request_of
 from gateway.authentication import require_writer
 from gateway.commands import command_in
 from gateway.passthrough import open_plain
@@ -45,8 +46,8 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     caller: Caller = request.auth
     require_writer(caller)
     asked = await read_aside(read_responses_body, request.body)
-    in_rows = len(request.body) > LARGE_BYTES or asked.truncate or asked.previous_response_id or _references(asked)
-    body, after = await in_read_thread(_conversation, caller, asked) if in_rows else _conversation(caller, asked)
+    is_slow = len(request.body) > LARGE_BYTES or asked.truncate or asked.previous_response_id or _references(asked)
+    body, after = await in_read_thread(_conversation, caller, asked) if is_slow else _conversation(caller, asked)
     if not body.is_turn(request.headers):
         return await _plain(caller, asked.unstored(), body)
     v1_request = replace(v1_request_of(request, body), response=asked.kept())
@@ -56,7 +57,7 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
         asked = asked.unstored()
     turn = await begin_turn(caller, v1_request, body)
     answer = turn_answer(turn, asked)
-    return await _answered(told(turn, answer), answer, body, turn.context)
+    return await _answered(run_turn(turn, answer), answer, body, turn.context)
 
 
 @router.get("/responses/{response_id}", openapi_extra=RESPONSE)
@@ -114,8 +115,9 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
 
 
 def _conversation(caller: Caller, asked: ResponsesBody) -> tuple[CompletionBody, Previous | None]:
-    """Return the request with its whole conversation, and where that goes on. Asks the database only for what is stored
-    there: a previous response, items that are referred to, and the agent, whose limit a conversation is cut to."""
+    """Return the request with its whole conversation, and the previous response if there is one. The database is asked
+    only for a previous response, for items that are referred to, and for the agent whose limit the conversation is cut
+    to."""
     named = asked.previous_response_id
     after = previous(caller, named) if named else None
     runs = _references(asked)
@@ -138,7 +140,7 @@ def _references(asked: ResponsesBody) -> list[Any]:
 
 
 def _cut(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """Return a conversation without its oldest turns, so that about `limit` tokens are left; the last turn stays."""
+    """Return a conversation of at most about `limit` tokens, without its oldest turns. The last turn always stays."""
     begins = [index for index, message in enumerate(messages) if message["role"] == "user"]
     sizes = [estimate_message(message) for message in messages]
     left, cut = sum(sizes), 0
@@ -165,4 +167,4 @@ async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> 
     """Answer a request that is not a turn of a conversation; nothing of it is stored."""
     call = await open_plain(caller, plain_request_of(body))
     answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=asked.echo, names=asked.names, sealed=asked.sealed)
-    return await _answered(plain_told(call, answer, stream=body.stream), answer, body)
+    return await _answered(run_plain(call, answer, stream=body.stream), answer, body)

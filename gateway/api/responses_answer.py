@@ -1,4 +1,4 @@
-"""A response while it is written: its items, and the events that tell of them."""
+"""A response while it is written: its items, and the events of the stream."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -26,14 +26,14 @@ from gateway.steps import refusal_in
 from gateway.turn_events import Delta
 from gateway.upstream.reasoning import reasoning_in
 
-# Codes that clients act on; any other is ours, or the model server's.
+# Codes of OpenAI that clients act on. All others are passed on.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
 _TEXT, _REFUSAL = "output_text", "refusal"
 
 
 @dataclass(slots=True)
 class _Item:
-    """An item that is being written: its place in the output, and the text of its present part in pieces."""
+    """An item that is being written: its place in the output, and the pieces of its current part."""
 
     index: int
     item: dict[str, Any]
@@ -51,7 +51,7 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Thinking:
-    """How events tell of reasoning: names of the events of its part and text, of the part's number, and its type."""
+    """The names that events use for reasoning: of the part, of its text, of its index, and its type."""
 
     part: str
     text: str
@@ -67,7 +67,8 @@ _IN_SUMMARY = _Thinking("reasoning_summary_part", "reasoning_summary_text", "sum
 
 
 class Answer:
-    """A response while it is written. What happens is told to it; `news` are the events since it was last asked."""
+    """A response while it is written. `take`, `finish` and `fail` add to it; `news` returns the events since the last
+    call."""
 
     def __init__(
         self,
@@ -99,15 +100,15 @@ class Answer:
         self._took_message = False
 
     def news(self) -> bytes:
-        """Return the events since last time as they are sent."""
+        """Return the events since the last call as server-sent events."""
         events, self._events = self._events, []
         return b"".join(sse.event(event["type"], event) for event in events)
 
     def take(self, event: Delta) -> None:
-        """Take in what the model said."""
+        """Add a piece of the model's answer."""
         choice = event.choice
         if choice.get("index"):
-            return  # a further choice: a response has one
+            return  # a response has only one choice
         self._begin()
         self._took_message = self._took_message or "message" in choice
         part = _object(choice.get("delta") or choice.get("message"))

@@ -11,7 +11,7 @@ from gateway.client_tasks import CODEX_METADATA
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import TOOLS
 
-# What nothing here can do; a request that relies on it is refused.
+# Parameters that are not supported, with what to do instead. A request that uses them is refused.
 _REFUSED = {
     "background": "Ask for a stream: it stays alive as long as the model works.",
     "conversation": "Name a session with `metadata.session_id`, or send `previous_response_id`.",
@@ -19,7 +19,7 @@ _REFUSED = {
     "context_management": "Send `truncation: auto`, or shorten the conversation.",
     "max_tool_calls": "Leave it out.",
 }
-# What is said to Daybook, or to nobody here; everything else goes on to the model's server.
+# Parameters that are read here or ignored. All others go to the model server.
 _TAKEN = frozenset(
     {*_REFUSED, "input", "instructions", "previous_response_id", "store", "tools", "tool_choice", "text", "reasoning"}
     | {"max_output_tokens", "include", "truncation", "stream_options", "client_metadata", "parallel_tool_calls"}
@@ -44,7 +44,7 @@ ECHOED: dict[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
-"""What an answer repeats of its request, as it is where the request does not say it."""
+"""What a response repeats of its request, with the values of what the request leaves out."""
 _KINDS = {"stream": bool, "store": bool, "reasoning": dict, "text": dict, "tools": list}
 _LONGEST_KEPT = 20_000  # characters of JSON
 _OF_FUNCTIONS = ("name", "description", "parameters", "strict")
@@ -57,10 +57,9 @@ Names = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesBody:
-    """What a client asks for. `chat` is the body of a chat completion without its messages, `echo` what the answer
-    repeats, `names` the tools of namespaces and with long names: `(name, namespace)` by the name that the model knows.
-    With `sealed`, items of reasoning carry an `encrypted_content`. `client_metadata` is what Codex says of it; it goes
-    no further."""
+    """What a client asks for. `chat` is the body of a chat completion without its messages, `echo` what the response
+    repeats. `names` holds `(name, namespace)` of tools that the model knows by another name, by that name. With
+    `sealed`, items of reasoning carry an `encrypted_content`. `client_metadata` is from Codex and is not passed on."""
 
     items: list[dict[str, Any]]
     instructions: str
@@ -78,8 +77,8 @@ class ResponsesBody:
         return replace(self, store=False, echo={**self.echo, "store": False})
 
     def kept(self) -> dict[str, Any] | None:
-        """Return what is stored of the request, without what is very long, and of tools the names that the client knows
-        where the model knows others; None if it is not to be stored."""
+        """Return what is stored of the request, without very long values; None if it should not be stored. Of the tools
+        only `names` is kept."""
         said = {name: value for name, value in self.echo.items() if name != "tools" and value != ECHOED[name]}
         said |= {"names": dict(self.names)} if self.names else {}
         kept = {name: value for name, value in said.items() if len(json.dumps(value)) <= _LONGEST_KEPT}
@@ -162,7 +161,7 @@ def _response_format(given: Any) -> dict[str, Any] | None:
 
 
 def _tools(given: Sequence[Any] | None) -> tuple[list[dict[str, Any]], Names]:
-    """Return a client's tools as chat completions have them. Those that only another server could run are left out."""
+    """Return a client's tools as those of a chat completion, and their names. Tools of other servers are left out."""
     found: list[dict[str, Any]] = []
     names: dict[str, tuple[str, str]] = {}
     for index, tool in enumerate(given or ()):

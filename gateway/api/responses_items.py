@@ -1,5 +1,5 @@
-"""Items of /v1/responses as messages: what a client sends after what was stored, in the form in which the engine takes
-a conversation. Text and calls of the assistant that stand together are one message; results follow their calls."""
+"""Items of /v1/responses as messages of a conversation, after the messages that are stored. Text and calls of the
+assistant that follow each other make one message; results stand after their calls."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ Message = dict[str, Any]
 
 
 def read_items(given: Any) -> list[Item]:
-    """Return the items of `input`, a text as one of the user. Raises InvalidRequest."""
+    """Return the items of `input`; a text is a message of the user. Raises InvalidRequest."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
     if not given:
@@ -39,8 +39,8 @@ def item_type(item: Mapping[str, Any]) -> str:
 
 
 def as_messages(before: Sequence[Message], items: Sequence[Item], stored: Mapping[str, Item]) -> list[Message]:
-    """Return stored messages and a client's items as one conversation; `stored` are the items that references may name,
-    by id. Items that only another server understands are left out. Raises InvalidRequest, PreviousResponseNotFound."""
+    """Return stored messages and a client's items as one conversation. `stored` holds the items that references may
+    name, by id. Items that are not known here are left out. Raises InvalidRequest, PreviousResponseNotFound."""
     found = _Conversation(before)
     for index, item in enumerate(items):
         where = f"input[{index}]"
@@ -91,7 +91,7 @@ class _Conversation:
             self._take_result(item, where)
 
     def messages(self) -> list[Message]:
-        """Return the conversation. A call without a result is given one that says so, or no model would take it."""
+        """Return the conversation. A call without a result gets one that says so: servers refuse calls without one."""
         for call_id, group in self._unanswered.items():
             group.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
         return [message for group in self._groups for message in group]
@@ -132,7 +132,7 @@ class _Conversation:
         self._open = None
         if group := self._unanswered.pop(call_id, None):
             group.append(message)
-        elif run_of_call(call_id):  # the turn that made it is known here, whatever else was left out
+        elif run_of_call(call_id):  # the turn that made the call is stored here
             self._begin(message)
         else:
             raise InvalidRequest(
@@ -145,7 +145,7 @@ class _Conversation:
 def _referred(item: Item, stored: Mapping[str, Item], where: str) -> Item:
     named = str(item.get("id", ""))
     if named.startswith("rs_"):
-        return {"type": "reasoning"}  # what a model thought is kept with its calls, and goes back with them
+        return {"type": "reasoning"}  # reasoning is stored with its calls and sent back with them
     if named not in stored:
         raise PreviousResponseNotFound(
             f"{where} names item {named[:80]}, which is not stored here. Send the item itself.", param=where
@@ -176,7 +176,7 @@ def _result(output: Any, where: str) -> Any:
 
 
 def _content(content: Any, where: str, *, joined: bool) -> Any:
-    """Return content as messages hold it: a text, or parts; with `joined` several texts are one."""
+    """Return content as a text or as parts of a message. With `joined`, several texts become one."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list) or any(not isinstance(part, dict) for part in content):

@@ -23,7 +23,7 @@ def response_object(
     error: Mapping[str, Any] | None = None,
     finish_reason: str = "",
 ) -> dict[str, Any]:
-    """Return a response. A completed one whose `finish_reason` says that it was cut off is incomplete."""
+    """Return a response. A completed one that was cut off, by its `finish_reason`, has the status `incomplete`."""
     reason = INCOMPLETE.get(finish_reason) if status == "completed" else None
     return {
         "id": id,
@@ -41,7 +41,7 @@ def response_object(
 
 
 def usage_json(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """Return figures of chat completions under the names that they have here."""
+    """Return the usage of a chat completion with the names of the Responses API."""
     given, made = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     of_input, of_output = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return {
@@ -54,7 +54,7 @@ def usage_json(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_item(id: str, content: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
-    """Return what the assistant said as an item."""
+    """Return a message of the assistant as an item."""
     return {"id": id, "type": "message", "role": "assistant", "status": status, "content": content}
 
 
@@ -66,11 +66,11 @@ def text_part(text: str) -> dict[str, Any]:
 def reasoning_item(
     id: str, text: str, status: str = "completed", *, as_summary: bool = False, sealed: bool = False
 ) -> dict[str, Any]:
-    """Return what the model thought as an item: as its summary for a client that asked for one, or as it is.
+    """Return reasoning as an item; with `as_summary` as its summary, for clients that asked for one.
 
-    A `sealed` item carries an `encrypted_content`, for clients that send back only items which have one. It holds the
-    item's id and nothing else, so it needs no cipher. When it comes back nothing is read from it: what a model needs of
-    its reasoning is stored here, and found by the ids of its calls."""
+    A `sealed` item carries an `encrypted_content`, for clients that send back only items which have one. It holds only
+    the item's id, so it is not encrypted. It is not read when it comes back: the reasoning that a model needs again is
+    stored here, and found by the ids of its calls."""
     kind, place = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
     parts = [{"type": kind, "text": text}] if text else []
     item = {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}

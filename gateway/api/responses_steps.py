@@ -1,4 +1,4 @@
-"""What a response is told of: a turn, or the one model step of a request that is no turn; and how it is answered."""
+"""How a response is made: from a turn, or from the one model step of a request that is not a turn."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -18,7 +18,7 @@ from gateway.upstream.usage import usage_of
 
 
 def turn_answer(turn: AnyTurn, asked: ResponsesBody) -> Answer:
-    """Return the answer that a turn will be."""
+    """Return the empty answer of a turn."""
     context = turn.context
     return Answer(
         run_id=context.run_id,
@@ -31,8 +31,8 @@ def turn_answer(turn: AnyTurn, asked: ResponsesBody) -> Answer:
     )
 
 
-async def told(turn: AnyTurn, answer: Answer) -> AsyncGenerator[None]:
-    """Run a turn, and tell its answer of it; yields after each step of it. Raises DomainErrors."""
+async def run_turn(turn: AnyTurn, answer: Answer) -> AsyncGenerator[None]:
+    """Run a turn and pass its events to the answer; yields after each event. Raises DomainErrors."""
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Delta):
@@ -49,7 +49,7 @@ async def told(turn: AnyTurn, answer: Answer) -> AsyncGenerator[None]:
 
 
 async def whole_response(steps: AsyncGenerator[None], answer: Answer) -> dict[str, Any]:
-    """Run to the end; returns the response. Raises DomainErrors."""
+    """Run to the end and return the response. Raises DomainErrors."""
     async with aclosing(steps) as running:
         async for _ in running:
             pass
@@ -59,15 +59,15 @@ async def whole_response(steps: AsyncGenerator[None], answer: Answer) -> dict[st
 
 
 async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncGenerator[bytes]:
-    """Run to the end; yields the events as they are sent. Raises DomainErrors."""
+    """Run to the end and yield the server-sent events. Raises DomainErrors."""
     async with aclosing(steps) as running:
         async for _ in running:
             if news := answer.news():
                 yield news
 
 
-async def plain_told(call: PlainCall, answer: Answer, *, stream: bool) -> AsyncGenerator[None]:
-    """Ask for an answer that is not a turn, and tell the response of it, as `told` does. Raises DomainErrors."""
+async def run_plain(call: PlainCall, answer: Answer, *, stream: bool) -> AsyncGenerator[None]:
+    """Ask the model once, without a turn, and pass its answer on as `run_turn` does. Raises DomainErrors."""
     usage: dict[str, Any] = {}
     finish_reason = ""
     async with aclosing(plain_chunks(call) if stream else _one_chunk(call)) as chunks:

@@ -45,7 +45,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
             run.pk,
             part,
             parts[part].said if part < len(parts) else (),
-            status=_said_status(status, finish_reason),
+            status=_message_status(status, finish_reason),
             as_summary=wants_summary(asked),
             names=names,
         ),
@@ -56,8 +56,8 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
     )
 
 
-def _said_status(status: str, finish_reason: str) -> str:
-    """Return the status of what was said in a response."""
+def _message_status(status: str, finish_reason: str) -> str:
+    """Return the status of the message of a response."""
     if status == "in_progress":
         return status
     return "completed" if status == "completed" and finish_reason not in INCOMPLETE else "incomplete"
@@ -72,8 +72,8 @@ def output_items(
     as_summary: bool = False,
     names: Names = _NO_NAMES,
 ) -> list[dict[str, Any]]:
-    """Return what a response consists of, with the ids of its stream. Of reasoning only that beside calls is kept.
-    `status` is that of its message, `names` those that the client knows."""
+    """Return the items of a response, with the ids that its stream had. Only reasoning that came with calls is stored.
+    `status` is that of the message, `names` the client's names of its tools."""
     tail, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     thoughts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
@@ -92,8 +92,8 @@ def output_items(
 
 
 def input_items(run: Run, part: int) -> list[dict[str, Any]]:
-    """Return what a response was given, oldest first, without what only Daybook's own tools were given or answered.
-    Content parts are as they are stored: `items_shown` reads the bytes that they refer to, and translates them."""
+    """Return the input of a response, oldest first, without calls of Daybook's own tools and their results. Content
+    parts are as they are stored: `items_shown` reads their bytes and translates them."""
     parts = parts_of(run)
     given = parts[part].given if part < len(parts) else []
     own = [row for one in parts[:part] for row in (*one.given, *one.said)]
@@ -104,7 +104,7 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
 
 
 async def items_shown(owner_id: UUID, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return items of `input_items` as a client is shown them."""
+    """Return items of `input_items` in the form that clients get."""
     shown = []
     for item in await contents_read(owner_id, await contents_read(owner_id, items), name="output"):
         name = "content" if item.get("role") == "user" else "output"
@@ -136,8 +136,8 @@ def _as_input(rows: Iterable[Message], names: Names, *, forked: bool) -> Iterabl
 
 
 def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:
-    """Return True if a call was one of the client's tools. What came before the first turn of a session was said by the
-    client, with ids of its own; in a fork it comes from the parent."""
+    """Return True if a call was one of the client's tools. Messages before the first turn of a session were brought by
+    the client, with ids of its own; those of a fork come from the parent."""
     if row.run_id:
         return call_id.startswith(call_prefix(row.run_id))
     return not forked or run_of_call(call_id) is not None

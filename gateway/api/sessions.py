@@ -10,8 +10,8 @@ from django.http import HttpResponseBase
 from ninja import Router
 
 from gateway import commands, live, sse
+from gateway.api.responding import headed
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
-from gateway.api.v1_turn import headed
 from gateway.attachments.keeping import Keeping
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from gateway.limits.usage_totals import COLUMNS, FIGURES, first_day, is_priced, last_day, totals
+from gateway.limits.spending import today
+from gateway.limits.usage_totals import COLUMNS, FIGURES, MOST_DAYS, first_day, is_priced, totals
 from gateway.models import ApiKey, UsageDay
 from memories.api.operations import reading
 from memories.caller import ApiRequest
@@ -14,7 +15,6 @@ from memories.errors import InvalidRequest
 from memories.pagination import page_json
 
 router = Router()
-MOST_DAYS = 400
 MOST_GROUPS = 1_000
 _DIGITS = 9
 _LOGIN = "login"  # the id of what was asked without a key
@@ -31,7 +31,7 @@ class UsageQuery(Schema):
 def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]:
     """Turns, requests to models, tokens and cost, by day (newest first), or by key, agent or model (most tokens first).
     `cost` is in the currency of the prices, and null where no model of an entry had one."""
-    last = asked.last or last_day()
+    last = asked.last or today()
     first = asked.first or first_day(last)
     if first > last:
         raise InvalidRequest("`from` is a day before `to`, or the same.", param="from")

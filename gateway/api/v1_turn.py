@@ -1,17 +1,14 @@
-"""What every operation of /v1 that begins a turn does: it names the session, opens the run and says which it was."""
+"""How a request to /v1 becomes a turn: which session it names, and the run that is opened in it."""
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpResponse, HttpResponseBase
 from django.http.request import HttpHeaders
 
-from gateway import sse
 from gateway.api.openai_body import CompletionBody
 from gateway.attachments.keeping import Keeping
 from gateway.command_syntax import without_commands
@@ -35,7 +32,7 @@ from gateway.turns import SHORT_CHARACTERS
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
-from memories.errors import DomainError, InvalidRequest
+from memories.errors import InvalidRequest
 
 BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
@@ -43,7 +40,7 @@ JOIN_SECONDS = 10.0
 _MAX_KEY = 255
 _MANY = 500
 _FEW = 20
-_MOST_LOOKS = 50
+_MOST_SEARCHES = 50
 # Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
 _CONVERSATION_HEADERS = (
     "x-openwebui-chat-id",
@@ -53,12 +50,12 @@ _CONVERSATION_HEADERS = (
     "thread-id",  # Codex; its helpers have threads of their own in one session
     "session-id",
 )
-# Open WebUI's name for a chat that is not stored, which is that of its browser tab: several chats have it.
-_NOBODYS = ("local:", "temporary:")
+# Open WebUI names a chat that is not stored after its browser tab, so several chats share such a name.
+_SHARED_NAMES = ("local:", "temporary:")
 
 
 def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
-    """Return the request for a turn, with what its headers and metadata say of the session."""
+    """Return the request for a turn, with what its headers and metadata say about the session."""
     client_system, messages = split_system(body.messages)
     header, caller = request.headers.get, request.auth
     named = body.metadata.get("session_id")
@@ -78,7 +75,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
 
 
 def _is_temporary(metadata: Mapping[str, Any]) -> bool:
-    """Return True if the client wants the turn not to be remembered. Raises InvalidRequest for what might mean that."""
+    """Return True if `metadata.temporary` is true. Raises InvalidRequest for a value that is neither true nor false."""
     said = str(metadata.get("temporary") or "false").lower()
     if said not in {"true", "false"}:
         raise InvalidRequest('`metadata.temporary` is "true" or "false".', param="metadata.temporary")
@@ -86,18 +83,17 @@ def _is_temporary(metadata: Mapping[str, Any]) -> bool:
 
 
 def _conversation_id(headers: HttpHeaders) -> str:
-    """Return the id by which a client names its conversation, "" for none. Of a client that asks several agents in one
-    conversation, each agent has a session of its own under it."""
+    """Return the id by which a client names its conversation, or "". If a client asks several agents in one
+    conversation, each agent has a session of its own with that id."""
     given = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
-    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_NOBODYS)), "")
+    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_SHARED_NAMES)), "")
 
 
 async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> AnyTurn:
-    """Begin what a request asks for: a `/memory` command is carried out; for anything else the run is opened, if the
-    key may still spend something. While another run of its session is open that waits a little, then goes on as a fork.
-    A request that is being answered gets that answer.
+    """Carry out a `/memory` command, or open the run of a turn if the key may still spend something.
 
-    Raises what open_v1 raises, and RateLimited."""
+    While another run of the session is open this waits for BUSY_SECONDS and then forks the session. A request that is
+    being answered already is joined to that run. Raises what open_v1 raises, and RateLimited."""
     options = TurnOptions(
         stream=body.stream,
         parameters=body.parameters,
@@ -115,10 +111,10 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
 
 async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
-    conversation, finding, looks = None, None, 0
+    conversation, finding, searches = None, None, 0
     newest = max(0, last_asked(v1_request.messages))
     v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
-    if _takes_a_while(v1_request.messages, newest):  # then not in the thread that writes
+    if _takes_a_while(v1_request.messages, newest):  # the thread that writes must not wait for it
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     begin = open_short_run if _is_short(v1_request.messages) else open_run
     while True:
@@ -127,9 +123,9 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
             return await begin(
                 open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, finding=finding
             )
-        except SessionUnknown:  # its turns are compared beside the writes of others, and without a lock
-            looks += 1
-            if looks > _MOST_LOOKS:
+        except SessionUnknown:  # compare its turns outside of the transaction, without a lock
+            searches += 1
+            if searches > _MOST_SEARCHES:
                 raise
             finding = await in_read_thread(find_session, caller, v1_request, conversation)
         except HistoryUnkept:
@@ -140,7 +136,7 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
                 await keeping.give_up()
                 return joined
         except SessionBusy:
-            if last_try:  # tool results for a session that is busy with something else: no fork can take them
+            if last_try:  # results of tools cannot go to a fork
                 raise
             await asyncio.sleep(_BUSY_POLL)
 
@@ -162,56 +158,15 @@ def _takes_a_while(messages: Sequence[dict[str, Any]], newest: int) -> bool:
 
 
 async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
-    """Return the run that answers the same request, when it is over or takes long: then its end is waited for with the
-    answer. None if it failed or was stopped, as clients that give up have it: then the turn is asked for again."""
+    """Return the run that answers the same request, once it is over or after JOIN_SECONDS. Return None if it failed or
+    was stopped, for example because its client gave up: the turn is then asked for again."""
     deadline = time.monotonic() + JOIN_SECONDS
     while (state := await in_read_thread(running_state, caller.owner_id, run_id)) == Run.State.RUNNING:
         if time.monotonic() >= deadline:
             break
         await asyncio.sleep(_BUSY_POLL)
-    over_without = state != Run.State.RUNNING and state not in SAID
-    return None if over_without else await in_read_thread(joined_context, caller.owner_id, run_id)
-
-
-async def respond(
-    whole: Callable[[], Awaitable[Any]],
-    pieces: Callable[[], AsyncGenerator[bytes]],
-    late_error: Callable[[Exception], bytes],
-    *,
-    stream: bool,
-    context: TurnContext | None = None,
-    keep_alive: bytes = sse.KEEP_ALIVE,
-) -> HttpResponseBase:
-    """Answer with JSON, the `whole`, or with a stream of `pieces`, where `late_error` writes what goes wrong after the
-    first one; for a turn, with the headers that name its session and run, also where it fails. Raises DomainErrors."""
-    response: HttpResponseBase
-    try:
-        if stream:
-            # The first piece is waited for here: what goes wrong before it is answered with a status, not with a 200.
-            response = sse.EventStream(await sse.begin(pieces(), late_error, keep_alive))
-        else:
-            response = json_response(await whole())
-    except DomainError as error:
-        if context:
-            error.headers |= _headers(context.session_id, context.run_id)
-        raise
-    return headed(response, context.session_id, context.run_id) if context else response
-
-
-def headed(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
-    """Return the answer with the headers that name its session and run."""
-    for name, value in _headers(session_id, run_id).items():
-        response[name] = value
-    return response
-
-
-def _headers(session_id: UUID, run_id: UUID) -> dict[str, str]:
-    return {"x-daybook-session": str(session_id), "x-daybook-run": str(run_id)}
-
-
-def json_response(data: Any) -> HttpResponse:
-    """Return JSON, readable in every script."""
-    return HttpResponse(json.dumps(data, ensure_ascii=False), content_type="application/json")
+    ended_early = state != Run.State.RUNNING and state not in SAID
+    return None if ended_early else await in_read_thread(joined_context, caller.owner_id, run_id)
 
 
 def plain_request_of(body: CompletionBody) -> PlainRequest:

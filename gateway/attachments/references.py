@@ -64,10 +64,10 @@ def hashed(text: str, digest: str) -> Hashed:
     return made
 
 
-def attached(reference: Reference, text: str | None = None, *, use: Any = None) -> Attached:
+def attached(reference: Reference, text: str | None = None) -> Attached:
     """Return a text whose bytes are stored; without `text`, one that is not read yet."""
     made = Attached(reference.head if text is None else text)
-    made.reference, made.digest, made.use = reference, reference.digest, use
+    made.reference, made.digest = reference, reference.digest
     return made
 
 

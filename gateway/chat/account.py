@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from gateway.accounts.logins import login_begin, logins_end, logins_of
+from gateway.accounts.logins import login_begin, logins_end, other_logins
 from gateway.accounts.sign_in import has_password, password_right, signed_in_recently
 from gateway.authentication import forget_keys
 from gateway.chat.account_apps import apps
@@ -106,7 +106,7 @@ def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     user = form.save()
     update_session_auth_hash(request, user)
     login_begin(request, user)  # the browser's session has another key now
-    logins_end(user, logins_of(user).exclude(session_id=request.session.session_key), by=actor_of(user))
+    logins_end(user, other_logins(request, user), by=actor_of(user))
     audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=viewer.owner)
     return _PasswordChanged(viewer.owner.pk)
 
@@ -148,7 +148,6 @@ def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpRespon
         return render(request, "gateway/not_found.html", status=404)
     api_key_revoke(key, by=actor_of(request.user))
     forget_keys()
-    look_again(viewer.owner.pk)
     return redirect("/account/?done=revoked")
 
 

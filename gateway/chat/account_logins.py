@@ -7,7 +7,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from gateway.accounts.logins import login_seen, logins_end, logins_of
+from gateway.accounts.logins import login_seen, logins_end, logins_of, other_logins
 from gateway.models import Login
 from memories.audit import actor_of
 from memories.viewers import Viewer, form_view
@@ -42,7 +42,7 @@ def login_end(request: HttpRequest, viewer: Viewer, login_id: UUID) -> HttpRespo
 def others_end(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Sign out everywhere but here."""
     user = user_of(request)
-    logins_end(user, logins_of(user).exclude(session_id=request.session.session_key), by=actor_of(user))
+    logins_end(user, other_logins(request, user), by=actor_of(user))
     return redirect("/account/?done=signed-out-others")
 
 

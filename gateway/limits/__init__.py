@@ -1,1 +1,2 @@
-"""What keys and people may use and have used: requests a minute, answers at once, tokens and money of the UTC day."""
+"""Limits of keys, and what keys and people have used: requests a minute, answers at once, tokens and money a UTC
+day."""

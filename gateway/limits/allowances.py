@@ -1,8 +1,8 @@
-"""What a key may still spend, looked at before a model is asked: tokens and money of the UTC day, and answers at once.
+"""The limits of a key that are checked before a model is asked: tokens and money of the UTC day, and answers at once.
 
-What was spent is counted when an answer is over, so an answer that is under way counts as a hundredth of each limit of
-the day. The last hundredth is for one answer alone. So a limit is passed by what the answers take that were under way
-when it was reached, at most a hundred, and fewer the nearer it was."""
+What an answer takes is counted when it is over. Until then it counts as a hundredth of each limit of the day, so that
+fewer answers may begin at once the nearer the limit is; the last hundredth is for one answer alone. A limit can be
+exceeded only by the answers that were under way when it was reached."""
 
 import math
 from collections.abc import AsyncIterator
@@ -24,13 +24,13 @@ _SOON = 2
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """That a key may ask models for one answer. `leave` when it is over."""
+    """The permission of a key to ask models for one answer. Call `leave` when the answer is over."""
 
     key_id: UUID | None = None
     place: UUID | None = None  # among the answers under way; None for a key without limits
 
     def leave(self) -> None:
-        """The answer is over, and counted. Twice does no harm."""
+        """Give the place back, once the answer is over and counted. May be called more than once."""
         if self.key_id is not None and self.place is not None:
             under_way.leave(self.key_id, self.place)
 
@@ -40,8 +40,8 @@ NO_ALLOWANCE = Allowance()
 
 @asynccontextmanager
 async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
-    """What the caller's key may still spend: for one answer, which gives its place back when it is over. A block that
-    raises gives it back itself. One query for a key that is limited by the day, else none.
+    """Yield the permission for one answer. The block, or what it starts, calls `leave` when the answer is over; if the
+    block raises, that is done here. One query for a key with limits of the day, otherwise none.
 
     Raises RateLimited with `reason` (`tokens_per_day`, `money_per_day`, `streams_at_once`), `limit`, `retry_after`."""
     allowance = await _allowance(caller)
@@ -53,7 +53,7 @@ async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
 
 
 async def note_tokens(caller: Caller) -> None:
-    """Note for the headers of an answer what is left of the day's tokens. A query for a key with such a limit."""
+    """Note what is left of the day's tokens, for the headers of the response. One query if the key has that limit."""
     if caller.key_id is not None and caller.ceilings.tokens_per_day:
         tokens, _ = await in_read_thread(spent_today, caller.key_id)
         _note(caller.ceilings.tokens_per_day, tokens)
@@ -82,7 +82,7 @@ async def _allowance(caller: Caller) -> Allowance:
 
 
 def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> None:
-    """Raises RateLimited where the day's limits leave nothing for one more answer."""
+    """Raises RateLimited if the limits of the day leave nothing for one more answer."""
     if ceilings.tokens_per_day:
         _note(ceilings.tokens_per_day, tokens + others * math.ceil(ceilings.tokens_per_day / SHARE))
     for reason, unit, limit, spent in (

@@ -1,5 +1,5 @@
-"""When keys were last used. It is noted in the process where a key is looked up, and stored for many keys at once
-outside of requests: a GET that wrote would wait for the database's lock, or fail with it."""
+"""The times when keys were last used. They are noted where a key is looked up, and stored for many keys at once outside
+of requests, so that a GET never waits for the lock of the database."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ _due = 0.0  # when the newest planned write comes
 
 
 def note_use(key_id: UUID) -> None:
-    """Note that a key was used now. It is stored some seconds later, with other keys that were used until then."""
+    """Note that a key was used now. This is stored some seconds later, together with other keys."""
     global _due
     with _lock:
         _noted.add(key_id)

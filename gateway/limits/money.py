@@ -1,4 +1,4 @@
-"""What tokens cost, by the prices that are set. A model without a price costs nothing here and is named."""
+"""The cost of tokens by the prices that are set. The names of models without a price are collected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,36 +17,36 @@ _DETAILS = (("prompt_tokens_details", "cached_tokens"), ("completion_tokens_deta
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens of one model: all of them, and those it wrote itself."""
+    """Tokens of one model: all of them, and those that it wrote."""
 
     total: int
     written: int
 
     @classmethod
     def of(cls, total: float | None, written: float | None) -> "Tokens":
-        """From the columns of `token_sums`."""
+        """Return the tokens of the two columns of `token_sums`."""
         return cls(int(total or 0), int(written or 0))
 
 
 @dataclass(slots=True)
 class Money:
-    """Prices by model, and the models with tokens that had none."""
+    """Prices by model. Models that are asked for and have no price are remembered."""
 
     prices: Mapping[str, Price]
     _without: set[str] = field(default_factory=set)
 
     @property
     def known(self) -> bool:
-        """Whether any model has a price; else no money is shown."""
+        """Return True if any model has a price. Otherwise no money is shown."""
         return bool(self.prices)
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Names of models that were used and have no price, some of them."""
+        """Return the names of some models that were used and have no price."""
         return tuple(sorted(self._without)[:_NAMED])
 
     def cost(self, model: str, tokens: Tokens) -> float:
-        """In the currency of the prices; 0 without a price."""
+        """Return the cost of tokens of a model, in the currency of the prices; 0 if it has none."""
         price = self.prices.get(model)
         if price is None:
             if tokens.total and model:
@@ -61,7 +61,7 @@ def cost_of(price: Price, read: int, written: int) -> float:
 
 
 def token_sums() -> dict[str, Sum]:
-    """For `annotate` on rows with a `usage`: `tokens` and, of these, `written`."""
+    """Return expressions for `annotate` on rows with a `usage`: all `tokens`, and those that were `written`."""
     return {
         "tokens": Sum(Cast(KT("usage__total_tokens"), FloatField())),
         "written": Sum(Cast(KT("usage__completion_tokens"), FloatField())),
@@ -87,5 +87,5 @@ def _detail(usage: Mapping[str, Any], group: str, name: str) -> int:
 
 
 def dollars(amount: float) -> str:
-    """As money is shown."""
+    """Return an amount as it is shown."""
     return "under $0.01" if 0 < amount < 0.01 else f"${amount:,.2f}"

@@ -1,5 +1,5 @@
-"""What an answer says of the limits of its key: OpenAI's headers, and Anthropic's on its API. A key without a limit
-gets none. The windows are noted while a request is handled, and written by the outermost middleware."""
+"""Response headers with the limits of the key: those of OpenAI, and those of Anthropic on its API. A key without limits
+gets none. Windows are noted while a request is handled, and the outermost middleware writes the headers."""
 
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -16,7 +16,7 @@ ANTHROPIC_HEADERS = tuple(f"anthropic-ratelimit-{kind}-{part}" for kind in (REQU
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A limit, what is left of it, and in how many seconds more will be."""
+    """A limit, what is left of it, and the seconds until it is reset."""
 
     limit: int
     remaining: int
@@ -27,14 +27,14 @@ windows: ContextVar[dict[str, Window]] = ContextVar("rate_windows")
 
 
 def note_window(kind: str, window: Window) -> None:
-    """Note a window of REQUESTS or TOKENS for the answer to the present request."""
+    """Note a window of REQUESTS or TOKENS for the response to the current request."""
     noted = windows.get(None)
     if noted is not None:
         noted[kind] = window
 
 
 def rate_headers(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the headers of the answer to the present request, in the form of the API at this path."""
+    """Yield the headers for the response to the current request, in the form of the API at this path."""
     for kind, window in windows.get({}).items():
         if is_anthropic(path):
             prefix = f"anthropic-ratelimit-{kind}-"

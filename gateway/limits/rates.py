@@ -1,4 +1,5 @@
-"""Request rates of keys, and of addresses that have none: a sliding window of a minute, of this process or in Redis."""
+"""Request rates of keys, and of network addresses without a key: a sliding window of a minute, kept in Redis if there
+is one and otherwise in this process."""
 
 import asyncio
 import logging
@@ -17,7 +18,7 @@ from memories.errors import RateLimited
 
 logger = logging.getLogger("daybook.rates")
 _ANSWER_SECONDS = 1.0
-# After a failure nothing is counted for so long: only one request in this time waits for a Redis that does not answer.
+# After a failure nothing is counted for this time, so that only one request waits for a Redis that does not answer.
 _REST_SECONDS = 5.0
 _rest_until = 0.0
 # Storages belong to the loop they were made in.
@@ -25,8 +26,8 @@ _limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, SlidingWindowCounterRat
 
 
 async def count_request(key: str, per_minute: int) -> None:
-    """Count one request of a key (0: no limit), and note what is left for the headers of its answer. While Redis does
-    not answer, nothing is counted. Raises RateLimited with `limit` and `retry_after` (seconds)."""
+    """Count one request of a key and note what is left for the headers of the response; `per_minute` 0 is no limit.
+    Nothing is counted while Redis does not answer. Raises RateLimited with `limit` and `retry_after` (seconds)."""
     window, taken = await _hit(key, per_minute)
     if window is None:
         return
@@ -50,7 +51,8 @@ def _limited(who: str, window: Window) -> RateLimited:
 
 
 async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
-    """Return the window after one more request, None if nothing is counted, and whether the request is within it."""
+    """Count a request. Return the window after it, or None if nothing is counted, and True if it is within the
+    limit."""
     global _rest_until
     if not per_minute or time.monotonic() < _rest_until:
         return None, True

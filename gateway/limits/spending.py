@@ -1,4 +1,4 @@
-"""What answers take of models: gathered while they are made, and stored as totals of the day, in one statement."""
+"""The usage of models: collected while an answer is made, and added to the totals of the day in one statement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +26,9 @@ _PLACE = ("owner_id", "day", "key_id", "agent", "model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """One request to a model, which is `asked` by one name and may answer by a longer one, `model`. Where `usage` is
-    empty, because the server gave none or the answer was cut off, tokens are estimated from `given` and `said`."""
+    """One request to a model. `asked` is the name in the request, `model` the one in the answer, which may be longer.
+    If `usage` is empty, because the server gave none or the answer was cut off, tokens are estimated from the messages
+    `given` and the text `said`."""
 
     asked: str
     model: str = ""
@@ -36,7 +37,7 @@ class ModelUse:
     said: str = ""
 
     def tokens(self) -> tuple[int, int, int]:
-        """Tokens of the input, of the output, and those of the input that a cache knew."""
+        """Return the tokens of the input, of the output, and those of the input that a cache had."""
         if not self.usage:
             return estimate(self.given), text_tokens(self.said), 0
         given, said = figure_of(self.usage, "prompt_tokens"), figure_of(self.usage, "completion_tokens")
@@ -48,7 +49,7 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spender:
-    """On whose account an answer goes; `key_id` None: a login; `agent` "" for none; `prices` are those that hold."""
+    """Whose usage an answer is. `key_id` is None for a login, `agent` is "" for none, `prices` are the current ones."""
 
     owner_id: UUID
     key_id: UUID | None
@@ -125,12 +126,12 @@ def _sql(rows: int) -> str:
 
 
 def today() -> date:
-    """Return the present day. Days of usage and of limits are those of UTC."""
+    """Return the current day in UTC, as all days of usage and of limits are."""
     return timezone.now().astimezone(UTC).date()
 
 
 def seconds_to_midnight() -> int:
-    """Return how long the present UTC day still lasts, at least a second."""
+    """Return the seconds that are left of the current UTC day, at least one."""
     now = timezone.now().astimezone(UTC)
     passed = now - datetime(now.year, now.month, now.day, tzinfo=UTC)
     return max(1, 86_400 - int(passed.total_seconds()))
@@ -145,6 +146,6 @@ def spent_today(key_id: UUID) -> tuple[int, float]:
 
 
 def figure_of(usage: Mapping[str, Any], name: str) -> int:
-    """Return a figure of a usage; 0 for none, and for what cannot be one."""
+    """Return a figure of a usage, or 0 if it is missing or not a whole number."""
     value = usage.get(name)
     return max(value, 0) if isinstance(value, int) else 0

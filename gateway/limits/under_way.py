@@ -1,5 +1,5 @@
-"""The answers that are under way for a limited key, counted in this process, or in Redis for all of them. A place ends
-with its answer; one that a process left behind ends when no answer could take so long."""
+"""The number of answers under way for a limited key, in this process, or in all processes with Redis. A place is given
+back when its answer is over; that of a process that died expires after the longest time of a run."""
 
 import asyncio
 import logging
@@ -28,15 +28,15 @@ _clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedis]" = WeakKeyDi
 
 
 async def enter(key_id: UUID) -> tuple[UUID, int]:
-    """Take a place for an answer; returns it, and how many others of this key are under way: each is counted at once,
-    so of two that come together one sees the other. While Redis does not answer, only this process is counted."""
+    """Take a place for an answer. Return it and the number of other answers of this key. Of two requests that come
+    together, one sees the other. While Redis does not answer, only this process is counted."""
     global _rest_until
     place, now = uuid7(), time.monotonic()
-    mine = _places.setdefault(key_id, {})
-    for left in [other for other, until in mine.items() if until <= now]:
-        del mine[left]
-    others = len(mine)
-    mine[place] = now + _longest()
+    places = _places.setdefault(key_id, {})
+    for left in [other for other, until in places.items() if until <= now]:
+        del places[left]
+    others = len(places)
+    places[place] = now + _longest()
     if not settings.REDIS_URL or now < _rest_until:
         return place, others
     try:
@@ -52,11 +52,11 @@ async def enter(key_id: UUID) -> tuple[UUID, int]:
 
 
 def leave(key_id: UUID, place: UUID) -> None:
-    """Give a place back. Returns at once; twice does no harm."""
-    mine = _places.get(key_id, {})
-    if mine.pop(place, None) is None:
+    """Give a place back without waiting. May be called more than once."""
+    places = _places.get(key_id, {})
+    if places.pop(place, None) is None:
         return
-    if not mine:
+    if not places:
         _places.pop(key_id, None)
     if settings.REDIS_URL:
         redis_calls.submit(("answer under way", place), lambda: brief_client().zrem(_name(key_id), str(place)))

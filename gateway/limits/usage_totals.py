@@ -1,32 +1,28 @@
-"""Totals of what models took, out of the rows of days (UTC): for GET /api/usage, and for the page of the admin."""
+"""Totals of the usage of models, from the rows of UTC days: for GET /api/usage and the page of the admin."""
 
 from datetime import date, timedelta
 from typing import Any
 
 from django.db.models import QuerySet, Sum
 
-from gateway.limits.spending import today
 from gateway.models import UsageDay
 
 FIGURES = ("turns", "requests", "input_tokens", "output_tokens", "cached_tokens", "unpriced_requests", "cost")
 COLUMNS = {"day": "day", "person": "owner_id", "key": "key_id", "agent": "agent", "model": "model"}
 """What totals are made by, and the column that holds it."""
 USUAL_DAYS = 30
+MOST_DAYS = 400
+"""Days that totals may be asked of at once."""
 
 
 def first_day(last: date) -> date:
-    """Return the first of the days that are looked at where only the last one is given."""
+    """Return the first day of a request that names only the last one."""
     return last - timedelta(days=min(USUAL_DAYS - 1, last.toordinal() - 1))
 
 
-def last_day() -> date:
-    """Return the last of the days that are looked at where none is given."""
-    return today()
-
-
 def totals(rows: "QuerySet[UsageDay]", by: str, *, most: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES, and one more
-    than `most` if there are more. Days come newest first, anything else by tokens, after `order`. One query."""
+    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES; `most` and one
+    more if there are more. They are sorted by `order`, then days newest first and all else by tokens. One query."""
     column = COLUMNS[by]
     sums = {f"all_{name}": Sum(name) for name in FIGURES}
     groups = rows.order_by().values(column).annotate(**sums)

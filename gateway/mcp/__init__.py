@@ -2,4 +2,4 @@
 Protocol (streamable HTTP).
 messages: JSON-RPC. protocol: versions, handshake, envelopes. tools, resources, prompts: what is offered and done.
 rights: what a key may use now. cursors: pages. api: the HTTP edge.
-Every request stands alone: nothing is kept between two of them, in any process (docs/decisions/0010-mcp.md)."""
+No process keeps anything between two requests (docs/decisions/0010-mcp.md)."""

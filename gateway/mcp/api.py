@@ -1,5 +1,5 @@
-"""The HTTP edge of `/mcp`: POST one message (or a batch), get one JSON answer. No streams, so GET answers 405; no
-sessions, so DELETE does, too. Keys and the access tokens of connected apps only, and no foreign web page: an Origin
+"""The HTTP side of `/mcp`: a POST with one message or a batch gets one JSON answer. There are no streams and no
+sessions, so GET and DELETE are answered with 405. Requests need a key or the access token of a connected app. An Origin
 must be this host or a trusted one."""
 
 import json
@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from gateway.api.errors import error_response, install_handlers
+from gateway.api.responding import json_response
 from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
 from gateway.mcp import messages, prompts, protocol, resources, tools
 from gateway.mcp.cursors import require_one_page
@@ -32,8 +33,8 @@ class InsufficientScope(Forbidden):
 
 
 class OriginAndKey(KeyAuth):
-    """A key or the access token of a connected app, and no Origin but our own and trusted ones. Raises Forbidden,
-    Unauthorized, RateLimited."""
+    """Takes a key or the access token of a connected app, from no Origin but this host and trusted ones. Raises
+    Forbidden, Unauthorized, RateLimited."""
 
     async def __call__(self, request: HttpRequest) -> Caller:
         origin = request.headers.get("origin", "")
@@ -42,7 +43,7 @@ class OriginAndKey(KeyAuth):
         plain = given_key(request.headers.get)
         if is_access_token(plain):
             caller = await caller_by_token(plain, resource_of(request), request.headers.get)
-        else:  # what is offered is told without another look at the key
+        else:  # not from the cache: listing the tools does not check the key again
             caller = await caller_by_key(request, cached=False)
         require_json(request)
         return caller
@@ -81,7 +82,7 @@ async def mcp_post(request: ApiRequest) -> HttpResponse:
     try:
         received, batch = messages.read_messages(request.body)
     except RpcError as error:
-        return _json(error.as_json(error.id), status=400)
+        return json_response(error.as_json(error.id), status=400)
     answers = []
     status = 200
     for message in received:
@@ -90,7 +91,7 @@ async def mcp_post(request: ApiRequest) -> HttpResponse:
             answers.append(answer)
     if not answers:
         return HttpResponse(status=202)
-    return _json(answers) if batch else _json(answers[0], status=status)
+    return json_response(answers) if batch else json_response(answers[0], status=status)
 
 
 async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any] | None, int]:
@@ -113,7 +114,7 @@ async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any]
 
 
 async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> dict[str, Any]:
-    """Return what a request gets. Raises RpcError."""
+    """Return the result of a request. Raises RpcError."""
     if message.method == "initialize" and not envelope:
         return protocol.initialize(message.params)
     if message.method == "server/discover" and envelope:
@@ -145,7 +146,7 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _vectors(request: ApiRequest, call: ToolCall) -> Mapping[str, Sequence[float]]:
-    """Return the vectors of what a call searches for; none where it may not be carried out."""
+    """Return the vectors of what a call searches for; none if it is not allowed."""
     try:
         book = request.auth.limits.book_name(_book(request) or None)
     except DomainError:
@@ -156,7 +157,3 @@ async def _vectors(request: ApiRequest, call: ToolCall) -> Mapping[str, Sequence
 def _book(request: ApiRequest) -> str:
     """Return the book that the client asked for, "" for none."""
     return request.headers.get(BOOK_HEADER, "").strip()
-
-
-def _json(data: Any, *, status: int = 200) -> HttpResponse:
-    return HttpResponse(json.dumps(data, ensure_ascii=False), content_type="application/json", status=status)

@@ -1,4 +1,4 @@
-"""Cursors of MCP's lists: opaque to clients, and nothing is kept for them here. Pure functions."""
+"""Cursors of MCP's lists. They are opaque to clients and hold all that the next page needs. Pure functions."""
 
 import base64
 import binascii
@@ -9,12 +9,12 @@ from memories.limits import SHORT_LENGTH
 
 
 def cursor_of(part: str, place: str) -> str:
-    """Return the cursor of what stands behind `place` in a part of a list."""
+    """Return the cursor for the entries after `place` in a part of a list."""
     return base64.urlsafe_b64encode(f"{part}:{place}".encode()).decode().rstrip("=")
 
 
 def place_of(params: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the part and the place that the cursor of a request names, None where it has none. Raises RpcError."""
+    """Return the part and the place that the cursor of a request names, or None without one. Raises RpcError."""
     cursor = params.get("cursor")
     if cursor is None:
         return None
@@ -31,7 +31,7 @@ def place_of(params: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def require_one_page(params: dict[str, Any]) -> None:
-    """Raises RpcError for any cursor: of a list that has one page none was given."""
+    """Raises RpcError for any cursor: a list with one page gives none."""
     if params.get("cursor") is not None:
         raise wrong_cursor()
 

@@ -21,7 +21,7 @@ Id = str | int
 
 
 class RpcError(Exception):
-    """A refusal that the client gets as a JSON-RPC error. `id` is None where the request's own could not be read."""
+    """A refusal that the client gets as a JSON-RPC error. `id` is None if that of the request could not be read."""
 
     def __init__(self, code: int, message: str, *, id: Id | None = None, data: Any = None) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class RpcError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a client. `id` is None for what wants no answer: a notification, or an answer to us."""
+    """One message of a client. `id` is None if it gets no answer: for a notification, or an answer to us."""
 
     method: str
     params: dict[str, Any] = field(default_factory=dict)

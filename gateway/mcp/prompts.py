@@ -6,7 +6,7 @@ from gateway.mcp.cursors import require_one_page
 from gateway.mcp.messages import INVALID_PARAMS, NOT_PERMITTED, RpcError
 from gateway.mcp.protocol import kept_by_clients
 from gateway.mcp.resources import Answer, Params
-from gateway.mcp.rights import present_limits
+from gateway.mcp.rights import current_limits
 from memories.caller import Caller
 from memories.errors import DomainError, NotFound, Unauthorized
 from memories.limits import SHORT_LENGTH
@@ -46,7 +46,7 @@ def prompt(caller: Caller, book: str, params: Params) -> dict[str, Any]:
         raise RpcError(INVALID_PARAMS, "There is no such prompt.")
     asked = _book_argument(params.get("arguments"))
     try:
-        limits = present_limits(caller)
+        limits = current_limits(caller)
         of_tools = limits.book_name(book or None)
         text = _review_text(caller, limits.book_name(asked) if asked else of_tools, of_tools, must_be=bool(asked))
     except Unauthorized:

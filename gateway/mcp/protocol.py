@@ -1,5 +1,5 @@
-"""The two ways in which clients speak: with a handshake (`initialize`, versions up to 2025-11-25), or with an envelope
-in every request (`_meta` and mirrored headers, version 2026-07-28). Both need nothing kept here. Pure functions."""
+"""The two forms of the protocol: with a handshake (`initialize`, versions up to 2025-11-25), or with an envelope in
+every request (`_meta` and mirrored headers, version 2026-07-28). Neither needs state on the server. Pure functions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,8 +30,8 @@ Header = Callable[[str], str | None]
 
 
 def uses_envelope(message: Message, header: Header) -> bool:
-    """Return True if a request carries its own envelope, which is then checked. Raises RpcError for a version that is
-    not spoken here, or an envelope that contradicts itself."""
+    """Return True if a request carries an envelope, after checking it. Raises RpcError for a version that is not
+    supported, or an envelope that contradicts the headers."""
     given = header("mcp-protocol-version")
     meta = message.params.get("_meta")
     envelope = meta if isinstance(meta, dict) else {}
@@ -44,7 +44,7 @@ def uses_envelope(message: Message, header: Header) -> bool:
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a handshake: the client's version if it is spoken here, else the newest that has a
+    """Return the answer to a handshake: with the client's version if it is supported, else the newest with a
     handshake."""
     asked = params.get("protocolVersion")
     if not isinstance(asked, str):
@@ -68,12 +68,12 @@ def discover() -> dict[str, Any]:
 
 
 def kept_by_clients(milliseconds: int = _KEPT_MS) -> dict[str, Any]:
-    """Return what a result says of how long a client may keep it, for nobody else."""
+    """Return the fields that say how long a client may cache a result, for its own use."""
     return {"ttlMs": milliseconds, "cacheScope": "private"}
 
 
 def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result with what version 2026-07-28 wants on each."""
+    """Return a result with the fields that version 2026-07-28 requires."""
     return {**result, "resultType": "complete", "_meta": {_SERVER_KEY: server_info()}}
 
 

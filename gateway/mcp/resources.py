@@ -1,5 +1,5 @@
 """Resources of MCP: the documents of a book at `memory://root…`, as the tool `read` shows them, and single memories at
-`memory://memories/{id}`. Synchronous; uses the database. What the scan blocks and what has expired is not there."""
+`memory://memories/{id}`. Blocked and expired ones are left out. Synchronous; uses the database."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from typing import Any
 from gateway.mcp.cursors import cursor_of, place_of, require_one_page, wrong_cursor
 from gateway.mcp.messages import INVALID_PARAMS, NOT_PERMITTED, RESOURCE_NOT_FOUND, RpcError
 from gateway.mcp.protocol import kept_by_clients
-from gateway.mcp.rights import present_limits
+from gateway.mcp.rights import current_limits
 from memories.artifact_paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts import artifact_get, artifact_read, blocking_rule, live_artifacts
 from memories.books import book_state_if_made
@@ -54,7 +54,7 @@ def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     Raises RpcError."""
     place = place_of(params)
     with _refusals():
-        found, cursor = _page(caller, present_limits(caller).book_name(book or None), place or (_DOCUMENTS, ""))
+        found, cursor = _page(caller, current_limits(caller).book_name(book or None), place or (_DOCUMENTS, ""))
     page: dict[str, Any] = {"resources": found, **kept_by_clients(0)}
     return page | {"nextCursor": cursor} if cursor else page
 
@@ -66,13 +66,13 @@ def templates_listed(caller: Caller, book: str, params: Params) -> dict[str, Any
 
 
 def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Return the contents of a resource: of a memory in any book that the key may use, or of a document of `book`
-    ("": the key's own). Raises RpcError for whatever the key may not use, as if it did not exist."""
+    """Return the contents of a resource: a memory in any book that the key may use, or a document of `book` ("": the
+    key's own). Raises RpcError for a resource that the key may not use, as if it did not exist."""
     uri = params.get("uri")
     if not isinstance(uri, str) or len(uri) > SHORT_LENGTH:
         raise RpcError(INVALID_PARAMS, f"uri is the address of a resource, of at most {SHORT_LENGTH} characters.")
     with _refusals(uri):
-        limits = present_limits(caller)
+        limits = current_limits(caller)
         match = _MEMORY_URI.fullmatch(uri)
         if match:
             mime, text = _JSON, _memory_text(caller, limits, match[1])
@@ -170,7 +170,7 @@ def _document_text(caller: Caller, book: str, uri: str) -> str:
 
 @contextmanager
 def _refusals(uri: str = "") -> Iterator[None]:
-    """Turn expected errors into errors of JSON-RPC, but not that of a revoked key: it is answered as everywhere."""
+    """Turn DomainErrors into errors of JSON-RPC, except that of a revoked key, which is answered with 401."""
     try:
         yield
     except Unauthorized:

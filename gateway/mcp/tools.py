@@ -1,5 +1,5 @@
-"""What is offered over MCP and what a call does: the memory tools of a conversation, on the key's own behalf.
-Synchronous; uses the database. Handlers, scanning and budgets are those of memories.tools."""
+"""The tools that are offered over MCP: the memory tools of a conversation, called for the key itself. Handlers,
+scanning and budgets are those of memories.tools. Synchronous; uses the database."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from gateway.agents.rows import agent_settings
 from gateway.authentication import require_memory
 from gateway.keys import key_limits
-from gateway.mcp.rights import present_key
+from gateway.mcp.rights import current_key
 from gateway.models import Agent, ApiKey
 from memories import tools as memory_tools
 from memories.books import book_state, book_state_to_read
@@ -33,7 +33,7 @@ def _described(tool: Tool) -> dict[str, Any]:
             "title": tool.title,
             "readOnlyHint": not tool.writes,
             "destructiveHint": tool.destructive,
-            "idempotentHint": True,  # to say it again, or to delete what is gone, changes nothing
+            "idempotentHint": True,  # a call that is repeated changes nothing more
             "openWorldHint": False,
         },
     }
@@ -51,7 +51,7 @@ def call_tool(caller: Caller, book: str, call: ToolCall, vectors: Mapping[str, S
     """Run one tool; `book` is the one that was asked for ("": the key's own), `vectors` are those of what the call
     searches for. A refusal is a result that the model can act on. Raises Unauthorized for a key that was revoked
     meanwhile."""
-    key = present_key(caller)
+    key = current_key(caller)
     try:
         text = _run(caller, key, book, call, vectors)
     except DomainError as error:
@@ -61,8 +61,8 @@ def call_tool(caller: Caller, book: str, call: ToolCall, vectors: Mapping[str, S
 
 
 def _hold(key: ApiKey, book: str) -> Hold:
-    """Return what of a key's writes waits: what the agents that the key may use and whose book it is have chosen. The
-    strictest of them counts. One query."""
+    """Return which writes of a key wait for a person: the strictest setting of the agents that the key may use and that
+    have this book. One query."""
     agents = Agent.objects.filter(book=book, **({"name__in": key.agents} if key.agents else {}))
     chosen = {agent_settings(agent).memory_hold for agent in agents}
     return next((hold for hold in _STRICTEST_FIRST if hold in chosen), Hold.UNTRUSTED)

@@ -1,7 +1,7 @@
-"""Where the parts of OAuth are, as the outside sees this server, and the challenge of answers 401 and 403.
+"""The public addresses of the parts of OAuth, and the challenge of responses 401 and 403.
 
-The address is that of the request, whose host DAYBOOK_ALLOWED_HOSTS has to name. If DAYBOOK_TRUSTED_ORIGINS names an
-origin of that host, this is the origin: a proxy in front may speak http to us."""
+The address is that of the request, whose host must be in DAYBOOK_ALLOWED_HOSTS. If DAYBOOK_TRUSTED_ORIGINS has an
+origin of that host, that one is used, since a proxy in front may use http."""
 
 from urllib.parse import urlsplit
 
@@ -16,7 +16,7 @@ RESOURCE_METADATA_PATH = f"/.well-known/oauth-protected-resource{RESOURCE_PATH}"
 
 
 def public_origin(request: HttpRequest) -> str:
-    """Return the origin that people and apps use for this server. Raises DisallowedHost."""
+    """Return the origin at which people and apps reach this server. Raises DisallowedHost."""
     host = request.get_host().lower()
     named = [origin for origin in settings.TRUSTED_ORIGINS if urlsplit(origin).netloc.lower() == host]
     return max(named) if named else f"{request.scheme}://{host}"  # https is greater than http
@@ -46,7 +46,7 @@ def challenge(request: HttpRequest, error: str = "") -> str:
 
 
 def keep_opener(response: HttpResponseBase, leads_to: str = AUTHORIZE_PATH) -> None:
-    """Let a page that leads to the consent keep its tie to the window that opened it: apps open the consent in a window
-    of their own, and learn of its end through that tie. Frames stay forbidden."""
+    """Allow a page that leads to the consent to keep its opener. Apps open the consent in a window of their own, and
+    learn through the opener when it is done. Frames stay forbidden."""
     if urlsplit(leads_to).path == AUTHORIZE_PATH:
         response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"

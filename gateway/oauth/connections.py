@@ -1,7 +1,7 @@
-"""Connected apps: made by a consent, found by an access token, ended by the person, an administrator or the app.
+"""Connected apps: created by a consent, found by an access token, ended by the person, an administrator or the app.
 
-A connection is a row of ApiKey with a client, so its owner, book, rights, last use and revocation are those of keys.
-Its tokens are the library's rows of the same client and user. Synchronous; uses the database."""
+A connection is a row of ApiKey with a client, with the owner, book, rights, last use and revocation of a key. Its
+tokens are rows of the library for the same client and user. Synchronous; uses the database."""
 
 import hashlib
 import secrets
@@ -23,6 +23,7 @@ from memories.models import Owner
 from memories.services.erasing import ErasureStep, deleting
 
 MOST_CONNECTIONS = 50  # of a person
+MOST_SWEPT = 500  # rows of a kind that one sweep deletes, so that no lock is held for long
 _TOKENS: tuple[type[Any], ...] = (Grant, RefreshToken, AccessToken)
 
 
@@ -36,7 +37,7 @@ class FoundToken:
 
 
 def live_connections() -> QuerySet[ApiKey]:
-    """Connections that may be used: not revoked, and their user is active."""
+    """Return the connections that may be used: not revoked, and of an active user."""
     return valid_keys().filter(client__isnull=False)
 
 
@@ -47,9 +48,9 @@ def connection_of(user_id: int, application: Application) -> ApiKey | None:
 
 @transaction.atomic
 def app_connect(owner: Owner, application: Application, *, book: str, read_only: bool, by: Actor) -> ApiKey:
-    """Connect an app with one book of its owner, or give a connected one this book and these rights instead.
+    """Connect an app with one book of its owner, or change the book and the rights of a connected app.
 
-    Raises Conflict for a person who has as many connections as a person may have."""
+    Raises Conflict if the person has MOST_CONNECTIONS already."""
     rows = ApiKey.objects.filter(owner=owner, client__isnull=False, revoked_at=None)
     key = rows.select_for_update().filter(client=application).first()
     if key is None:
@@ -66,13 +67,13 @@ def app_connect(owner: Owner, application: Application, *, book: str, read_only:
 
 @transaction.atomic
 def app_disconnect(key: ApiKey, *, by: Actor) -> None:
-    """End a connection and delete its tokens. From this commit on no process takes them any more."""
+    """End a connection and delete its tokens. After the commit no process accepts them."""
     api_key_revoke(key, by=by)
     tokens_delete(key.owner.user_id, key.client_id)
 
 
 def tokens_delete(user_id: int | None, application_id: int | None, *, codes: bool = True) -> None:
-    """Delete the tokens that a user's connection with an app has, and its codes unless told otherwise."""
+    """Delete the tokens of a user's connection with an app, and with `codes` its authorization codes."""
     for model in _TOKENS if codes else _TOKENS[1:]:
         model.objects.filter(user_id=user_id, application_id=application_id).delete()
 
@@ -101,8 +102,8 @@ def token_hash(plain: str) -> str:
 
 
 def connection_of_token(plain: str, application: Application) -> ApiKey | None:
-    """Return the live connection whose access or refresh token this is; None for tokens of other apps, and for refresh
-    tokens that were used."""
+    """Return the live connection of an access or refresh token; None for tokens of other apps, and for refresh tokens
+    that were used."""
     rows = live_connections().filter(client=application)
     for model in (
         RefreshToken.objects.filter(token_checksum=token_hash(plain), revoked=None),
@@ -115,14 +116,14 @@ def connection_of_token(plain: str, application: Application) -> ApiKey | None:
 
 
 def erase_tokens(owner_id: UUID, books: object) -> list[ErasureStep]:
-    """Return the steps that erase the codes and tokens of an owner who goes; the connections go as keys do."""
+    """Return the steps that erase the codes and tokens of a deleted owner. The connections are deleted with the
+    keys."""
     user = Owner.objects.filter(pk=owner_id).values("user_id")
     return [ErasureStep("", deleting(model.objects.filter(user_id__in=user))) for model in _TOKENS]
 
 
-def connections_sweep(now: datetime, *, most: int = 500) -> None:
-    """Delete codes and tokens that are over; those of a connection that ends go with it. At most so many of each kind
-    in one sweep, so that no lock is held for long."""
+def connections_sweep(now: datetime) -> None:
+    """Delete codes and tokens that have expired or were used. Those of a connection that ends are deleted with it."""
     cut_off = now - (refresh_token_expire_timedelta() or timedelta())
     over: tuple[tuple[type[Any], Q], ...] = (
         (Grant, Q(expires__lt=now)),
@@ -131,4 +132,4 @@ def connections_sweep(now: datetime, *, most: int = 500) -> None:
         (AccessToken, Q(expires__lt=now, refresh_token__isnull=True)),
     )
     for model, ended in over:
-        deleting(model.objects.filter(ended))(most)
+        deleting(model.objects.filter(ended))(MOST_SWEPT)

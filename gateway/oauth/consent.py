@@ -1,8 +1,8 @@
 """`/oauth/authorize`: the page on which a person connects an app with one of their books, or does not.
 
-Everything about the request is in the page's address and is checked again when the form comes: the form holds only what
-the person chose. An app that is not known, or an address that is not its own, is answered with a page; every other
-refusal goes back to the app."""
+The whole request is in the page's address and is checked again when the form is sent: the form holds only what the
+person chose. An unknown app, or an address that is not the app's own, is answered with a page. All other refusals are
+sent to the app."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +36,8 @@ _REFUSED = "The app that sent you here made a request that cannot be answered. G
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request that was checked: who asks, where the answer goes, and whether writing was asked for."""
+class _Checked:
+    """A request that was checked: the app, where the answer goes, and whether the app asks to write."""
 
     client: Application
     credentials: dict[str, Any]
@@ -60,7 +60,7 @@ def _answer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     if len(request.META.get("QUERY_STRING", "")) > _LONGEST_QUERY:
         return _refused(request)
     try:
-        asked = _asked(request)
+        asked = _checked(request)
         if request.method == "GET":
             return _page(request, viewer, asked)
         if request.POST.get("decision") != "connect":
@@ -70,33 +70,33 @@ def _answer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         return _refused(request)
     except OAuthToolkitError as error:
         found = error.oauthlib_error
-        return _back(request, found.in_uri(found.redirect_uri))
+        return _redirect_to_app(request, found.in_uri(found.redirect_uri))
 
 
-def _asked(request: HttpRequest) -> _Asked:
+def _checked(request: HttpRequest) -> _Checked:
     """Check a request. Raises FatalClientError, and OAuthToolkitError for a refusal that the app is told."""
     try:
         scopes, credentials = get_oauthlib_core().validate_authorization_request(request)
     except ValueError as error:  # an address that cannot be read, which the library does not expect
         raise FatalClientError from error
     client = Application.objects.get(client_id=credentials["client_id"])
-    asked = _Asked(client, credentials, WRITE in scopes)
+    asked = _Checked(client, credentials, WRITE in scopes)
     if credentials.get("code_challenge_method") != "S256":
-        raise _told(asked, errors.InvalidRequestError(description="code_challenge_method is S256."))
+        raise _refusal(asked, errors.InvalidRequestError(description="code_challenge_method is S256."))
     resource = resource_of(request)
     if not all(same_resource(given, resource) for given in request.GET.getlist("resource")):
         wrong = errors.CustomOAuth2Error(error="invalid_target", description=f"The resource here is {resource}.")
-        raise _told(asked, wrong)
+        raise _refusal(asked, wrong)
     credentials["resource"] = [resource]
     return asked
 
 
-def _told(asked: _Asked, error: errors.OAuth2Error) -> OAuthToolkitError:
+def _refusal(asked: _Checked, error: errors.OAuth2Error) -> OAuthToolkitError:
     error.state = asked.credentials.get("state")
     return OAuthToolkitError(error, asked.redirect)
 
 
-def _connect(request: HttpRequest, viewer: Viewer, asked: _Asked) -> HttpResponse:
+def _connect(request: HttpRequest, viewer: Viewer, asked: _Checked) -> HttpResponse:
     book, rights = request.POST.get("book", ""), request.POST.get("rights", "")
     if book not in _books(viewer):
         return _page(request, viewer, asked, problem="Choose one of your books.", status=400)
@@ -110,10 +110,12 @@ def _connect(request: HttpRequest, viewer: Viewer, asked: _Asked) -> HttpRespons
             )
     except Conflict as full:
         return _page(request, viewer, asked, problem=str(full), status=409)
-    return _back(request, uri)
+    return _redirect_to_app(request, uri)
 
 
-def _page(request: HttpRequest, viewer: Viewer, asked: _Asked, *, problem: str = "", status: int = 200) -> HttpResponse:
+def _page(
+    request: HttpRequest, viewer: Viewer, asked: _Checked, *, problem: str = "", status: int = 200
+) -> HttpResponse:
     context = {
         "name": asked.client.name or "An app without a name",
         "place": place_of(asked.redirect),
@@ -124,13 +126,13 @@ def _page(request: HttpRequest, viewer: Viewer, asked: _Asked, *, problem: str =
         "problem": problem,
     }
     response = render(request, "gateway/connect.html", context, status=status)
-    # Browsers apply form-action to where the answer of the form leads, too.
+    # Browsers apply form-action to the redirect after the form, too.
     response.headers["Content-Security-Policy"] = _POLICY.format(_source_of(asked.redirect))
     return response
 
 
 def place_of(uri: str) -> str:
-    """Return in words where an app is called back."""
+    """Return words for the address at which an app is called back."""
     parts = urlsplit(uri)
     if parts.scheme == "https":
         return parts.netloc
@@ -154,8 +156,8 @@ def _refused(request: HttpRequest) -> HttpResponse:
     return render(request, "gateway/connect_refused.html", {"refusal": _REFUSED}, status=400)
 
 
-def _back(request: HttpRequest, uri: str) -> HttpResponse:
-    """Return to the app, and say who answers (RFC 9207)."""
+def _redirect_to_app(request: HttpRequest, uri: str) -> HttpResponse:
+    """Redirect to the app, with the issuer of the answer (RFC 9207)."""
     parts = urlsplit(uri)
     query = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "iss"]
     query.append(("iss", public_origin(request)))

@@ -1,4 +1,4 @@
-"""`/oauth/token` and `/oauth/revoke`: forms in, JSON out, asked by apps without a login or a key."""
+"""`/oauth/token` and `/oauth/revoke`: they take forms and answer with JSON. Apps call them without a login or a key."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -20,7 +20,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 def json_view(view: AsyncView) -> AsyncView:
-    """Return the view with what it raises answered as the APIs do."""
+    """Return a view whose errors are answered as in the APIs."""
 
     @wraps(view)
     async def answered(request: HttpRequest) -> HttpResponse:
@@ -35,7 +35,7 @@ def json_view(view: AsyncView) -> AsyncView:
 @require_POST
 @json_view
 async def token(request: HttpRequest) -> HttpResponse:
-    """`/oauth/token`: a code or a refresh token for an access token and the next refresh token."""
+    """`/oauth/token`: exchange a code or a refresh token for an access token and a new refresh token."""
     refusal = _refusal(request)
     return await in_thread(token_answer, request) if refusal is None else refusal
 
@@ -43,19 +43,19 @@ async def token(request: HttpRequest) -> HttpResponse:
 @require_POST
 @json_view
 async def revoke(request: HttpRequest) -> HttpResponse:
-    """`/oauth/revoke` (RFC 7009): the app ends its connection. What is not known here is answered in the same way."""
+    """`/oauth/revoke` (RFC 7009): end the app's connection. An unknown token gets the same answer."""
     refusal = _refusal(request)
     return await in_thread(_revoke, request) if refusal is None else refusal
 
 
 def oauth_error(error: str, description: str, *, status: int = 400) -> HttpResponse:
-    """Return a refusal as RFC 6749 and 7591 want it."""
+    """Return an error in the form of RFC 6749 and RFC 7591."""
     headers = {"WWW-Authenticate": f'Bearer error="{error}"'} if status == 401 else {}
     return JsonResponse({"error": error, "error_description": description}, status=status, headers=headers)
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:
-    """Return the answer to a body that is not read; None for one that is."""
+    """Return the response to a request that is refused, or None."""
     if len(request.body) > MOST_BYTES:
         return oauth_error("invalid_request", f"A request has at most {MOST_BYTES} bytes.", status=413)
     if request.headers.get("authorization", "").lower().startswith("basic"):

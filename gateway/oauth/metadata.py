@@ -1,5 +1,5 @@
-"""The documents that a client reads first: RFC 9728 (which server gives tokens for `/mcp`) and RFC 8414 (where its
-endpoints are, and what it can)."""
+"""The documents that a client reads first: RFC 9728 (the server that gives tokens for `/mcp`) and RFC 8414 (the
+endpoints of that server, and what it supports)."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe

@@ -1,8 +1,8 @@
-"""`/oauth/register` (RFC 7591): an app makes itself known, without anybody's login. It is given a client id and nothing
-else; what it may do, a person decides later. So there is little to bound: the size of a request, how often an address
-asks, and how many registrations wait unused.
+"""`/oauth/register` (RFC 7591): an app registers itself without a login. It gets a client id and nothing else; a person
+decides later what it may do. The size of a request, the rate of an address and the number of unused registrations are
+limited.
 
-Every client is a public one: it proves itself with PKCE and has no secret, whatever it asked for."""
+Every client is a public one, whatever it asked for: it uses PKCE and has no secret."""
 
 import re
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from oauth2_provider.models import Application
 
 from gateway.limits.rates import count_for_address
 from gateway.models import ApiKey
+from gateway.oauth.connections import MOST_SWEPT
 from gateway.oauth.endpoints import MOST_BYTES, json_view, oauth_error
 from gateway.requests import client_address
 from memories.database import in_thread
@@ -34,21 +35,21 @@ MOST_REDIRECT_LENGTH = 500
 MOST_NAME_LENGTH = 80
 _GRANTS = {"authorization_code", "refresh_token"}
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-# Schemes of apps that do not look like a domain name turned round, as RFC 8252 wants them.
+# Schemes of apps that are not a reversed domain name, which RFC 8252 asks for.
 _APP_SCHEMES = {"cursor", "vscode", "vscode-insiders", "windsurf", "zed"}
 _REVERSE_DOMAIN = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
-_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]*")  # nothing that would end a source of a content policy
+_HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]*")  # no character that could end a source in a content policy
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 
 class BadRedirect(Exception):
-    """A redirect address that nobody may be sent to. The message says why."""
+    """A redirect address that is not allowed. The message says why."""
 
 
 @require_POST
 @json_view
 async def register(request: HttpRequest) -> HttpResponse:
-    """Register a client. 429 for an address that registers too many."""
+    """Register a client. Answers 429 if a network address registers too many."""
     await count_for_address("oauth-register", client_address(request) or "", PER_MINUTE)
     if len(request.body) > MOST_BYTES:
         return oauth_error("invalid_client_metadata", f"A request has at most {MOST_BYTES} bytes.", status=413)
@@ -63,7 +64,7 @@ async def register(request: HttpRequest) -> HttpResponse:
 
 @transaction.atomic
 def client_register(name: str, redirects: Sequence[str]) -> Application:
-    """Store a client. Where too many wait unused, the oldest of them go."""
+    """Store a client. If there are too many unused clients, the oldest of them are deleted."""
     unused = unused_clients()
     surplus = unused.count() - MOST_UNUSED + 1
     if surplus > 0:
@@ -83,17 +84,16 @@ def client_register(name: str, redirects: Sequence[str]) -> Application:
 
 
 def unused_clients() -> "QuerySet[Application]":
-    """Registered clients that nobody has connected."""
+    """Return the registered clients that nobody has connected."""
     rows: QuerySet[Application] = Application.objects.filter(
         ~Exists(ApiKey.objects.filter(client=OuterRef("pk"))), registration_source=Application.RegistrationSource.DCR
     )
     return rows
 
 
-def registrations_sweep(now: datetime, *, most: int = 500) -> None:
-    """Delete clients that were registered long ago and never connected, or whose connections are all gone. At most so
-    many in one sweep."""
-    deleting(unused_clients().filter(created__lt=now - UNUSED_KEPT))(most)
+def registrations_sweep(now: datetime) -> None:
+    """Delete some of the clients that were registered long ago and have no connection, or none any more."""
+    deleting(unused_clients().filter(created__lt=now - UNUSED_KEPT))(MOST_SWEPT)
 
 
 def redirect_allowed(uri: str) -> None:
@@ -141,7 +141,7 @@ def _texts(value: Any) -> TypeGuard[list[str]]:
 
 
 def _name(given: Any) -> str:
-    """Return a client's name in one line of what can be seen. Raises InvalidRequest."""
+    """Return a client's name as one line of printable characters. Raises InvalidRequest."""
     if not isinstance(given, str):
         raise InvalidRequest("client_name is text.")
     seen = "".join(letter if letter.isprintable() else " " for letter in given)

@@ -1,4 +1,4 @@
-"""How tokens look, and what their scopes are called. The library stores the SHA-256 of a token, never the token."""
+"""The form of tokens and the names of their scopes. The library stores the SHA-256 of a token, never the token."""
 
 import secrets
 from typing import Any

@@ -1,5 +1,5 @@
-"""What the library is told beyond its settings: codes and tokens work only while their connection lives, each is bound
-to `/mcp`, and two requests that refresh at once do not end the connection."""
+"""Rules for the library that it has no settings for: codes and tokens are valid only while their connection is, they
+are bound to `/mcp`, and two requests that refresh at the same time do not end the connection."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,8 +13,8 @@ from gateway.oauth.addresses import same_resource
 from gateway.oauth.connections import connection_of, token_hash, tokens_delete
 from gateway.oauth.tokens import SCOPES, scopes_of
 
-# A refresh token that was used so short a time ago is refused, but is not taken for a stolen one: apps with several
-# processes refresh at once.
+# A refresh token that was used within this time is refused, but not treated as stolen: apps with several processes
+# refresh at the same time.
 _RACE = timedelta(seconds=10)
 
 
@@ -24,8 +24,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
     def validate_scopes(
         self, client_id: str, scopes: Any, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return True always. Scopes that are not known here are passed over: apps ask for some that other servers
-        want, and the person decides in the end."""
+        """Return True always. Unknown scopes are ignored: apps ask for scopes of other servers too, and the person
+        decides about the rights."""
         request.scopes = [scope for scope in SCOPES if scope in scopes] or [*SCOPES]
         return True
 
@@ -35,8 +35,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         return valid and connection_of(request.user.pk, client) is not None
 
     def validate_refresh_token(self, refresh_token: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Return True for a refresh token that is valid and whose connection lives. One that was used before ends its
-        whole family (the library does that), but for those of the last seconds."""
+        """Return True for a refresh token that is valid and whose connection was not ended. If one is used again, the
+        library ends its whole family, except within _RACE."""
         used = RefreshToken.objects.filter(token_checksum=token_hash(refresh_token), revoked__gt=timezone.now() - _RACE)
         if used.exists():
             return False
@@ -44,7 +44,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         return valid and connection_of(request.user.pk, client) is not None
 
     def save_authorization_code(self, client_id: str, code: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store a code. The rights are those that the person chose, whatever the app asked for."""
+        """Store a code with the rights that the person chose, whatever the app asked for."""
         key = connection_of(request.user.pk, request.client)
         if key is None:
             raise errors.AccessDeniedError(request=request)
@@ -60,19 +60,19 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
             if now.revoked is not None:
                 raise errors.InvalidGrantError(request=request)
         else:
-            # A connection has one family of tokens: who signs in anew ends what somebody may have taken.
+            # A connection has one family of tokens: a new sign-in ends tokens that may have been stolen.
             tokens_delete(request.user.pk, request.client.pk, codes=False)
         super()._save_bearer_token(token, request, *args, **kwargs)
         if used is None:
             super().invalidate_authorization_code(request.client_id, request.code, request)
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: a code goes in the transaction that stores its tokens, so that two requests with the same code
-        get tokens once."""
+        """Do nothing: a code is deleted in the transaction that stores its tokens, so that of two requests with the
+        same code only one gets tokens."""
 
     def _check_and_set_request_resource(self, request: Any) -> None:
-        """Set what the new token is for: what its code or its refresh token was for. Raises CustomOAuth2Error
-        (`invalid_target`) if the request names something else."""
+        """Set the resource of the new token to that of its code or refresh token. Raises CustomOAuth2Error
+        (`invalid_target`) if the request names another one."""
         bound = self._bound_resource(request)
         asked = [value for key, value in request.decoded_body or [] if key == "resource"]
         if not bound or not all(same_resource(value, bound[0]) for value in asked):

@@ -1,5 +1,4 @@
-"""The model servers of this installation, and the model that answers in this process. The tests put their double at
-this place with `install`."""
+"""The model servers of this installation, and the model that this process uses. Tests replace it with `install`."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ _model: Model = Attempts(OpenAIModel())
 
 
 def model() -> Model:
-    """Return the model that answers in this process."""
+    """Return the model that this process uses."""
     return _model
 
 
@@ -32,7 +31,8 @@ async def disconnect() -> None:
 
 
 async def embed(upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-    """Vectors of texts from an embedding model, in their order; the caller sets the time limit. Raises DomainErrors."""
+    """Return the vectors of texts from an embedding model, in the order of the texts. The caller sets the time limit.
+    Raises DomainErrors."""
     request = ModelRequest(
         upstream=upstream,
         model=name,
@@ -52,7 +52,7 @@ async def embed(upstream: str, name: str, texts: Sequence[str]) -> list[list[flo
 
 
 def install(replacement: Model) -> Model:
-    """Put another model in the place of the present one (tests); returns the one that was there."""
+    """Replace the model that this process uses, and return the one before (for tests)."""
     global _model
     previous, _model = _model, replacement
     return previous

@@ -1,4 +1,4 @@
-"""One request to a model server, asked again with what its refusals teach."""
+"""One request to a model server, which is repeated with changes when the server refuses it."""
 
 import re
 from collections.abc import Mapping
@@ -12,21 +12,21 @@ from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
 from gateway.upstream.request import CHAT, ModelRequest, TimeLimits
 
-MOST_REFUSALS = 3  # that are answered, of one request
+MOST_REFUSALS = 3  # of one request that are answered with changes
 _HIDDEN = "…"
-_NUMBERS = re.compile(r"\b\w*\d\w*")  # servers add ids of requests
+_NUMBERS = re.compile(r"\b\w*\d\w*")  # such as request ids
 
 
 class AdaptedRequest:
-    """A request, with what is known of its model and what its refusals have said so far."""
+    """A request with the changes that are known for its model, and those that its refusals have asked for."""
 
     def __init__(self, request: ModelRequest, known: Known, *, stream: bool) -> None:
         self.request, self.stream = request, stream
         self.dialect = request.dialect()
         self._known = known
-        # What is learned is a rule of chats; the same name may mean something else elsewhere.
+        # Changes are learned for chats only: elsewhere the same parameter may mean something else.
         self._learned = known.changes(request.upstream, request.model) if request.path == CHAT else []
-        self._made: dict[Change, str] = {}  # with the words that asked for it
+        self._made: dict[Change, str] = {}  # each with the server's words
         self._tried: set[Change] = set()
         self._asked_for: tuple[str | None, str] | None = None  # by the last refusal
         self._answered = 0
@@ -35,15 +35,15 @@ class AdaptedRequest:
 
     @property
     def limits(self) -> TimeLimits:
-        """How long the request may take in all, however often it is asked."""
+        """How long the request may take in all, including its repetitions."""
         return self.request.limits_in(self.dialect)
 
     def custom_calls(self) -> CustomCalls:
-        """Return what makes calls of the request's custom tools of those of the functions that stand for them."""
+        """Return the object that turns calls of functions which replace custom tools back into calls of those tools."""
         return CustomCalls(custom_names(self.request.tools) if self.dialect.custom_tools is False else frozenset())
 
     def body(self) -> Body:
-        """Return what is sent next."""
+        """Return the body to send next."""
         body = self.request.body(stream=self.stream, dialect=self.dialect)
         for change in (*self._learned, *self._made):
             body = change.applied(body)
@@ -51,12 +51,12 @@ class AdaptedRequest:
         return body
 
     def again(self, fault: Exception) -> bool:
-        """Take in what ended the request. Return True if it should be asked again: the fault is a refusal that a change
-        answers, and not the fourth."""
+        """Return True if the request should be sent again after this fault: it is a refusal that a change may answer,
+        and at most MOST_REFUSALS refusals are answered."""
         if not isinstance(fault, RequestRefused) or self._answered == MOST_REFUSALS:
             return False
         if (asked_for := (fault.param, _NUMBERS.sub("", fault.said))) == self._asked_for:
-            self._made = dict(list(self._made.items())[: -self._latest])  # they did not help
+            self._made = dict(list(self._made.items())[: -self._latest])  # the latest changes did not help
             self.body()
         changes = changes_for(fault, self._sent, fixed=self.dialect.set, tried=self._tried)
         new = [change for change in changes if not self._is_way_back(change)]
@@ -68,7 +68,7 @@ class AdaptedRequest:
         return True
 
     def helped(self) -> None:
-        """Keep what was changed: the server has taken the request."""
+        """Remember the changes of this request, which the server has accepted."""
         if not self._made:
             return
         lasting: Mapping[Change, str] = {change: words for change, words in self._made.items() if change.lasts}
@@ -83,7 +83,7 @@ class AdaptedRequest:
 
 
 def _words(refusal: RequestRefused, change: Change, body: Mapping[str, Any]) -> str:
-    """Return the server's words without what was sent: a name or an id there is somebody's."""
+    """Return the server's words without the values that were sent: they may be names or ids of a person."""
     words = refusal.said
     for value in found_at(body, change.parameter.split(".")):
         if isinstance(value, str) and len(value) > 2 and value != change.value:

@@ -24,12 +24,13 @@ _LARGEST_ERROR = 64_000
 
 
 def longest_body() -> int:
-    """Most bytes of one line of a stream, and of one answer that does not stream."""
+    """Return the largest number of bytes of one line of a stream, and of one answer that does not stream."""
     return int(settings.ANSWER_BYTES) * _BODY_FACTOR
 
 
 class Lines:
-    """Cuts bytes into lines. What follows the last newline waits for its rest. Raises TooLarge for an endless line."""
+    """Cuts bytes into lines, and keeps an incomplete line for the next bytes. Raises TooLarge for a line without
+    end."""
 
     def __init__(self) -> None:
         self._waiting = bytearray()
@@ -68,17 +69,17 @@ class Body:
 
     @property
     def begun(self) -> bool:
-        """Return True if anything was taken in."""
+        """Return True if the body holds anything."""
         return bool(self._bytes)
 
     def maybe(self, line: bytes) -> None:
-        """Take in a line of a stream that carries no event, from the line on which a JSON object begins."""
+        """Take a line of a stream that is not an event, starting with the first that begins a JSON object."""
         if self.begun or line.lstrip().startswith((b"{", b"[")):
             self.feed(line + b"\n")
 
     def completion(self, request: httpx2.Request) -> dict[str, Any]:
-        """Return the answer that was read, as it came, if it holds a choice. Raises ValueError, UpstreamUnreachable, or
-        what fits the error that it is."""
+        """Return the answer unchanged, if it has choices. Raises ValueError, UpstreamUnreachable, or the error that the
+        body describes."""
         answer = json.loads(self._bytes)
         if is_error(answer):
             raise fault_in_answer(answer, request)
@@ -87,8 +88,8 @@ class Body:
         return answer
 
     def passed(self, request: httpx2.Request) -> bytes:
-        """Return the list of vectors that was read, as it came: a large one is not read as JSON, which would hold up
-        all other requests. Raises ValueError, and the DomainError of what is none."""
+        """Return a list of vectors unchanged. A large one is not parsed as JSON, which would hold up all other
+        requests. Raises ValueError, or the DomainError that the body describes."""
         if len(self._bytes) <= _LARGEST_ERROR and is_error(answer := json.loads(self._bytes)):
             raise fault_in_answer(answer, request)
         if not self._bytes.lstrip().startswith(b"{") or b'"data"' not in self._bytes:
@@ -97,7 +98,8 @@ class Body:
 
 
 def chunk_of_line(line: bytes) -> Chunk | None:
-    """Return the chunk of one line of a stream, DONE at its end, None for a line without data. Raises ValueError."""
+    """Return the chunk in one line of a stream, DONE at its end, and None for a line without data. Raises
+    ValueError."""
     if not line.startswith(b"data:"):
         return None
     payload = line[5:].strip()
@@ -110,13 +112,13 @@ def chunk_of_line(line: bytes) -> Chunk | None:
 
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
-    """Return a whole answer as the only chunk of a stream, for servers that do not stream. Raises UpstreamUnreachable
-    for one without choices; a choice that says nothing gets no `finish_reason` that it does not have."""
+    """Return a whole answer as the only chunk of a stream, for servers that do not stream. A choice without content
+    gets no made-up `finish_reason`. Raises UpstreamUnreachable if there are no choices."""
     given = answer.get("choices")
     if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
         raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
     if all("text" in choice for choice in given):
-        return answer  # of /completions, where pieces look like the whole
+        return answer  # /completions, where chunks look like the whole answer
     choices = []
     for choice in given:
         message = choice.get("message")
@@ -134,8 +136,8 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
 
 
 def says_something(chunk: Chunk) -> bool:
-    """Return True if a chunk holds words, reasoning, a tool call or an end: a role alone, which some servers send
-    before the model has thought, is not the beginning of an answer."""
+    """Return True if a chunk holds text, reasoning, a tool call or an end. Some servers send a role alone before the
+    model has begun to answer."""
     for choice in choices_of(chunk):
         delta = choice.get("delta")
         said = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
@@ -145,7 +147,7 @@ def says_something(chunk: Chunk) -> bool:
 
 
 def choices_of(chunk: Chunk) -> list[dict[str, Any]]:
-    """Return the choices of a chunk; whatever is not an object is left out."""
+    """Return the choices of a chunk that are objects."""
     choices = chunk.get("choices")
     return [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
 

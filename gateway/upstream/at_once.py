@@ -1,5 +1,5 @@
-"""How many requests an upstream gets at once from this process. Who waits is served in turn: the owners one after the
-other, the requests of one owner as they came."""
+"""How many requests this process sends to an upstream at once. Waiting owners take turns; the requests of one owner are
+sent in their order."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -15,7 +15,7 @@ MOST_WAITING = 1000
 
 @dataclass(slots=True)
 class _Ticket:
-    """One request that waits. `served`: it has a place now."""
+    """A waiting request. `served` is set once it has a place."""
 
     woken: asyncio.Future[None]
     served: bool = False
@@ -23,7 +23,7 @@ class _Ticket:
 
 @dataclass(slots=True)
 class AtOnce:
-    """The places of one upstream. A process may have more than one event loop, so tickets are woken in their own."""
+    """The places of one upstream. A process may have more than one event loop, so each ticket is woken in its own."""
 
     limit: int
     running: int = 0
@@ -33,7 +33,7 @@ class AtOnce:
 
     @asynccontextmanager
     async def place(self, owner: str, *, seconds: float) -> AsyncGenerator[None]:
-        """Hold a place. Raises Overloaded after waiting for so many seconds, and at once where too many wait."""
+        """Hold a place. Raises Overloaded after waiting for `seconds`, or at once if too many requests wait."""
         await self._enter(owner, seconds)
         try:
             yield
@@ -80,12 +80,12 @@ class AtOnce:
             owner, queue = self._queues.popitem(last=False)
             ticket = queue.popleft()
             if queue:
-                self._queues[owner] = queue  # behind the others
+                self._queues[owner] = queue  # the next request of this owner waits behind the other owners
             self.waiting -= 1
             ticket.served = True
         try:
             ticket.woken.get_loop().call_soon_threadsafe(_wake, ticket.woken)
-        except RuntimeError:  # its loop was closed meanwhile: it will never use the place
+        except RuntimeError:  # its loop was closed, so it will never use the place
             self._leave()
 
 

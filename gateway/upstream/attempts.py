@@ -1,8 +1,8 @@
-"""One model step, whoever answers it: tried again after faults that are safe to repeat, passed on to the next model
-that the request names, kept away from servers that are ill, and queued where a server takes only so many requests at
-once.
+"""One model step with everything that may go wrong: it is repeated after faults that are safe to repeat, and passed on
+to the next model that the request names. Failing servers are left alone for a while, and requests wait in a queue if a
+server takes only so many at once.
 
-All of this happens only while nothing of the step was said. A request keeps its one deadline over all attempts."""
+All of this happens only until the first piece of the answer was passed on."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ SHORT_REST = 2.0
 """The same, and the longest wait for a place, where another model can answer."""
 QUEUE_SECONDS = 30.0
 _LONGEST_OPEN = 300.0
-_MOST_HELD = 100  # chunks that say nothing, before the first that does
+_MOST_HELD = 100  # chunks without content before the first with some
 
 outcomes: Counter[tuple[str, str, str]] = Counter()
 """Attempts of this process by upstream, model and fault ("ok" for none), for gateway.metrics."""
@@ -49,8 +49,8 @@ def _jitter(most: float) -> float:
 
 
 class Attempts:
-    """The model of this process: OpenAIModel, and what happens when it fails. The clock is in seconds; a test gives its
-    own, and its own sleep."""
+    """The model of this process: OpenAIModel with repetitions and fall-backs. Tests give their own clock, in seconds,
+    and their own sleep."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Attempts:
         await self.wire.close()
 
     def place(self, upstream: str, owner: str, *, seconds: float) -> AbstractAsyncContextManager[None]:
-        """Return a place among the requests that an upstream gets at once: any, where it has no limit."""
+        """Return a place among the requests to an upstream; one without a limit has room for all."""
         limit = int((settings.DAYBOOK_UPSTREAMS.get(upstream) or {}).get("at_once") or 0)
         if not limit:
             return nullcontext()
@@ -110,7 +110,8 @@ class Attempts:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One request to one model, to be made while its place is held. `spoke`: something of its answer was passed on."""
+    """One request to one model, sent while its place is held. `spoke` is set once a piece of the answer was passed
+    on."""
 
     tries: "_Tries"
     target: ModelTarget
@@ -119,17 +120,17 @@ class _Attempt:
 
     @property
     def request(self) -> ModelRequest:
-        """The request, with the time that is left now."""
+        """The request, with the time that is left."""
         return self.tries.limited(self.target)
 
 
 class _Tries:
-    """The attempts of one request, one after the other."""
+    """The attempts of one request, in their order."""
 
     def __init__(self, way: Attempts, request: ModelRequest, *, streamed: bool) -> None:
         self._way, self._request, self._streamed = way, request, streamed
         targets = ModelTarget(request.upstream, request.model, request.fallbacks).all
-        # The demo model never stands in for a real one, which would be one that is not configured.
+        # The demo model never replaces a real one: it would hide that an upstream is not configured.
         self._targets = targets[:1] if is_demo() else targets
         self._at = 0
         self._repeats = 0
@@ -138,7 +139,7 @@ class _Tries:
 
     @asynccontextmanager
     async def attempt(self) -> AsyncGenerator[_Attempt]:
-        """The next attempt. A fault within it ends here if there is another attempt to make; else it is raised."""
+        """Make the next attempt. A fault within it is dropped if another attempt may follow, and raised otherwise."""
         target, circuit = self._choose()
         started = self._way.clock()
         wait = min(SHORT_REST if self._others else QUEUE_SECONDS, self._left)
@@ -168,7 +169,7 @@ class _Tries:
             await self._way.sleep(pause)
 
     def _choose(self) -> tuple[ModelTarget, Circuit]:
-        """Return the next model that may be asked. Raises the last fault, or UpstreamUnreachable, where none may."""
+        """Return the next model to ask. Raises the last fault, or UpstreamUnreachable, if there is none."""
         while True:
             target = self._targets[self._at]
             counted = self._counted_as(target)
@@ -185,11 +186,11 @@ class _Tries:
             self._go_on()
 
     def _pause_after(self, error: DomainError, kind: FaultClass, circuit: Circuit, *, spoke: bool) -> float | None:
-        """Return for how many seconds the next attempt waits, and on whom it falls; None where there is none."""
+        """Choose the next attempt and return the seconds to wait before it; None if there is no other attempt."""
         rest = retry_after_seconds(error)
         pause = rest + self._way.jitter(FIRST_PAUSE * 2**self._repeats)
         patient = rest <= (SHORT_REST if self._others else LONGEST_REST) and pause < self._left
-        # A silent server may be working on an answer that is paid for: another one is asked first, if there is any.
+        # A silent server may still work on an answer that has to be paid for, so another one is asked first.
         working = kind is SILENCE and (self._others or not self._streamed)
         if self._repeats < kind.repeats and patient and not working and not spoke:
             self._repeats += 1
@@ -234,8 +235,8 @@ class _Tries:
             self._count(target, "ok")
 
     def _counted_as(self, target: ModelTarget) -> ModelTarget:
-        """Return by which name faults count: a server without /completions is not ill in chats. Clients name embedding
-        models as they like, so those of an upstream count as one."""
+        """Return the name under which faults are counted. A server without /completions may still be healthy for chats.
+        Clients choose the names of embedding models freely, so those of one upstream are counted together."""
         path = self._request.path
         if path == CHAT:
             return target

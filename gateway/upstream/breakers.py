@@ -1,5 +1,5 @@
-"""Circuit breakers: a model of an upstream that fails again and again is left alone for a while, and tried with one
-request before it gets the others back. In memory, per process."""
+"""Circuit breakers: a model that fails again and again is left alone for a while. One request then probes it before it
+gets the others again. The state is in memory, per process."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,12 +10,12 @@ LEAST_CALLS = 5
 _SHARE = 0.5
 _FIRST_REST = 5.0
 _LONGEST_REST = 30.0
-_MOST_KEPT = 1000  # outcomes of a window; of a busier one the newest
+_MOST_KEPT = 1000  # outcomes that are kept of a window: the newest
 
 
 @dataclass(slots=True)
 class Breaker:
-    """One circuit. `clock` gives seconds."""
+    """One circuit breaker. `clock` returns seconds."""
 
     clock: Callable[[], float]
     _outcomes: deque[tuple[float, bool]] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
@@ -25,29 +25,29 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests are kept away, or wait for a probe."""
+        """Whether requests are held back, or wait for a probe."""
         return bool(self._until)
 
     def seconds(self) -> float:
-        """Seconds until a request may pass; 0 where one may now."""
+        """Return the seconds until a request may pass; 0 if it may pass now."""
         if not self._until:
             return 0.0
         left = self._until - self.clock()
         return max(left, 1.0) if self._probing else max(left, 0.0)
 
     def enter(self) -> bool:
-        """Return True if this request is the probe; it must end in `ended` or `left`."""
+        """Return True if this request is the probe, which must end with `ended` or `left`."""
         probe = bool(self._until) and not self._probing and self.clock() >= self._until
         self._probing = self._probing or probe
         return probe
 
     def left(self, *, probe: bool) -> None:
-        """Note that a request ended without saying anything about the server: it was cancelled, or refused."""
+        """Note that a request ended without telling anything about the server: it was cancelled or refused."""
         if probe:
             self._probing = False
 
     def ended(self, *, well: bool, probe: bool) -> None:
-        """Note how a request ended. Of those that began before it opened none counts while it is open."""
+        """Note how a request ended. While the breaker is open, requests that began before it opened do not count."""
         now = self.clock()
         if probe:
             self._probing = False
@@ -68,7 +68,7 @@ class Breaker:
             self._open(now)
 
     def rest(self, seconds: float) -> None:
-        """Leave the server alone for so long, as it asked."""
+        """Hold requests back for as many seconds as the server asked for."""
         self._until = max(self._until, self.clock() + seconds)
 
     def _open(self, now: float) -> None:
@@ -78,27 +78,27 @@ class Breaker:
 
 @dataclass(slots=True)
 class Circuit:
-    """The two breakers of a model of an upstream: one of all faults, for requests that another model can answer, and
-    one of failed connections, for those that nobody else can."""
+    """The two breakers of a model: one counts all faults and holds for requests that another model can answer; the
+    other counts failed connections and holds for all other requests."""
 
     any_fault: Breaker
     connection: Breaker
 
     @classmethod
     def of(cls, clock: Callable[[], float]) -> "Circuit":
-        """A closed one."""
+        """Return a closed circuit."""
         return cls(Breaker(clock), Breaker(clock))
 
     def seconds(self, *, alone: bool) -> float:
-        """Seconds until a request may pass; `alone` is one that nobody else can answer."""
+        """Return the seconds until a request may pass. `alone` means that no other model can answer it."""
         return (self.connection if alone else self.any_fault).seconds()
 
     def enter(self) -> tuple[bool, bool]:
-        """Return of which breakers this request is the probe; it must end in `ended` or `left`."""
+        """Return the breakers that this request probes; it must end with `ended` or `left`."""
         return self.any_fault.enter(), self.connection.enter()
 
     def left(self, probes: tuple[bool, bool]) -> None:
-        """Note that a request said nothing about the server."""
+        """Note that a request ended without telling anything about the server."""
         self.any_fault.left(probe=probes[0])
         self.connection.left(probe=probes[1])
 

@@ -1,7 +1,7 @@
-"""Ids of tool calls. The model's own id goes back to it unchanged: some are part of what the model reads. Only one that
-is missing, repeated, too long, or not of this model and of a shape that its server refuses is replaced, by nine letters
-and digits, which every server takes. They are made from what they replace, so that a request that grows begins with the
-same bytes."""
+"""Ids of tool calls. The model's own id goes back to it unchanged, since some ids are part of what the model reads. An
+id is replaced only if it is missing, repeated or too long, or if it comes from another model and has a shape that the
+server refuses. The replacement has nine letters and digits, which every server accepts, and depends only on what it
+replaces, so that a conversation that grows keeps its first bytes."""
 
 import hashlib
 import re
@@ -18,7 +18,8 @@ _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def made_id(replaces: str, *, taken: Container[str]) -> str:
-    """Nine letters and digits for an id that can't be used: the same for the same, unless it is taken."""
+    """Return nine letters and digits in place of an unusable id. The same id gives the same result, unless that is
+    taken."""
     again = 0
     while (found := _nine(f"{again}:{replaces}")) in taken:
         again += 1

@@ -1,4 +1,4 @@
-"""A change of requests that makes a model server take them: what a refusal teaches, as data."""
+"""Changes of a request that make a model server accept it: what a refusal teaches, as data."""
 
 import json
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ class Kind(StrEnum):
 
 
 class Condition(StrEnum):
-    """Which requests a change is for."""
+    """The requests that a change applies to."""
 
     ALWAYS = ""
-    TOOLS = "tools"  # those that offer tools
-    WHOLE = "whole"  # those that are not streamed
-    VALUE = "value"  # those in which the parameter has the change's value
-    ONCE = "once"  # the refused one only
+    TOOLS = "tools"  # requests that offer tools
+    WHOLE = "whole"  # requests that are not streamed
+    VALUE = "value"  # requests whose parameter has the value of the change
+    ONCE = "once"  # only the request that was refused
 
 
 _CONDITION_WORDS = {Condition.TOOLS: " where tools are offered", Condition.WHOLE: " where nothing is streamed"}
@@ -36,8 +36,8 @@ _CONDITION_WORDS = {Condition.TOOLS: " where tools are offered", Condition.WHOLE
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a request. `value` is the new name or the new value; with Condition.VALUE the one that is refused.
-    `parameter` is a path without places in lists: `messages.name`."""
+    """A change of a request. `value` is the new name or the new value; with Condition.VALUE it is the refused value.
+    `parameter` is a path without indexes of lists: `messages.name`."""
 
     kind: Kind
     parameter: str
@@ -57,12 +57,12 @@ class Change:
 
     @property
     def lasts(self) -> bool:
-        """Return True if it can be of use to another request, and fits its row."""
+        """Return True if the change may help other requests and fits into its row."""
         useful = self.condition is not Condition.ONCE
         return useful and len(self.parameter) <= _LONGEST_PATH and len(json.dumps(self.value)) <= _LONGEST_VALUE
 
     def applied(self, body: Body) -> Body:
-        """Return the body with this change, where it is for such a request. Nothing that was given is changed."""
+        """Return the body with this change, if it applies to it. The given body is not changed."""
         if not self._is_for(body):
             return body
         if self.kind is Kind.SET:
@@ -72,7 +72,7 @@ class Change:
         if self.kind is Kind.RENAME and self.parameter in body:
             changed.setdefault(self.value, body[self.parameter])
         if len(path) > 1 and changed.get(path[0]) == {}:
-            del changed[path[0]]  # an object of which nothing is left
+            del changed[path[0]]  # an empty object
         return changed
 
     def _is_for(self, body: Mapping[str, Any]) -> bool:

@@ -1,8 +1,8 @@
-"""The openai SDK's client of one upstream. What is the same in all requests to one address is built once.
+"""The openai SDK's client of one upstream; what all requests to one address share is built once.
 
 For each request the SDK joins addresses, merges and checks headers, copies its options three times and asks for its
-platform anew, which takes longer than to send it. Here it sends the first request of a kind; later ones are that one
-with another body and other headers that name them, sent by the SDK's own HTTP client (docs/decisions/0049, 0053)."""
+platform, which takes longer than sending it. So the SDK sends only the first request of a kind. Later requests are
+copies of it with another body and other headers, sent by the SDK's own HTTP client (docs/decisions/0049, 0053)."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ from memories.json_output import LongTextEncoder
 
 NAMING_HEADERS = frozenset({"x-request-id", "traceparent", "tracestate"})
 """Headers that differ from request to request."""
-_MOST_KINDS = 32  # changed options of a dialect make new ones
+_MOST_KINDS = 32  # changed options of a dialect make new kinds
 _LONG_TEXT, _LONG_LIST = 500_000, 500
 _as_json = LongTextEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 class _Opened(openai.AsyncStream[dict[str, Any]]):
-    """How the SDK hands out a response whose body was not read yet: only its `response` is used."""
+    """Stands for a response in the SDK whose body was not read yet. Only `response` is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The first request of its kind, as the SDK made it, but for its cookies."""
+    """The first request of its kind as the SDK made it, without its cookies."""
 
     url: httpx2.URL
     headers: httpx2.Headers
@@ -57,7 +57,7 @@ def _as_bytes(body: dict[str, Any]) -> bytes:
 
 
 def _is_long(body: dict[str, Any]) -> bool:
-    """Return True for a body that takes milliseconds to write, which the event loop would do nothing else in."""
+    """Return True if a body takes milliseconds to encode, during which the event loop would do nothing else."""
     messages = body.get("messages") or ()
     values = chain(body.values(), (message.get("content") for message in messages))
     return any(
@@ -68,7 +68,7 @@ def _is_long(body: dict[str, Any]) -> bool:
 
 
 class UpstreamClient(openai.AsyncOpenAI):
-    """The SDK's client, without doing the same again for each request. It never asks twice by itself."""
+    """The SDK's client, which prepares each kind of request once. It never retries."""
 
     def __init__(self, *, http_client: httpx2.AsyncClient, **given: Any) -> None:
         super().__init__(http_client=http_client, max_retries=0, **given)
@@ -77,7 +77,7 @@ class UpstreamClient(openai.AsyncOpenAI):
 
     @property
     def user_agent(self) -> str:
-        """Return what the SDK's own client is called: servers may look for it."""
+        """Return the User-Agent of the SDK's own client, since servers may look for it."""
         return f"{openai.AsyncOpenAI.__name__}/Python {self._version}"
 
     async def opened(
@@ -89,8 +89,8 @@ class UpstreamClient(openai.AsyncOpenAI):
         query: dict[str, str],
         limits: openai.Timeout,
     ) -> httpx2.Response:
-        """Return the answer to a POST, its body not yet read. Raises what the SDK raises, ValueError for a body that is
-        no JSON."""
+        """Yield the response to a POST, with its body not yet read. Raises the errors of the SDK, and ValueError for a
+        body that cannot be written as JSON."""
         given = dict(headers)
         naming = {name: given.pop(name) for name in NAMING_HEADERS & given.keys()}
         place = (path, self.api_key, *limits.as_dict().values(), *given.items(), *naming, *query.items())

@@ -1,5 +1,5 @@
-"""Custom tools, whose input is any text, for servers that know functions only: a custom tool is offered as a function
-with one text, and a call of it comes back as the call of a custom tool."""
+"""Custom tools, whose input is any text, for servers that know only functions. A custom tool is offered as a function
+with one text parameter, and a call of that function comes back as a call of the custom tool."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +19,7 @@ def custom_names(tools: Iterable[Any]) -> frozenset[str]:
 
 
 def with_functions(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request in which functions stand for custom tools, also in what was called before and in
-    `tool_choice`."""
+    """Return a request with functions in place of custom tools, also in earlier calls and in `tool_choice`."""
     sent = dict(body)
     if isinstance(tools := body.get("tools"), Sequence):
         sent["tools"] = [_function(tool) for tool in tools]
@@ -85,27 +84,28 @@ class _Call:
 
 
 class CustomCalls:
-    """The calls of custom tools in an answer. In a stream each is held back until its choice ends: its input can be
-    told from the JSON around it only when all of it is there."""
+    """The calls of custom tools in an answer. In a stream each call is held back until its choice ends, since its input
+    can be read from the JSON only when that is complete."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
         self._open: dict[tuple[Any, Any], _Call] = {}
 
     def taken(self, chunk: Chunk) -> Chunk:
-        """Return a chunk without pieces of such calls, and with all of them where a choice ends."""
+        """Return a chunk without pieces of such calls. If it ends a choice it holds the complete calls of that
+        choice."""
         if not self._names:
             return chunk
         return {**chunk, "choices": [self._of_choice(choice) for choice in choices_of(chunk)]}
 
     def rest(self) -> Chunk | None:
-        """Return a chunk with the calls of an answer that ended without saying so, None if there are none."""
+        """Return a chunk with the calls of an answer that ended without a `finish_reason`; None if there are none."""
         places = dict.fromkeys(place for place, _ in self._open)
         choices = [{"index": place, "delta": {"tool_calls": self._whole(place)}} for place in places]
         return {"object": "chat.completion.chunk", "choices": choices} if choices else None
 
     def completion(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return a whole answer with its calls of such tools."""
+        """Return a whole answer with calls of custom tools in place of calls of functions."""
         if not self._names:
             return answer
         return {**answer, "choices": [self._of_choice(choice, part="message") for choice in choices_of(answer)]}
@@ -126,7 +126,7 @@ class CustomCalls:
         return {**choice, part: {**rest, **({"tool_calls": kept} if kept else {})}}
 
     def _takes(self, at: tuple[Any, Any], piece: Any) -> bool:
-        """Return True for a piece of such a call, which is kept."""
+        """Keep a piece of such a call and return True; return False for any other piece."""
         function = piece.get("function") if isinstance(piece, dict) else None
         if not isinstance(function, dict):
             return False
@@ -148,7 +148,7 @@ def _number(piece: Any, at: int) -> Any:
 
 
 def _input(arguments: str) -> str:
-    """Return the text in a call's arguments; what is no such JSON is the text itself."""
+    """Return the text in a call's arguments. Arguments that are not the expected JSON are the text themselves."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):

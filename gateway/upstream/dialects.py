@@ -1,6 +1,6 @@
-"""How model servers differ, as data: one description per kind of server, found by the upstream's address or named in
-the environment, the agents file or the admin, where an administrator may also change any of it. docs/upstreams.md has
-the sources of each rule."""
+"""How model servers differ, as data: one description per kind of server. It is found by the upstream's address or named
+in the environment, the agents file or the admin, where an administrator may also change it. docs/upstreams.md has the
+sources of each rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What a server takes. Names in `drop` may lead into lists and objects: `messages.name` is the name of every
+    """What a server accepts. Names in `drop` may lead into lists and objects: `messages.name` is the name of every
     message."""
 
     name: str = "openai"
@@ -29,7 +29,7 @@ class Dialect:
     system_first: bool = False  # system text only in one leading message
     call_ids: str = "short"  # see gateway.upstream.call_ids
     stream_options: bool = True
-    replay_reasoning: bool = True  # what is kept of an answer is sent again to who gave it
+    replay_reasoning: bool = True  # send kept fields of an answer back to the server that gave it
     connect_seconds: float | None = None
     first_byte_seconds: float | None = None
     idle_seconds: float | None = None
@@ -39,23 +39,24 @@ class Dialect:
     lost_called: Mapping[str, Any] = field(default_factory=dict)
     lost_call: Mapping[str, Any] = field(default_factory=dict)
     text_results: bool = False  # results of tools as text, never as parts
-    null_said: bool = True  # takes `null` as the text of an assistant message that calls
-    metadata_alone: bool = True  # is taken without `store`
+    null_said: bool = True  # accepts `null` as the text of an assistant message with calls
+    metadata_alone: bool = True  # is accepted without `store`
     # Whether it takes custom tools; if not, functions stand for them (gateway.upstream.custom_tools). None: it is asked
     # in the client's language.
     custom_tools: bool | None = None
 
     @property
     def recall_inside(self) -> bool:
-        """Return True if what is recalled must stand inside the last message of the user."""
+        """Return True if recalled memories must stand inside the last message of the user."""
         return self.system_first or self.alternate_roles
 
     def headers_with(self, key: str) -> dict[str, str]:
-        """Return the further headers of a request, for the upstream that has this key."""
+        """Return the additional headers of a request, for an upstream with this key."""
         return {name: value.replace("{key}", key) for name, value in self.headers.items()}
 
     def changed(self, options: Mapping[str, Any]) -> "Dialect":
-        """This dialect with an administrator's options: lists and maps are added to its own, the rest replaces."""
+        """Return this dialect with an administrator's options: lists and maps are added to its own, other values
+        replaced."""
         more: dict[str, Any] = {}
         for name, value in options.items():
             own = getattr(self, name)
@@ -113,7 +114,7 @@ DIALECTS: Mapping[str, Dialect] = {
     )
 }
 
-# Speaks like OpenAI, and is not OpenAI: its own rules on what it refuses do not hold there.
+# Servers that speak like OpenAI without its rules on what is refused.
 _UNKNOWN = Dialect(name="openai")
 
 _HOSTS = {
@@ -137,13 +138,13 @@ ADDRESSES: Mapping[str, str] = {end: name for name, ends in _HOSTS.items() for e
 PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
 """Dialects by a port of this machine."""
 
-# Dialects by upstream, with the environment and the stored settings that they were made of.
+# Dialects by upstream, with the environment and the stored settings that they were made from.
 _made: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Dialect]] = {}
 
 
 def dialect_of(upstream: str) -> Dialect:
-    """Return the dialect of an upstream: as it was named, else by its address, with the options that were set. What the
-    environment says comes before what the agents file or the admin says. A look-up, unless one of them changed."""
+    """Return the dialect of an upstream, with the options that were set: the named one, or else the one of its address.
+    The environment comes before the agents file and the admin. The result is cached until one of them changes."""
     configured: Mapping[str, Any] = settings.DAYBOOK_UPSTREAMS.get(upstream) or _NOTHING
     stored = known.settings_of(upstream)
     made = _made.get(upstream)

@@ -1,4 +1,4 @@
-"""What a model server says when it refuses: read from the forms in which servers put it, without key and address.
+"""Reads a model server's refusal from the forms that servers give it; its key and address are left out.
 
 The forms: OpenAI's `{"error": {…}}`; the same in a list (Gemini); with `error` as a text (xAI, TGI, vLLM, LM Studio);
 flat with `message` (SGLang, DashScope, Cohere); flat with a `detail` in the message or beside it (Mistral, FastAPI); a
@@ -18,7 +18,7 @@ _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,200}")
 _ADDRESS = re.compile(r"(?:https?|wss?)://[^\s\"'<>)\]}]+", re.IGNORECASE)
 _KEY = re.compile(r"\b(?:sk|gsk|xai|key|pk)[-_][A-Za-z0-9*_-]{6,}|\bAIza[\w-]{10,}|(?<=bearer )\S+", re.IGNORECASE)
 _HIDDEN = "…"
-# Codes that name no reason: what the message says is more.
+# Codes that name no reason: the message is more useful.
 _GENERAL = frozenset({"", "invalid_request_error", "invalid_parameter_error", "bad_request", "BadRequestError"})
 _CONTEXT = re.compile(
     r"maximum context length|exceeds? the (?:available )?context (?:window|size)|greater than the context length|"
@@ -26,13 +26,13 @@ _CONTEXT = re.compile(
     r"exceed_context_size|prompt is too long|context_length_exceeded",
     re.IGNORECASE | re.DOTALL,
 )
-_CONTEXT_TYPE = "exceed_context_size_error"  # the type of an error, where others have a code
+_CONTEXT_TYPE = "exceed_context_size_error"  # types of errors that are used like codes
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidError:
-    """What a server said of its refusal. `status` is the one in the body, 0 for none."""
+    """A server's refusal. `status` is the one in the body; 0 if there is none."""
 
     message: str = ""
     code: str = ""
@@ -41,8 +41,7 @@ class SaidError:
 
 
 def read_error(body: Any, *, secrets: Iterable[str] = ()) -> SaidError:
-    """Return what an error body says. It is bytes, text or JSON that was read; `secrets` are left out of what is
-    quoted."""
+    """Read an error body: bytes, text or parsed JSON. `secrets` are removed from quoted text."""
     said = _read(_parsed(body))
     if said.code in _GENERAL or said.code.isdecimal():
         if _CONTEXT.search(said.message):
@@ -53,7 +52,7 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> SaidError:
 
 
 def is_error(answer: Any) -> bool:
-    """Return True if JSON that came with a status of success, or as an event of a stream, is an error all the same."""
+    """Return True if JSON with a status of success, or an event of a stream, is an error."""
     if isinstance(answer, list):
         return bool(answer) and is_error(answer[0])
     return isinstance(answer, dict) and bool(answer.get("error") or answer.get("object") == "error")
@@ -84,7 +83,7 @@ def _read(body: Any, depth: int = 0) -> SaidError:
 
 
 def _of_object(error: dict[str, Any], depth: int) -> SaidError:
-    """Return an error object: its message may be a text, hold a list of details, or quote another server's error."""
+    """Read an error object. Its message may be a text, hold a list of details, or quote another server's error."""
     message, param = error.get("message"), error.get("param")
     details = message.get("detail") if isinstance(message, dict) else error.get("detail")
     if isinstance(details, list):
@@ -109,7 +108,7 @@ def _of_object(error: dict[str, Any], depth: int) -> SaidError:
 
 
 def _of_details(details: list[Any], param: Any) -> tuple[str, Any]:
-    """Message and parameter of a list of `{loc, msg}`."""
+    """Return message and parameter of a list of `{loc, msg}`."""
     told = [detail for detail in details if isinstance(detail, dict)]
     places = [
         [str(part) for part in detail["loc"] if part != "body"] if isinstance(detail.get("loc"), list) else []
@@ -123,7 +122,7 @@ def _of_details(details: list[Any], param: Any) -> tuple[str, Any]:
 
 
 def _code(given: Any) -> tuple[str, int]:
-    """Code and status: a number that is a status is no code."""
+    """Return code and status; a number that is an HTTP status is not a code."""
     if isinstance(given, bool):
         return "", 0
     if isinstance(given, int):

@@ -1,5 +1,5 @@
-"""What went wrong at a model server, as classes: which faults are safe to repeat, which another server may not have,
-and which say that a server is ill. gateway.upstream.attempts acts on them."""
+"""Classes of faults of model servers: which are safe to repeat, which another server may not have, and which show that
+a server is ill. gateway.upstream.attempts acts on them."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
 _CONTEXT = "context_length_exceeded"
-_BOTCHED = "tool_use_failed"  # Groq: the model wrote a call that its server could not read
+_BOTCHED = "tool_use_failed"  # Groq: its server could not parse a call of the model
 _PASSING = frozenset({408, 409, 425})
-_LOCKED = frozenset({401, 402, 403, 404, 429})  # 429 where no credit is left
+_LOCKED = frozenset({401, 402, 403, 404, 429})  # 429 if no credit is left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultClass:
-    """A class of faults. `repeats` is how often the same request may be sent to the same model again, `elsewhere`
-    whether another one may answer it, `counts` whether it speaks against the server, `rests` for how many seconds the
-    model is left alone at once where another one can answer. `told`: the server was asked and told us."""
+    """A class of faults. `repeats`: how often the same request may be sent again to the same model. `elsewhere`:
+    whether another model may answer it. `counts`: whether the circuit breaker counts it. `rests`: for how many seconds
+    the model is left alone if another one can answer. `told`: the server answered with an error."""
 
     name: str
     repeats: int = 0
@@ -36,15 +36,15 @@ CONNECT = FaultClass(name="connect", repeats=2, counts=True)
 SILENCE = FaultClass(name="silence", repeats=1, counts=True)
 LOCKED = FaultClass(name="locked", counts=True, rests=60.0)  # key, money, a model that is not there
 UNKNOWN = FaultClass(name="unknown", told=False)  # an upstream that is not configured, a status that says nothing
-CONTEXT = FaultClass(name="context")  # another model may read more
+CONTEXT = FaultClass(name="context")  # another model may accept a longer request
 QUEUE = FaultClass(name="queue", told=False)  # our own limit of requests at once
 CALL = FaultClass(name="call", repeats=1, elsewhere=False)
-REFUSAL = FaultClass(name="refusal", elsewhere=False)  # the client's business, a filter's too
+REFUSAL = FaultClass(name="refusal", elsewhere=False)  # errors of the client, also a content filter
 FINAL = FaultClass(name="final", elsewhere=False, told=False)
 
 
 def fault_class(error: DomainError) -> FaultClass:
-    """Return the class of an error that an upstream, or the way to it, ended in."""
+    """Return the class of an error of an upstream or of the connection to it."""
     match error:
         case RateLimited():
             return RATE

@@ -1,4 +1,4 @@
-"""The gateway's error for everything that can go wrong at a model server."""
+"""Translates everything that can go wrong at a model server into the gateway's errors."""
 
 import math
 import time
@@ -14,7 +14,7 @@ from gateway.upstream.error_body import SaidError, read_error
 from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _LONGEST_REST = 3600.0
-_CLIENTS = frozenset({400, 413, 422})  # what was asked is refused, not who asks
+_CLIENTS = frozenset({400, 413, 422})  # the request is refused, not the caller
 _FAULTS = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
 _FAULTY_CODES = frozenset({"context_length_exceeded", "content_filter"})
 _NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
@@ -27,12 +27,12 @@ BROKE_OFF = "The model server broke off"
 NO_KEY = "none"
 """What the SDK is given for an upstream that has no key: no secret, and a word that refusals use."""
 
-# What the wire can raise; ValueError and RecursionError stand for a body that is not usable JSON or UTF-8.
+# What the wire can raise. ValueError and RecursionError mean that a body is not usable JSON or UTF-8.
 WIRE_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, ValueError, RecursionError)
 
 
 def domain_error(error: Exception) -> DomainError:
-    """Return the gateway's error for what went wrong upstream. No key and no address is in its message."""
+    """Return the gateway's error for a fault. Its message holds neither key nor address."""
     if isinstance(error, openai.APIStatusError):
         return _refused(error)
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException) and not _is_lost(error):
@@ -45,13 +45,13 @@ def domain_error(error: Exception) -> DomainError:
 
 
 def refuses_to_stream(error: DomainError) -> bool:
-    """Return True if an upstream refused a request because it was to be streamed, or for its stream options."""
+    """Return True if an upstream refused a request because of streaming or of its stream options."""
     return isinstance(error, InvalidRequest) and "status" in error.details and "stream" in str(error).lower()
 
 
 def retry_after_seconds(error: DomainError) -> float:
-    """Return how many seconds an upstream wants to be left alone, by the Retry-After header of its refusal (a number or
-    a date); at most an hour, 0 where it did not say."""
+    """Return the seconds after which an upstream may be asked again, from the Retry-After header of its refusal (a
+    number or a date): at most an hour, 0 without the header."""
     header = str(error.details.get("retry_after", ""))
     try:
         seconds = float(header)
@@ -64,7 +64,8 @@ def retry_after_seconds(error: DomainError) -> float:
 
 
 def _is_lost(error: BaseException | None) -> bool:
-    """Return True if a connection was refused or dropped: the SDK's aiohttp transport calls that a time-out, too."""
+    """Return True if a connection was refused or dropped. The SDK's aiohttp transport reports that as a time-out,
+    too."""
     while error is not None:
         if isinstance(error, aiohttp.ClientConnectionError):
             return not isinstance(error, aiohttp.ServerTimeoutError)
@@ -73,7 +74,7 @@ def _is_lost(error: BaseException | None) -> bool:
 
 
 def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
-    """Return the gateway's error for one that came with a status of success: as a document, or within a stream."""
+    """Return the gateway's error for an error with a status of success, as a document or within a stream."""
     said = read_error(answer, secrets=_secrets(request))
     if said.status in _FAULTS or said.code in _FAULTY_CODES:
         return _fault(said.status or 400, said)
@@ -87,7 +88,7 @@ def _refused(error: openai.APIStatusError) -> DomainError:
 
 
 def _rest_of(headers: httpx2.Headers) -> str:
-    """Return the header that says when to come again, in seconds or as a date; "" for none."""
+    """Return the header that says when to ask again, in seconds or as a date; "" if there is none."""
     try:
         return f"{float(headers['retry-after-ms']) / 1000:g}"
     except (KeyError, ValueError):
@@ -115,6 +116,6 @@ def _content(response: httpx2.Response) -> bytes:
 
 
 def _secrets(request: httpx2.Request) -> list[str]:
-    """Return what of a request no message may repeat: its key, and where it went."""
+    """Return the texts that no message may repeat: the key and the address of the request."""
     keys = [value.removeprefix("Bearer ") for name in _KEY_HEADERS if (value := request.headers.get(name))]
     return [*(key for key in keys if key != NO_KEY), f"{request.url.host}:{request.url.port}", request.url.host]

@@ -1,8 +1,8 @@
-"""An embedding model that runs in this process: a folder which the operator provides (`DAYBOOK_EMBEDDING_PATH`), with
-the files that sentence-transformers exports for ONNX. Nothing is downloaded. It answers behind the wire of the other
-upstreams, so that time limits, usage and `/v1/embeddings` are the same for it.
+"""An embedding model that runs in this process, from a folder of the operator (`DAYBOOK_EMBEDDING_PATH`) with the files
+that sentence-transformers exports for ONNX. Nothing is downloaded. It is reached like any other upstream, so time
+limits, usage and `/v1/embeddings` are the same for it.
 
-onnxruntime is no dependency of Daybook: `make install-local-embeddings` installs it."""
+onnxruntime is not a dependency of Daybook: `make install-local-embeddings` installs it."""
 
 import asyncio
 import base64
@@ -26,13 +26,13 @@ LONGEST: Final = 512
 """Tokens of a text that are read, where the tokenizer sets no smaller limit; BERT models know no more places."""
 MOST_TEXTS: Final = 256
 """Texts of one request."""
-_AT_ONCE = 16  # texts in one run of the model: it takes memory for each place of the longest
-# One thread, so that vectors take one core at most; requests take turns in it, run by run.
+_AT_ONCE = 16  # texts in one run of the model, which needs memory for the length of the longest
+# One thread, so that vectors take one core at most. Requests take turns after each run.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="embedding")
 
 
 def unusable(folder: Path) -> str:
-    """Return why the model in a folder cannot be used, as the end of a sentence; "" where nothing speaks against it."""
+    """Return the reason why the model in a folder cannot be used, as the end of a sentence; "" if there is none."""
     if find_spec("onnxruntime") is None:
         return "it needs onnxruntime, which `make install-local-embeddings` installs"
     if _weights(folder) is None:
@@ -48,7 +48,7 @@ class EmbeddingModel:
     def __init__(self, folder: Path) -> None:
         onnxruntime = import_module("onnxruntime")
         options = onnxruntime.SessionOptions()
-        # The other cores of this machine answer people.
+        # The other cores are for people's requests.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(
             str(_weights(folder)), sess_options=options, providers=["CPUExecutionProvider"]
@@ -58,7 +58,7 @@ class EmbeddingModel:
         self._tokenizer = _tokenizer(folder)
 
     def embed(self, texts: list[str]) -> tuple[Floats, int]:
-        """Return the vectors of texts, each of length one (T, D), and how many tokens they are."""
+        """Return the normalised vectors of texts as an array (T, D), and the number of their tokens."""
         encoded = self._tokenizer.encode_batch(texts)
         ids = np.array([one.ids for one in encoded], dtype=np.int64)
         mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
@@ -67,7 +67,7 @@ class EmbeddingModel:
         return unit(self._pooled(np.asarray(found, dtype=np.float32), mask)), int(mask.sum())
 
     def _pooled(self, found: Floats, mask: Any) -> Floats:
-        """Return one row per text: the model's own, or that of the first token, or the mean over the tokens."""
+        """Return one row per text: the model's own, the first token's, or the mean over the tokens."""
         if found.ndim == 2:
             return found
         if self._takes_first:
@@ -125,7 +125,7 @@ def _weights(folder: Path) -> Path | None:
 
 
 def _takes_first(folder: Path) -> bool:
-    """Return whether the model says what a text means in its first token (CLS); most do in the mean of all."""
+    """Return True if the model's first token (CLS) represents the text; in most models the mean of all does."""
     try:
         pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
     cut = tokenizer.truncation or {}
     tokenizer.enable_truncation(min(cut.get("max_length", LONGEST), LONGEST))
     filler = tokenizer.padding or {}
-    # A length that the file may fix would fill every text up to it.
+    # A fixed length in the file would pad every text to that length.
     tokenizer.enable_padding(pad_id=filler.get("pad_id", 0), pad_token=filler.get("pad_token", "[PAD]"), length=None)
     return tokenizer
 

@@ -1,6 +1,6 @@
-"""What a model's server said beside text and tool calls: reasoning, signatures, refusals, whatever it adds of its own.
-It is kept with the message that carries it, and sent again unchanged to the same upstream and model: some servers
-refuse a request without it, and others refuse what is not theirs."""
+"""What a model server sends beside text and tool calls: reasoning, signatures, refusals, fields of its own. It is kept
+with the message and sent again unchanged to the same upstream and model: some servers refuse a request without it, and
+others refuse fields of another server."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from gateway.upstream.answer import longest_body
 from memories.errors import TooLarge
 from memories.storable import storable
 
-_OURS = frozenset({"role", "content", "tool_calls"})  # fields of a message that the gateway reads itself
+_OURS = frozenset({"role", "content", "tool_calls"})  # fields that the gateway reads itself
 _CALL_OURS = frozenset({"index", "id", "type", "function", "custom"})
 _FUNCTION_OURS = frozenset({"name", "arguments"})
-# Texts that stand within other fields and arrive in pieces; every other text there arrives whole.
+# Texts within other fields that arrive in pieces; every other text there arrives whole.
 _GROWING = frozenset({"text", "thinking", "summary", "data", "transcript"})
 # Texts of a message that are sent whole, where the others arrive in pieces.
 _WHOLE = frozenset({"id", "type", "name", "format", "signature", "thought_signature"})
@@ -23,8 +23,8 @@ _DEEPEST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What one assistant message carried, and who said it. `calls` are by the ids that the message itself holds: each
-    has the model's own `id`, and the call's further fields."""
+    """The further fields of one assistant message, with the upstream and model that sent them. `calls` are by the ids
+    in the message; each has the model's own `id` and the call's further fields."""
 
     upstream: str
     model: str
@@ -32,33 +32,32 @@ class Kept:
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def is_of(self, upstream: str, model: str) -> bool:
-        """Return True if that model of that upstream said it."""
+        """Return True if they come from that model of that upstream."""
         return (self.upstream, self.model) == (upstream, model)
 
     def as_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """Return the form that is stored."""
         return {"upstream": self.upstream, "model": self.model, "fields": self.fields, "calls": self.calls}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Kept":
-        """As it was stored."""
+        """Read the stored form."""
         return cls(**{name: stored[name] for name in ("upstream", "model", "fields", "calls")})
 
 
 class AssistantMessage(dict[str, Any]):
-    """An OpenAI message of the assistant with what its server said beside it. A plain dictionary to everybody but the
-    upstream that it is sent to."""
+    """An OpenAI message of the assistant with its kept fields; a plain dictionary to all but gateway.upstream."""
 
     kept: Kept | None = None
 
 
 def kept_of(message: Mapping[str, Any]) -> Kept | None:
-    """Return what is kept of a message; None for one that a client wrote."""
+    """Return the kept fields of a message; None for one that a client wrote."""
     return message.kept if isinstance(message, AssistantMessage) else None
 
 
 def with_kept(message: Mapping[str, Any], kept: Kept | None) -> dict[str, Any]:
-    """Return the message with what is kept of it."""
+    """Return the message with these kept fields."""
     if kept is None:
         return dict(message)
     carried = AssistantMessage(message)
@@ -67,13 +66,13 @@ def with_kept(message: Mapping[str, Any], kept: Kept | None) -> dict[str, Any]:
 
 
 class Room:
-    """How much may still be kept of one answer, in characters."""
+    """The number of characters that may still be kept of one answer."""
 
     def __init__(self) -> None:
         self._left = longest_body()
 
     def take(self, text: str) -> None:
-        """Count a text. Raises TooLarge."""
+        """Subtract the length of a text. Raises TooLarge."""
         self._left -= len(text)
         if self._left < 0:
             raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
@@ -84,26 +83,26 @@ class _Pieces(list[str]):
 
 
 class Gathered:
-    """Fields that arrive in pieces, put together: texts are joined, entries of lists are found again by their type and
-    `index`, everything else is what came last."""
+    """Fields that arrive in pieces. Texts are joined, entries of lists are matched by type and `index`, and of
+    everything else the last value counts."""
 
     def __init__(self, room: Room) -> None:
         self._fields: dict[str, Any] = {}
         self._room = room
 
     def take_message(self, part: Mapping[str, Any]) -> None:
-        """Take in what a delta or a message holds beside role, content and tool calls. Raises TooLarge."""
+        """Add the fields of a delta or a message beside role, content and tool calls. Raises TooLarge."""
         for name, value in part.items():
             if name not in _OURS:
                 self._merge(self._fields, name, value, grows=name not in _WHOLE)
 
     def take_whole(self, message: Mapping[str, Any]) -> None:
-        """Take in a message that came in one piece, as it is."""
+        """Add a message that arrived in one piece, unchanged."""
         more = {name: value for name, value in message.items() if name not in _OURS and value is not None}
         self._fields |= more
 
     def take_call(self, call: Mapping[str, Any]) -> None:
-        """Take in what a piece of a tool call holds beside id, name and arguments. Raises TooLarge."""
+        """Add the fields of a piece of a tool call beside id, name and arguments. Raises TooLarge."""
         for name in call.keys() - _CALL_OURS:
             self._merge(self._fields, name, call[name], grows=False)
         function = call.get("function")
@@ -111,7 +110,7 @@ class Gathered:
             self._merge(self._fields, "function", {name: function[name] for name in more}, grows=False)
 
     def whole(self) -> dict[str, Any]:
-        """Return the fields as they are now."""
+        """Return the fields gathered so far."""
         joined = _joined(self._fields)
         return joined if isinstance(joined, dict) else {}
 
@@ -139,7 +138,7 @@ class Gathered:
             into[name] = value
 
     def _add(self, entries: list[Any], item: Any, depth: int) -> None:
-        """Add an entry of a list to the one that it goes on with, else at the end."""
+        """Add an entry of a list to the entry that it continues, else at the end."""
         if not isinstance(item, dict):
             holder: dict[str, Any] = {}
             self._merge(holder, "item", item, grows=False, depth=depth)
@@ -154,15 +153,14 @@ class Gathered:
 
 
 class GatheredParts:
-    """Content that arrives in parts, some of which are no text (Mistral's thinking): they go back as they came."""
+    """Content in parts that are not all text, such as Mistral's thinking, kept unchanged."""
 
     def __init__(self, room: Room) -> None:
         self._parts: list[dict[str, Any]] = []
         self._room = room
 
     def take(self, content: Any, *, before: Sequence[str]) -> None:
-        """Take in the content of a delta; `before` is the text before the first part that is no text. Raises
-        TooLarge."""
+        """Add the content of a delta. `before` is the text before the first part that is not text. Raises TooLarge."""
         parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
         if not isinstance(parts, list):
             return
@@ -175,11 +173,11 @@ class GatheredParts:
                 self._add(self._parts, part)
 
     def whole(self) -> list[dict[str, Any]]:
-        """Return the parts; none where all of the content was text."""
+        """Return the parts; an empty list if all of the content was text."""
         return [part for part in map(_joined, self._parts) if isinstance(part, dict)]
 
     def _add(self, parts: list[Any], part: dict[str, Any], depth: int = 0) -> None:
-        """Add a part to the one that it goes on with: the last one, if both are texts of one kind."""
+        """Add a part to the last one if both are texts of one kind, else at the end."""
         last = parts[-1] if parts else {}
         if last.get("type") != part.get("type") or part.get("type") not in _GROWING:
             last = {}
@@ -200,7 +198,7 @@ class GatheredParts:
 
 
 def _goes_on(entry: Any, item: Mapping[str, Any]) -> bool:
-    """Return True if a piece belongs to an entry: only where both are numbered; whole entries have no number."""
+    """Return True if a piece continues an entry: both have numbers. Whole entries have none."""
     if not isinstance(entry, dict) or not isinstance(item.get("index"), int) or entry.get("index") != item["index"]:
         return False
     return item.get("type") in {None, entry.get("type")}
@@ -214,5 +212,5 @@ def _joined(value: Any) -> Any:
     if isinstance(value, dict):
         return {storable(name): _joined(item) for name, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
-        return None  # no JSON that a database takes
+        return None  # JSON that a database cannot store
     return storable(value)

@@ -1,7 +1,6 @@
 """What this process knows of its upstreams beside the environment: the settings of the agents file and the admin, and
-what was learned from refusals. No request reads or writes the database for it: it is read again every half minute while
-there are requests, outside of them, and what was learned is written the same way. Other processes therefore know it
-within a minute."""
+what was learned from refusals. No request uses the database for this. While there are requests, a background thread
+reads the rows every half minute and writes what was learned, so other processes know it within a minute."""
 
 import logging
 import math
@@ -34,7 +33,7 @@ Asked = tuple[str, str]  # upstream and model
 
 @dataclass(slots=True)
 class Known:
-    """What one process knows. What is read is replaced as a whole, so that no reader needs the lock."""
+    """The knowledge of one process. What is read is replaced as a whole, so readers need no lock."""
 
     _settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     _learned: Mapping[Asked, Sequence[Learned]] = field(default_factory=dict)
@@ -43,18 +42,18 @@ class Known:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def settings_of(self, upstream: str) -> Mapping[str, Any]:
-        """Return what the agents file or the admin says of an upstream: `dialect` and `options`, each where given."""
+        """Return the settings of an upstream from the agents file or the admin: `dialect` and `options`, if given."""
         self._look()
         return self._settings.get(upstream, _NOTHING)
 
     def changes(self, upstream: str, model: str) -> list[Change]:
-        """Return what was learned of a model and has not expired, in the order in which it was learned."""
+        """Return the unexpired changes that were learned for a model, in the order in which they were learned."""
         self._look()
         now = timezone.now()
         return [one.change for one in self._learned.get((upstream, model), ()) if one.expires_at > now]
 
     def learn(self, upstream: str, model: str, changes: Mapping[Change, str]) -> None:
-        """Take in changes that helped, with the server's words. This process knows them at once."""
+        """Remember changes that helped, with the server's words. This process uses them at once."""
         now = timezone.now()
         found = [
             Learned(
@@ -70,7 +69,7 @@ class Known:
         write_later(self.sync)
 
     def sync(self) -> None:
-        """Write what was learned here, and read what everybody knows. A database that is busy is asked again later."""
+        """Write what was learned here, and read the rows. If the database is busy it is tried again later."""
         self._looked_at = time.monotonic()
         with self._lock:
             pending, self._pending = self._pending, []
@@ -78,7 +77,7 @@ class Known:
             if pending:
                 learned_store(pending)
             self._settings, learned = _settings_read(), _with({}, learned_now())
-        except (DatabaseError, ValueError) as error:  # or a row of a later release
+        except (DatabaseError, ValueError) as error:  # or the row is of a later release
             logger.info("What is known of upstreams was not stored or read: %s.", type(error).__name__)
             with self._lock:
                 self._pending = [*pending, *self._pending][-_MOST_PENDING:]
@@ -87,7 +86,7 @@ class Known:
             self._learned = _with(learned, self._pending)
 
     def forget(self) -> None:
-        """Know nothing, and ask the database at the next look."""
+        """Forget everything; the next look-up reads the database again."""
         with self._lock:
             self._settings, self._learned, self._pending, self._looked_at = {}, {}, [], -math.inf
 
@@ -95,7 +94,7 @@ class Known:
         pause = settings.UPSTREAM_READ_SECONDS
         if pause and time.monotonic() - self._looked_at >= pause:
             self._looked_at = time.monotonic()
-            write_later(self.sync)  # a request waits for no reading
+            write_later(self.sync)  # requests do not wait for the database
 
 
 def _with(known: Mapping[Asked, Sequence[Learned]], more: Sequence[Learned]) -> dict[Asked, Sequence[Learned]]:

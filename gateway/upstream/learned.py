@@ -1,5 +1,5 @@
-"""Rows of what was learned from refusals: by upstream and model, the change and the server's words, for thirty days.
-gateway.upstream.known calls this for its process."""
+"""Rows of what was learned from refusals, for thirty days: upstream and model, the change, and the server's words.
+gateway.upstream.known reads and writes them for its process."""
 
 import json
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _MOST_READ = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """A change that helped, and the words that asked for it."""
+    """A change that helped, and the server's words that asked for it."""
 
     upstream: str
     model: str
@@ -36,7 +36,7 @@ def change_of(row: LearnedChange) -> Change:
 
 @transaction.atomic
 def learned_store(found: Iterable[Learned]) -> None:
-    """Store what was learned; of one upstream and model the latest changes stay."""
+    """Store what was learned. Only the latest changes of an upstream and model are kept."""
     asked = set()
     for one in found:
         change = one.change
@@ -56,7 +56,7 @@ def learned_store(found: Iterable[Learned]) -> None:
 
 
 def learned_now() -> list[Learned]:
-    """Return what holds now, in the order in which it was learned. One query."""
+    """Return the unexpired changes, in the order in which they were learned. One query."""
     rows = LearnedChange.objects.filter(expires_at__gt=timezone.now())
     return [
         Learned(
@@ -72,5 +72,5 @@ def learned_now() -> list[Learned]:
 
 
 def learned_purge(now: datetime) -> None:
-    """Delete what has expired. Idempotent."""
+    """Delete expired changes. Idempotent."""
     LearnedChange.objects.filter(expires_at__lte=now).delete()

@@ -1,4 +1,4 @@
-"""The request as a server takes it: what an upstream's dialect says is applied here, and nowhere else."""
+"""The request as a server accepts it. The upstream's dialect is applied here, and nowhere else."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Message = dict[str, Any]
 
 
 def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) -> dict[str, Any]:
-    """Return the body of a request as this server takes it. Nothing that was given is changed."""
+    """Return the body of a request for this server. The given body is not changed."""
     sent = {name: value for name, value in body.items() if value is not None}
     if "messages" in sent:
         sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
@@ -59,9 +59,9 @@ def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
 
 
 def _answered(given: Iterable[Message]) -> list[Message]:
-    """Return the messages with a result behind each call that none of the later ones answers: clients leave results out
-    when a person goes on without them, and no server takes a call without one."""
-    found: list[Message] = []  # from the last one on
+    """Return the messages with a result for each call that has none. Clients leave results out when a person goes on
+    without them, and no server accepts a call without a result."""
+    found: list[Message] = []  # starting with the last message
     results: Counter[str] = Counter()
     for message in reversed(list(given)):
         role, missing = message.get("role"), []
@@ -80,8 +80,8 @@ def _answered(given: Iterable[Message]) -> list[Message]:
 
 
 def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:
-    """Return the messages with what is kept of them, and with ids of tool calls that this server takes: the same in a
-    call and in its result, each once in the request. Results stand in the order of their calls."""
+    """Return the messages with their kept fields, and with ids of tool calls that this server accepts: a call and its
+    result share an id that is unique in the request. Results are in the order of their calls."""
     messages: list[Message] = []
     used: set[str] = set()
     open_calls: dict[str, deque[str]] = {}
@@ -97,7 +97,7 @@ def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
         if role == "assistant":
             kept = kept_of(message)
             if kept is None and message.keys() <= _WORDS:
-                if message.get("content"):  # a message that says nothing is refused
+                if message.get("content"):  # servers refuse an empty message
                     messages.append(message)
                 continue
             message = _restored(message, kept, dialect, asked)
@@ -107,7 +107,7 @@ def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
                 open_calls |= sent_ids
                 order = [call["id"] for call in message["tool_calls"] if isinstance(call, dict)]
             elif "tool_calls" in message:
-                del message["tool_calls"]  # an empty list is refused, too
+                del message["tool_calls"]  # servers refuse an empty list, too
             if not message.get("content") and message.keys() <= _WORDS:
                 continue
         messages.append(message)
@@ -115,7 +115,7 @@ def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
 
 
 def _place(messages: list[Message], result: Message, order: Sequence[str]) -> None:
-    """Append a result, before those directly before it whose calls were made later."""
+    """Append a result, but before the results directly before it whose calls were made later."""
     rank = {call_id: at for at, call_id in enumerate(order)}
     mine, at = rank.get(str(result.get("tool_call_id")), len(order)), len(messages)
     while at and messages[at - 1].get("role") == "tool":
@@ -126,7 +126,7 @@ def _place(messages: list[Message], result: Message, order: Sequence[str]) -> No
 
 
 def _restored(message: Message, kept: Kept | None, dialect: Dialect, asked: tuple[str, str]) -> Message:
-    """Return a message of the assistant with what its server said beside it, if it goes to that server again."""
+    """Return a message of the assistant with its kept fields, if they come from the server that it is sent to."""
     restored = {name: value for name, value in message.items() if value is not None or name == "content"}
     if not dialect.replay_reasoning:
         return {name: value for name, value in restored.items() if name not in _REASONING}
@@ -136,8 +136,7 @@ def _restored(message: Message, kept: Kept | None, dialect: Dialect, asked: tupl
 def _identified(
     calls: Sequence[Any], kept: Kept | None, dialect: Dialect, asked: tuple[str, str], used: set[str]
 ) -> tuple[list[Any], dict[str, deque[str]]]:
-    """Return the calls of a message with the ids and the further fields that are sent; and the ids by those they
-    had."""
+    """Return the calls of a message with the ids and further fields to send, and the new ids by the old ones."""
     shape = SHAPES[dialect.call_ids]
     own = kept.calls if kept is not None and kept.is_of(*asked) else {}
     foreign = kept is not None and not own
@@ -171,7 +170,7 @@ def _call(call: Message, more: Mapping[str, Any], name: str) -> Message:
 
 
 def _with_stand_ins(messages: Sequence[Message], dialect: Dialect) -> list[Message]:
-    """Return the messages with a stand-in for what the server demands and nobody has any more."""
+    """Return the messages with a stand-in for each field that the server demands and that was lost."""
     last_user = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     found = []
     for at, message in enumerate(messages):
@@ -186,8 +185,8 @@ def _with_stand_ins(messages: Sequence[Message], dialect: Dialect) -> list[Messa
 
 
 def _plain_results(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages with results of tools that are text, and that answer a call: chat completions take no others.
-    What a result shows, and one whose call was cut away, follow the results of their message as the user's."""
+    """Return the messages with results of tools as text, each for a call: chat completions accept no others. Pictures
+    in a result, and results without a call, follow in a message of the user."""
     found: list[Message] = []
     behind: list[Any] = []
     made: set[str] = set()
@@ -212,7 +211,7 @@ def _plain_results(messages: Iterable[Message]) -> list[Message]:
 
 
 def _shown(content: Any) -> tuple[list[Any], list[Any]]:
-    """Return the parts of a content that are pictures, sounds and files, and the others."""
+    """Return the parts of a content that are pictures, sounds and files, and then all other parts."""
     found: tuple[list[Any], list[Any]] = [], []
     for part in content if isinstance(content, list) else ():
         found[not (isinstance(part, dict) and str(part.get("type")) in _SHOWN)].append(part)
@@ -220,7 +219,7 @@ def _shown(content: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _one_system(messages: Sequence[Message]) -> list[Message]:
-    """All system text in one message, which is the first."""
+    """Put all system text into one message, the first."""
     texts = [_text(message.get("content")) for message in messages if message.get("role") in _SYSTEM]
     rest = [message for message in messages if message.get("role") not in _SYSTEM]
     joined = _GAP.join(text for text in texts if text)
@@ -228,11 +227,11 @@ def _one_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
-    """User and assistant in turn, after the system text and beginning with the user. What follows one another is
-    joined; where the other one is missing, a few words stand for it. Tool calls and their results are one turn of the
-    assistant's, to which its next words belong."""
+    """Make user and assistant alternate after the system text, beginning with the user. Neighbours of one role are
+    joined; a missing message is replaced by a few words. Tool calls and their results belong to one turn of the
+    assistant, together with the words after them."""
     found: list[Message] = []
-    last = "system"  # who spoke last; results of tools speak for the assistant
+    last = "system"  # the role of the last message; results of tools count as the assistant's
     for message in messages:
         role = message.get("role")
         if role == "user" and last == "user":
@@ -259,7 +258,7 @@ def _joined_said(one: Message, other: Message) -> Message:
 
 
 def joined_content(one: Any, other: Any) -> Any:
-    """Two contents of messages as one: a text, or parts where one of them has parts."""
+    """Join two contents of messages: as a text, or as parts if one of them has parts."""
     if not one or not other:
         return one or other
     if isinstance(one, str) and isinstance(other, str):

@@ -1,4 +1,4 @@
-"""What a model's server tells of its thinking: each has its own name for it."""
+"""A model's reasoning, for which each server has its own name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ _TEXTS = ("reasoning_content", "reasoning")
 
 
 def reasoning_in(part: Mapping[str, Any]) -> str:
-    """Return the thinking in a delta or a message; "" where there is none, or it is sealed."""
+    """Return the reasoning in a delta or a message; "" if there is none, or if it is encrypted."""
     for name in _TEXTS:
         if isinstance(part.get(name), str) and part[name]:
             return str(part[name])

@@ -1,6 +1,6 @@
-"""What a server's refusal says of a parameter, and the change of the request that answers it: the parameter is dropped,
-renamed, or set to the value that the server asks for. What changes the meaning of an answer stays as it is, and the
-refusal is passed on. docs/upstreams.md has the sources of the wordings."""
+"""Reads from a server's refusal which parameter it refuses, and how to change the request: the parameter is dropped,
+renamed, or set to the value that the server asks for. Changes that would alter the meaning of the answer are not made;
+such a refusal is passed on. docs/upstreams.md has the sources of the wordings."""
 
 import json
 import re
@@ -12,16 +12,16 @@ from gateway.upstream.changes import Body, Change, Condition, Kind
 from gateway.upstream.paths import found_at
 
 MOST_CHANGES = 8  # of one refusal
-_LONGEST_PHRASE = 1000  # of a request; words of servers are shorter
+_LONGEST_PHRASE = 1000  # of a request; servers' own phrases are shorter
 _STATUSES = frozenset({400, 422})
 _FINAL_CODES = frozenset({"context_length_exceeded", "content_filter"})
 
-# Longest answers: renamed, never left out, since an answer without its limit costs what nobody agreed to.
+# Limits of answers are renamed and never dropped: without a limit an answer may cost too much.
 _LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _ALL_LIMITS = frozenset({*_LIMITS, "max_output_tokens", "max_new_tokens"})
 _HOLDERS = frozenset(
     {"model", "messages", "tools", "stream", "prompt", "input"}
-)  # named in many refusals that are about something else
+)  # named in many refusals that have another reason
 _MEANING = frozenset(
     {
         "tool_choice", "functions", "function_call", "response_format", "stop", "stop_sequences", "stop_token_ids", "n",
@@ -30,7 +30,7 @@ _MEANING = frozenset(
         "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
     }
 )  # fmt: skip
-# Fields of messages and tools that carry what is said; others there may be left out.
+# Fields of messages and tools that carry content; all others may be dropped.
 _CARRIERS: dict[tuple[str, ...], frozenset[str]] = {
     ("messages",): frozenset(
         {"role", "content", "tool_calls", "tool_call_id", "function_call", "prefix", "partial", "audio"}
@@ -58,7 +58,7 @@ _NAMED_AFTER = re.compile(
 _SUGGESTION = re.compile(r"did you mean.*|(?:please )?use\s+\S+\s+instead.*", re.IGNORECASE | re.DOTALL)
 _CIRCUMSTANCE = re.compile(r"\b(?:with|when|while|if|unless|because)\b(?:[^.;]|\.(?=\w))*", re.IGNORECASE)
 _OTHER_NAME = re.compile(r"\buse\s+['\"`]?([a-z]\w*)['\"`]?\s+instead", re.IGNORECASE)
-_PLACE = re.compile(rf"(?:^|; )({_NAME}): ")  # as read_error words a list of details
+_PLACE = re.compile(rf"(?:^|; )({_NAME}): ")  # the form in which read_error puts a list of details
 _VALUE = r"(?:['\"`](?P<word>[A-Za-z0-9_-]{1,32})['\"`]|(?P<literal>true|false|none|-?\d+(?:\.\d+)?)\b)"
 _ALONE = r"(?!\.\d|\s*(?:,|or\b|\())"  # one value, not the first of several
 _MUST_BE = r"(?:must|should|may only|can only|has to|needs to)\s+be"
@@ -72,7 +72,7 @@ _NOT_STREAMED = re.compile(r"\bnon-?stream|\bstream\s*=\s*`?false", re.IGNORECAS
 _ONE_VALUE = re.compile(r"unsupported value|not support ['\"`]?[\w.…-]+['\"`]? with|^think value", re.IGNORECASE)
 _FIXED_VALUE = re.compile(r"only the default|only \S+ is (?:allowed|supported)", re.IGNORECASE)
 _PLAIN_VALUE = re.compile(r"[a-z0-9_.-]{1,32}")
-# How hard a model thinks is a wish, so that any of these values may be left out. Ollama refuses it without its name.
+# A reasoning effort is a wish, so any of these values may be dropped. Ollama refuses it without naming it.
 _EFFORT = "reasoning_effort"
 _EFFORTS = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 _NO_THINKING = re.compile(r"n[o']t support (?:thinking|reasoning)\b|^think value\b", re.IGNORECASE)
@@ -90,8 +90,8 @@ Path = tuple[str, ...]
 def changes_for(
     refusal: RequestRefused, body: Body, *, fixed: Container[str] = (), tried: Container[Change] = ()
 ) -> list[Change]:
-    """Return the changes that answer a refusal of this body; none where it is to be passed on. `fixed` are parameters
-    that an administrator set: they stay. What was `tried` before is not tried again."""
+    """Return the changes that answer a refusal of this body; none if it is to be passed on. `fixed` are parameters that
+    an administrator set, which are not changed. Changes in `tried` are not tried again."""
     if refusal.details.get("status") not in _STATUSES or refusal.upstream_code in _FINAL_CODES:
         return []
     said = _without_phrases(refusal.said, body)
@@ -111,8 +111,8 @@ def changes_for(
 
 
 def _without_phrases(said: str, body: Body) -> str:
-    """Return a server's words without phrases of the request that it quotes: what is learned holds for everybody, and
-    nobody is to word it."""
+    """Return a server's words without phrases that it quotes from the request: learned changes apply to everybody, so
+    no request may choose their words."""
     sent = {name: value for name, value in body.items() if name not in _HOLDERS}
     for text in _texts(sent):
         if len(text) <= _LONGEST_PHRASE and len(text.split()) > 1:
@@ -121,7 +121,7 @@ def _without_phrases(said: str, body: Body) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text within a JSON value, names included."""
+    """Yield every text within a JSON value, including names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -134,7 +134,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _wanted_value(said: str, body: Body) -> Change | None:
-    """Return the change for a refusal that asks for a value."""
+    """Return the change for a refusal that asks for another value."""
     for pattern in _SETS:
         for match in pattern.finditer(said):
             name = match["name"].rpartition(".")[2] if match["name"].partition(".")[0] in _WRAPPERS else match["name"]
@@ -153,7 +153,7 @@ def _literal(text: str) -> Any:
 
 
 def _refused_effort(said: str, param: str, body: Body) -> Change | None:
-    """Return the change for a refusal of one of the efforts that there are, by a server that knows fewer of them."""
+    """Return the change for a known reasoning effort that this server does not support."""
     value = body.get(_EFFORT)
     if not isinstance(value, str) or value not in _EFFORTS:
         return None
@@ -163,7 +163,7 @@ def _refused_effort(said: str, param: str, body: Body) -> Change | None:
 
 
 class _Fields:
-    """The names of a request's fields by where they stand, gathered once: a request may have very many messages."""
+    """The field names of a request by their place, gathered once, since a request may have very many messages."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -205,8 +205,8 @@ def _refused(said: str, param: str, fields: _Fields) -> Iterator[Path]:
 
 
 def _path(name: str, fields: _Fields, said: str) -> Path | None:
-    """Return where the request has what a server calls by this name: as it stands, in camelCase, or, where messages or
-    tools are spoken of, in these."""
+    """Return the path in the request for the server's name of a parameter: as it is, in camelCase, or within messages
+    or tools if the refusal speaks of them."""
     parts = [part for part in re.split(r"[.\[\]]+", name) if part and not part.isdecimal()]
     if len(parts) > 1 and parts[0] in _WRAPPERS and (parts[0],) not in fields:
         del parts[0]
@@ -241,8 +241,8 @@ def _answer(path: Path, said: str, body: Body, *, about_value: bool) -> Change |
 
 
 def _other_name(name: str, said: str, body: Body) -> str:
-    """Return the name by which the server wants a parameter; "" where it has none. Another name means the same only
-    where one holds all words of the other: seed and random_seed."""
+    """Return the name that the server wants for a parameter; "" if it gives none. Another name means the same only if
+    one of the two contains all words of the other, as seed and random_seed."""
     match = _OTHER_NAME.search(said)
     other = match[1] if match else _LIMITS.get(name, "")
     one, two = set(name.split("_")), set(other.split("_"))
@@ -255,14 +255,14 @@ def _may_drop(path: Path, body: Body) -> bool:
         carriers = _CARRIERS.get(path[:-1])
         return path == _PART_FIELD or (carriers is not None and path[-1] not in carriers)
     if path[0] in _ALL_LIMITS:
-        return path[0] in _LIMITS and _LIMITS[path[0]] in body  # the other one says the same
-    # One call at a time is what a client may rely on.
+        return path[0] in _LIMITS and _LIMITS[path[0]] in body  # the other parameter has the same meaning
+    # A client may rely on getting one call at a time.
     return path[0] not in _HOLDERS and not (path[0] == "parallel_tool_calls" and body[path[0]] is False)
 
 
 def _condition(said: str, name: str, body: Body) -> Condition:
-    """Return which requests a change is for: where another parameter of the request is the reason, this one only, since
-    others may not have that parameter."""
+    """Return the requests that a change applies to. If another parameter of the request is the reason, it is this
+    request only, since others may not have that parameter."""
     reasons = " ".join(match[0] for match in _CIRCUMSTANCE.finditer(said)).lower()
     words = set(re.split(r"[\W_]+", reasons))
     if any(words & set(other.split("_")) for other in body if other not in _HOLDERS | {name}):

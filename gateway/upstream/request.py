@@ -1,4 +1,4 @@
-"""A request to a model server: what is sent, how long it may take, and what answers it."""
+"""A request to a model server: its content, its time limits, and what answers it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -21,8 +21,8 @@ _TOO_LONG = "The model server took too long to answer."
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Seconds a request may take: to begin its answer, between two pieces of the answer, and in all. The time to
-    connect is the client's own limit."""
+    """Time limits of a request in seconds: until its answer begins, between two pieces of the answer, and in all. The
+    time to connect is limited by the client."""
 
     first_byte: float
     idle: float
@@ -30,34 +30,34 @@ class TimeLimits:
 
     @classmethod
     def within(cls, total: float, dialect: Dialect) -> "TimeLimits":
-        """Return the configured limits of a request that may take `total` seconds in all."""
+        """Return the configured limits for a request that may take `total` seconds in all."""
         first_byte = dialect.first_byte_seconds or settings.UPSTREAM_FIRST_BYTE_SECONDS or total
         idle = dialect.idle_seconds or settings.UPSTREAM_IDLE_SECONDS
         return cls(first_byte=min(first_byte, total), idle=idle, total=total)
 
 
 class Deadlines:
-    """The time limits of one request that is under way, in the event loop's time."""
+    """The deadlines of a running request, in the event loop's time."""
 
     def __init__(self, limits: TimeLimits) -> None:
         self.limits = limits
-        self.begun = False  # whether the model has said anything yet
+        self.begun = False  # whether the answer has begun
         self._loop = asyncio.get_running_loop()
         self._start = self._loop.time()
 
     @property
     def total(self) -> float:
-        """The moment at which the request ends whatever it is doing."""
+        """The moment at which the request ends in any case."""
         return self._start + self.limits.total
 
     def next(self) -> float:
-        """Return the moment by which the next bytes must have come."""
+        """Return the moment before which the next bytes must arrive."""
         if self.begun:
             return min(self.total, self._loop.time() + self.limits.idle)
         return min(self.total, self._start + self.limits.first_byte)
 
     def fault(self) -> DomainError:
-        """Return the error for the limit that was just passed."""
+        """Return the error for the deadline that has passed."""
         if self._loop.time() >= self.total:
             return UpstreamTimeout(_TOO_LONG, limit="total")
         return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
@@ -65,8 +65,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class ModelTarget:
-    """A model of an upstream, and those that answer when it fails, in their order. They have no fall-backs
-    themselves."""
+    """A model of an upstream with its fall-backs in their order, which have no fall-backs themselves."""
 
     upstream: str
     model: str
@@ -74,19 +73,19 @@ class ModelTarget:
 
     @property
     def all(self) -> "tuple[ModelTarget, ...]":
-        """This target and its fall-backs, each by itself and once."""
+        """This target and its fall-backs, each without fall-backs and only once."""
         return tuple(dict.fromkeys((ModelTarget(self.upstream, self.model), *self.fallbacks)))
 
     def preferring(self, first: "ModelTarget") -> "ModelTarget":
-        """Return the same targets with this one first; it is added if it was not among them."""
+        """Return the targets with this one first; it is added if it is not among them."""
         rest = (target for target in self.all if (target.upstream, target.model) != (first.upstream, first.model))
         return ModelTarget(first.upstream, first.model, tuple(rest))
 
 
 @dataclass(slots=True)
 class Course:
-    """How a request was answered: who did, and what was tried where something failed. An attempt is
-    `{upstream, model, fault, seconds}`; `fault` is "" for the one that answered."""
+    """How a request was answered: by whom, and its attempts if any failed. An attempt is `{upstream, model, fault,
+    seconds}`; `fault` is "" for the attempt that succeeded."""
 
     by: ModelTarget | None = None
     attempts: list[dict[str, Any]] = field(default_factory=list)
@@ -94,12 +93,13 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One model step; or, at another `path` than CHAT, a request without messages, of which all is in `parameters`.
-    These are the client's own (temperature, …), passed through as they came. `seconds` is the longest time the request
-    may take; 0 stands for the longest time of a run. `first_byte` limits the seconds until the answer begins further
-    than the upstream's own limit; 0 does not. `owner` is who waits, for upstreams that take so many requests at once.
-    `functions_only`: custom tools go as functions to a server of which nobody knows whether it takes them.
-    `course` is filled while the request is answered. `span` is the trace's."""
+    """One model step; or, at another `path` than CHAT, a request without messages, given entirely by `parameters`.
+
+    `parameters` are the client's own (temperature, …), passed on unchanged. `seconds` limits the whole request; 0
+    stands for the longest time of a run. `first_byte` limits the seconds until the answer begins, in addition to the
+    upstream's own limit; 0 sets no limit. `owner` is the person who waits, for upstreams that limit their requests.
+    `functions_only`: offer custom tools as functions if the server may not know them. `course` is filled while the
+    request is answered. `span` belongs to the trace."""
 
     upstream: str
     model: str
@@ -118,22 +118,22 @@ class ModelRequest:
 
     @property
     def answered_by(self) -> tuple[str, str]:
-        """The upstream and the model that answered, or that are asked first."""
+        """The upstream and model that answered, or that will be asked first."""
         by = self.course.by or self
         return by.upstream, by.model
 
     def dialect(self) -> Dialect:
-        """Return the dialect of the upstream, for this request."""
+        """Return the dialect of the upstream for this request."""
         dialect = dialect_of(self.upstream)
         return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
 
     def limits_in(self, dialect: Dialect) -> TimeLimits:
-        """Return how long this request may take at a server of that dialect."""
+        """Return the time limits of this request at a server of that dialect."""
         limits = TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect)
         return replace(limits, first_byte=min(limits.first_byte, self.first_byte)) if self.first_byte else limits
 
     def body(self, *, stream: bool, dialect: Dialect | None = None) -> dict[str, Any]:
-        """Return the request as it goes over the wire, in its upstream's dialect where none is given."""
+        """Return the request as it is sent; the dialect is that of its upstream if none is given."""
         body = {**self.parameters, "model": self.model}
         if self.path == CHAT:
             body["messages"] = list(self.messages)
@@ -148,25 +148,25 @@ class ModelRequest:
         else:
             body.pop("stream_options", None)
         dialect = dialect or self.dialect()
-        if self.path == EMBEDDINGS:  # what is set is for models that write
+        if self.path == EMBEDDINGS:  # the dialect's `set` is for models that write text
             dialect = replace(dialect, set={})
         return request_body(body, dialect, upstream=self.upstream)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that say to the server, and to its logs, what the request and its trace are."""
+        """Return headers that identify the request and its trace to the server."""
         return {**({"x-request-id": self.request_id} if self.request_id else {}), **self.span.headers()}
 
 
 class Model(Protocol):
-    """Answers a model step within the request's own time limits. Implemented by OpenAIModel, and by the scripted
-    double of the tests."""
+    """Answers a model step within the time limits of the request. Implemented by Attempts, OpenAIModel and the tests'
+    scripted model."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        """OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors; UpstreamTimeout when the
-        request's time is over, UpstreamSilent when the server is silent for longer than it may be."""
+        """Yield OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors: UpstreamTimeout when the
+        request's time is over, UpstreamSilent when the server is silent for too long."""
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        """One OpenAI chat.completion dictionary. Raises DomainErrors, as `stream` does."""
+        """Return one OpenAI chat.completion dictionary. Raises the same errors as `stream`."""
 
     async def passed(self, request: ModelRequest) -> bytes:
-        """The JSON of an answer that is no completion, as it came. Raises DomainErrors, as `stream` does."""
+        """Return the unchanged JSON of an answer that is not a completion. Raises the same errors as `stream`."""

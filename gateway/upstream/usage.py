@@ -1,4 +1,4 @@
-"""What an answer took: the figures that an upstream gave, made fit to be added up over the steps of a run."""
+"""The usage of an answer: the figures of an upstream, checked so that the steps of a run can be added up."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ _DIGITS = 12  # of a sum of costs, which are no whole numbers
 
 
 def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the usage an upstream gave, with figures that can be added up and stored; {} for none."""
+    """Return an upstream's usage with only those figures that can be added and stored; {} if there are none."""
     given = answer.get("usage")
     if not isinstance(given, dict):
         return {}
@@ -23,20 +23,19 @@ def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Return the sum of two usages: of the figures every upstream gives, and of all others there are (details, a
-    cost)."""
+    """Return the sum of two usages, including figures that not every upstream gives (details, a cost)."""
     if not (more or total):
         return {}
     return dict.fromkeys(_COUNTED, 0) | _added(_figures(total), _figures(more))
 
 
 def usage_since(usage: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Return what came to a usage after it stood at `before`."""
+    """Return the part of a usage that was added after `before`."""
     return add_usage(usage, _negative(_figures(before))) if usage else {}
 
 
 def _figures(usage: dict[str, Any], *, nested: bool = True) -> dict[str, Any]:
-    """Return the numbers of a usage, and those of the objects in it."""
+    """Return the numbers of a usage, including those in its objects."""
     found: dict[str, Any] = {}
     for name, value in usage.items():
         if len(found) == _MOST_FIGURES:

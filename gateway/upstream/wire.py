@@ -1,7 +1,8 @@
-"""The way to a model server: one request in, OpenAI chunks (or one completion) out, as plain dictionaries.
+"""Sends a request to a model server and returns OpenAI chunks, or one completion, as plain dictionaries.
 
-The openai SDK carries the request; its typed objects are passed by, since a pydantic model per chunk costs more than
-the rest of a turn. One client per upstream and process. Everything that goes wrong is one of the gateway's errors."""
+The openai SDK carries the request, but its typed objects are not used, since a pydantic model for each chunk takes
+longer than the rest of a turn. There is one client per upstream and process. Every fault is raised as one of the
+gateway's errors."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -44,8 +45,8 @@ T = TypeVar("T")
 
 
 class OpenAIModel:
-    """A model behind an OpenAI-compatible server, or one in this process behind the same wire: the demo model, an
-    embedding model."""
+    """The models of OpenAI-compatible servers, and those in this process that are reached the same way: the demo model
+    and an embedding model."""
 
     def __init__(self, known: Known = known) -> None:
         self._clients: dict[str, tuple[asyncio.AbstractEventLoop, UpstreamClient]] = {}
@@ -69,7 +70,7 @@ class OpenAIModel:
                 if held := custom.rest():
                     yield held
                 return
-            except RequestRefused as refusal:  # in place of an answer, with a status of success
+            except RequestRefused as refusal:  # an error with a status of success
                 fault: DomainError = refusal
                 cause: BaseException | None = refusal.__cause__
             except WIRE_ERRORS as error:
@@ -104,7 +105,7 @@ class OpenAIModel:
     async def _in_one_piece(
         self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], most: int = 0
     ) -> T:
-        """One answer in one piece, asked again with what refusals teach."""
+        """Return an answer in one piece; the request is repeated with changes if it is refused."""
         while True:
             try:
                 answer = await self._whole(adapted, deadlines, read, Body(most))
@@ -118,7 +119,7 @@ class OpenAIModel:
     async def _whole(
         self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], body: Body
     ) -> T:
-        # Such an answer begins when it is complete: until then only the total limit holds.
+        # Its first byte arrives when it is complete, so only the total limit applies.
         deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
         deadlines.begun = False
         try:
@@ -132,10 +133,10 @@ class OpenAIModel:
 
     @asynccontextmanager
     async def _opened(self, adapted: AdaptedRequest, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
-        """The answer to a request, its body not yet read; closed in the end."""
+        """Yield the response to a request with its body not yet read, and close it in the end."""
         client = self._client(adapted.request.upstream)
         dialect = adapted.dialect
-        # What a dialect adds goes with each request, since the dialect of a client may change.
+        # Headers of a dialect are given with each request, since the dialect may change while a client is in use.
         asked = client.opened(
             adapted.request.path,
             adapted.body(),
@@ -177,8 +178,8 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
 
 
 async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[Chunk]:
-    """Yield the chunks of a streamed answer. Some servers answer with one JSON document all the same: then it is the
-    only chunk. Raises DomainErrors, ValueError."""
+    """Yield the chunks of a streamed answer. Some servers answer with one JSON document instead; that is the only
+    chunk. Raises DomainErrors, ValueError."""
     lines, document, finished = Lines(), Body(), False
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
@@ -237,7 +238,7 @@ def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
 
 
 def _timeout(dialect: Dialect) -> openai.Timeout:
-    """Return the time limits of the SDK. Reading has none there: each request brings its own (Deadlines)."""
+    """Return the time limits of the SDK. It has no limit for reading, since each request brings its own (Deadlines)."""
     return openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
 
 
@@ -247,7 +248,7 @@ def http_client(timeout: openai.Timeout) -> httpx2.AsyncClient:
 
 
 def missing_upstream(upstream: str) -> str:
-    """Return what an administrator is told about an upstream that an agent names and nobody configured."""
+    """Return the message for an upstream that an agent names and nobody has configured."""
     if upstream == "default":
         return "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
     return f"No upstream is called {upstream}. Set DAYBOOK_UPSTREAM_{upstream.upper()}_URL."

@@ -1,5 +1,5 @@
-"""Where a webhook may go: http and https, and only to public addresses unless the operator allows others. A name is
-looked up when a delivery connects, and the connection goes to the very address that was looked at."""
+"""The addresses that webhooks may be sent to: http and https, and only public ones unless the operator allows others. A
+name is looked up when a delivery connects, and the connection uses the address that was checked."""
 
 import socket
 from collections.abc import Iterator
@@ -13,19 +13,18 @@ from django.conf import settings
 from memories.errors import InvalidRequest
 
 URL_LENGTH = 2_000
-_EMBEDDED = IPv6Network("64:ff9b::/96")  # IPv4 behind NAT64
+_NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 behind NAT64
 _NOT_PUBLIC = (
     "A webhook goes to a public address. For one of a private network the operator sets DAYBOOK_WEBHOOKS_PRIVATE."
 )
 
 
 class AddressRefused(OSError):
-    """A name stands for no address that a webhook may go to."""
+    """A name has no address that a webhook may be sent to."""
 
 
 def checked_url(url: str) -> str:
-    """Return an address that webhooks may be sent to, as far as it can be known without looking up its name. Raises
-    InvalidRequest."""
+    """Return an address that webhooks may be sent to, without looking up its name. Raises InvalidRequest."""
     if len(url) > URL_LENGTH:
         raise InvalidRequest(f"url has at most {URL_LENGTH} characters.", param="url")
     try:
@@ -44,7 +43,7 @@ def checked_url(url: str) -> str:
 
 
 def literal_refused(host: str) -> bool:
-    """Return True for an address without a name that no webhook may go to, in whatever way it is written."""
+    """Return True for a literal address that no webhook may be sent to, in any notation."""
     if host == "localhost" or host.endswith(".localhost"):
         return not settings.WEBHOOKS_PRIVATE
     try:
@@ -56,28 +55,28 @@ def literal_refused(host: str) -> bool:
 
 
 def may_be_reached(address: str) -> bool:
-    """Return True for an address of the network that webhooks may go to."""
+    """Return True for a network address that webhooks may be sent to."""
     if settings.WEBHOOKS_PRIVATE:
         return True
-    return all(found.is_global and not found.is_multicast for found in _meant(ip_address(address.partition("%")[0])))
+    return all(found.is_global and not found.is_multicast for found in _embedded(ip_address(address.partition("%")[0])))
 
 
-def _meant(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
+def _embedded(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
     yield address
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-        if address in _EMBEDDED:
+        if address in _NAT64:
             inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
         yield from (found for found in inner if found is not None)
 
 
 class CheckedResolver(ThreadedResolver):
-    """Looks names up for aiohttp, and gives it only addresses that webhooks may go to: it connects to these."""
+    """Looks names up for aiohttp and returns only the addresses that webhooks may be sent to."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Raises AddressRefused where there is none."""
+        """Raises AddressRefused if there is none."""
         try:
             found = await super().resolve(host, port, family)
         except UnicodeError:

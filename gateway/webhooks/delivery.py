@@ -1,10 +1,10 @@
-"""The job that delivers webhooks. A sweep takes its lease and queues it; one job at a time goes through what is due, in
-rounds: it reads what is next of each webhook, sends all of it at once with no transaction open, and notes what became
-of it.
+"""The job that delivers webhooks. A sweep takes its lease and queues it, so only one runs at a time. It works in
+rounds: it reads the next notification of each webhook that is due, sends all of them at once with no transaction open,
+and stores the outcomes.
 
-A webhook keeps the number of the last notification that it dealt with, so its deliveries keep the order of the outbox:
-one that fails holds up the later ones. It is tried again after growing pauses for about a day; then the webhook is
-disabled. A job that dies between sending and noting sends again, under the same `webhook-id`."""
+A webhook stores the number of its last notification, so deliveries keep the order of the outbox: one that fails delays
+the later ones. It is tried again after growing pauses for about a day; then the webhook is disabled. A job that dies
+before it stores an outcome sends again, with the same `webhook-id`."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ TASK = "gateway.webhooks.delivery.deliver"
 LEASE = "webhooks"
 LEASE_SECONDS = 60.0
 JOB_SECONDS = 30.0
-"""How long a job goes on; the next sweep queues another."""
+"""The longest time of a job; the next sweep queues another."""
 AT_ONCE = 50
 MOST_ATTEMPTS = 14
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
@@ -45,7 +45,7 @@ _UNSIGNED = "The signing key that made its secret is not known any more."
 
 @dataclass(frozen=True, slots=True)
 class _Delivery:
-    """A notification that is sent to a webhook."""
+    """A notification for a webhook, ready to be sent."""
 
     webhook: Webhook
     seq: int
@@ -54,7 +54,7 @@ class _Delivery:
 
 
 def webhooks_sweep() -> None:
-    """Queue the job where something is due and none is under way. Idempotent; safe in several workers."""
+    """Queue the job if something is due and no job runs. Idempotent; safe in several workers."""
     if not _due(timezone.now()).exists():
         return
     if token := lease_take(LEASE, seconds=LEASE_SECONDS):
@@ -62,7 +62,7 @@ def webhooks_sweep() -> None:
 
 
 def deliver(token: str) -> int:
-    """Deliver what is due, for JOB_SECONDS at most. Returns how many deliveries were taken."""
+    """Deliver what is due, for JOB_SECONDS at most. Return the number of successful deliveries."""
     lease, until, taken = UUID(token), time.monotonic() + JOB_SECONDS, 0
     try:
         while time.monotonic() < until and lease_extend(LEASE, lease, seconds=LEASE_SECONDS):
@@ -85,13 +85,13 @@ def message_id(webhook: Webhook, seq: int) -> str:
 
 
 def pause_after(failures: int) -> timedelta:
-    """Return how long to wait after so many failed attempts, before the jitter."""
+    """Return the pause after this number of failed attempts, without the jitter."""
     doubled: timedelta = _FIRST_PAUSE * 2 ** (failures - 1)
     return min(doubled, _LONGEST_PAUSE)
 
 
 def _due(now: datetime) -> "QuerySet[Webhook]":
-    """Webhooks that have something to deliver and may be tried now, of people who may still sign in."""
+    """Return the webhooks of active users that have something to deliver and may be tried now."""
     active = Q(owner__user__is_active=True) | Q(owner__parent__user__is_active=True)
     waited = Q(next_attempt_at=None) | Q(next_attempt_at__lte=now)
     rows = Webhook.objects.filter(active, waited, disabled_at__isnull=True)
@@ -99,17 +99,17 @@ def _due(now: datetime) -> "QuerySet[Webhook]":
 
 
 def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
-    """Return what is next for a webhook. None where it wants nothing of what has come, which is passed over, and where
-    it cannot be signed."""
-    newest = current_number(webhook.owner_id)  # before the rows: what is committed in between comes next time
+    """Return the next delivery of a webhook. Return None if it does not want any of the new notifications, which are
+    then skipped, or if it cannot be signed."""
+    newest = current_number(webhook.owner_id)  # read before the rows, so that nothing committed in between is skipped
     later = Notification.objects.filter(owner_id=webhook.owner_id, seq__gt=webhook.delivered_seq)
     row = later.filter(kind__in=webhook.kinds).order_by("seq").first()
     if row is None:
-        _same(webhook).update(delivered_seq=newest)
+        _unchanged(webhook).update(delivered_seq=newest)
         return None
     secret = secret_of(webhook.pk, webhook.secret_sha256)
     if secret is None:
-        _same(webhook).update(disabled_at=now, note=_UNSIGNED)
+        _unchanged(webhook).update(disabled_at=now, note=_UNSIGNED)
         return None
     shown = notification_json(row)
     body = json.dumps({"type": row.kind, "timestamp": shown["created_at"], "data": shown}).encode()
@@ -122,10 +122,10 @@ async def _send_all(deliveries: Sequence[_Delivery]) -> list[Outcome]:
 
 
 def _note(delivery: _Delivery, outcome: Outcome) -> bool:
-    """Store what became of a delivery; True if it was taken."""
+    """Store the outcome of a delivery. Return True if it was successful."""
     now, webhook = timezone.now(), delivery.webhook
     if not outcome.failure:
-        _same(webhook).update(
+        _unchanged(webhook).update(
             delivered_seq=delivery.seq, failures=0, failure="", next_attempt_at=None, attempted_at=now, delivered_at=now
         )
         return True
@@ -140,11 +140,11 @@ def _note(delivery: _Delivery, outcome: Outcome) -> bool:
     }
     if outcome.gone or failures >= MOST_ATTEMPTS:
         values |= {"disabled_at": now, "note": _GONE if outcome.gone else f"{_GIVEN_UP} {outcome.failure}"}
-    _same(webhook).update(**values)
+    _unchanged(webhook).update(**values)
     logger.info("webhook %s failed, attempt %s: %s", webhook.pk, failures, outcome.failure)
     return False
 
 
-def _same(webhook: Webhook) -> "QuerySet[Webhook]":
-    """The row, unless another job has gone on with it, or somebody disabled it."""
+def _unchanged(webhook: Webhook) -> "QuerySet[Webhook]":
+    """Return the row as a query set, empty if another job continued with it or somebody disabled it."""
     return Webhook.objects.filter(pk=webhook.pk, delivered_seq=webhook.delivered_seq, disabled_at__isnull=True)

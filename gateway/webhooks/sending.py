@@ -1,5 +1,5 @@
-"""One delivery of a webhook: a signed POST within a time limit, to the address that was checked, without redirects. Of
-the answer only the status counts."""
+"""One delivery of a webhook: a signed POST with a time limit, to the address that was checked, without redirects. Only
+the status of the answer matters."""
 
 import asyncio
 import logging
@@ -12,23 +12,23 @@ from gateway.webhooks.addresses import AddressRefused, CheckedResolver, literal_
 
 logger = logging.getLogger("daybook.webhooks")
 SECONDS = 10.0
-"""The longest time of a delivery, the look-up of its name included."""
+"""The longest time of a delivery, including the look-up of the name."""
 ANSWER_BYTES = 16_000
-"""As much is read of an answer; where there is more the connection is closed."""
+"""The most bytes that are read of an answer."""
 _GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a delivery ended: `failure` in words of ours, "" where it was taken; `gone`: nothing more is wanted."""
+    """How a delivery ended. `failure` says why it failed, "" if it did not; `gone` is True for a status of 410."""
 
     failure: str = ""
     gone: bool = False
 
 
 def client() -> aiohttp.ClientSession:
-    """Return a client for deliveries in the running loop; close it. It keeps no cookies and knows no proxies: through
-    one the address would be looked up elsewhere."""
+    """Return a client for deliveries in the running loop; the caller closes it. It keeps no cookies and uses no proxy,
+    which would look up the address itself."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(resolver=CheckedResolver(), use_dns_cache=False, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -39,10 +39,10 @@ def client() -> aiohttp.ClientSession:
 
 
 async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]) -> Outcome:
-    """Deliver once. Never raises for what the other side does."""
+    """Deliver once. Errors of the other side are returned and not raised."""
     try:
         async with asyncio.timeout(SECONDS):
-            # What has no name is connected to without being looked up, so it is looked at here.
+            # A literal address is not looked up, so the resolver does not check it.
             if literal_refused(URL(url).host or ""):
                 return Outcome("It is no address that a webhook may go to.")
             sent = {"content-type": "application/json", "user-agent": "Daybook-Webhooks/1", **headers}

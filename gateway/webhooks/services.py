@@ -1,4 +1,4 @@
-"""Webhooks are made, deleted and disabled here, and nowhere else."""
+"""Webhooks, write side: the only module that makes, deletes and disables them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,8 +24,8 @@ BY_STAFF = "An administrator disabled it."
 
 @transaction.atomic
 def webhook_create(owner_id: UUID, *, url: str, kinds: Sequence[str], by: Actor) -> tuple[Webhook, str]:
-    """Make a webhook of what comes from now on; returns it with its secret, which is not stored. Raises InvalidRequest,
-    and Conflict for an owner who has MOST of them."""
+    """Make a webhook for the notifications from now on. Return it with its secret, which is not stored. Raises
+    InvalidRequest, and Conflict if the owner has MOST of them already."""
     checked = checked_url(url)
     owner = Owner.objects.select_for_update().get(pk=owner_id)  # so that two requests do not both find room
     if Webhook.objects.filter(owner=owner).count() >= MOST:
@@ -40,7 +40,7 @@ def webhook_create(owner_id: UUID, *, url: str, kinds: Sequence[str], by: Actor)
 
 @transaction.atomic
 def webhook_delete(owner_id: UUID, webhook_id: UUID | None, *, by: Actor) -> None:
-    """Delete a webhook; what is being delivered at this moment may still arrive. Raises NotFound."""
+    """Delete a webhook. A delivery that is under way may still arrive. Raises NotFound."""
     rows = Webhook.objects.select_related("owner").filter(owner_id=owner_id)
     webhook = rows.filter(pk=webhook_id).first() if webhook_id else None
     if webhook is None:
@@ -83,6 +83,6 @@ def webhook_state(webhook: Webhook) -> str:
 
 
 def webhook_warnings(owner_id: UUID) -> list[str]:
-    """Webhooks of an owner that were disabled, one line each."""
+    """Return a warning for each disabled webhook of an owner."""
     rows = Webhook.objects.filter(owner_id=owner_id, disabled_at__isnull=False).order_by("created_at")
     return [f"A webhook is disabled: {row.note} Delete it, and make another one at /api/webhooks." for row in rows]

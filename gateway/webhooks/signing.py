@@ -17,19 +17,19 @@ _SALT = "gateway.webhooks.signing"
 
 
 def new_secret(webhook_id: UUID) -> str:
-    """Return the secret of a webhook that is made now, as its receiver is given it."""
+    """Return the secret of a new webhook, in the form in which its owner gets it."""
     return _secret(webhook_id, settings.SECRET_KEY)
 
 
 def secret_of(webhook_id: UUID, sha256: str) -> str | None:
-    """Return the secret with that hash, also after the signing key was changed; None where the key that made it is not
-    among the older ones (DAYBOOK_SECRET_KEY_FALLBACKS) any more."""
+    """Return the secret of a webhook by its hash. After a change of the signing key, the older keys
+    (DAYBOOK_SECRET_KEY_FALLBACKS) are tried too; None if none of them made it."""
     secrets = (_secret(webhook_id, key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
     return next((secret for secret in secrets if constant_time_compare(secret_sha256(secret), sha256)), None)
 
 
 def secret_sha256(secret: str) -> str:
-    """Return the hash by which a secret is known again."""
+    """Return the hash that is stored of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
