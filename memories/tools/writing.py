@@ -16,7 +16,7 @@ from memories.limits import LARGEST_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target
 from memories.pagination import number as parse_number
 from memories.selectors import live_memories
-from memories.services import BookWriter, MemoryFields, WriteResult, book_limits, characters_used
+from memories.services import BookWriter, Budgets, MemoryFields, WriteResult
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
 from memories.verdicts import verdict_of
 
@@ -168,8 +168,8 @@ def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
     if not written.changed:
         result["note"] = "Already known; nothing was stored twice."
     target = written.memory.target
-    limit = book_limits(writer.book.name)[Target(target)]
-    return result | (fullness(target, limit=limit, used=characters_used(writer.book, target)) if limit else {})
+    budgets = Budgets.of(writer.book, writer.book.name)
+    return result | fullness(target, limit=budgets.limits[Target(target)], used=budgets.used.get(target, 0))
 
 
 def fullness(target: str, *, limit: int, used: int) -> dict[str, str]:
