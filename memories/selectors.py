@@ -2,17 +2,31 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Model, Q, QuerySet
 from django.utils import timezone
 
 from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
 from memories.errors import NotFound
+from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory
 from memories.pagination import number as parse_number
 
+Row = TypeVar("Row", bound=Model)
 _LONGEST_CHAIN = 20  # undos of undos that are followed
+
+
+def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
+    """Return the row with that UUID; None if there is none, or if the text is not a UUID."""
+    key = parse_uuid(given)
+    return rows.filter(pk=key).first() if key else None
+
+
+def counted_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
+    """Return how many of the rows have each value of a column. One query."""
+    return dict(rows.order_by().values_list(column).annotate(Count("pk")))
 
 
 def undeleted(book: Book) -> QuerySet[Memory]:

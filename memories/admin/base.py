@@ -1,6 +1,6 @@
 """What every page of the admin shares: no table is counted to its end, and no delete or save goes round a service."""
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
@@ -12,14 +12,7 @@ from memories.admin.access import action_record, fields_note, listing_record, op
 from memories.admin.paging import LookAheadChangeList, LookAheadPaginator
 from memories.audit import Action
 from memories.ids import parse_uuid
-
-Row = TypeVar("Row", bound=Model)
-
-
-def row_by_id(rows: QuerySet[Row], object_id: str) -> Row | None:
-    """Return the row with that UUID; None if there is none, or if the text is not a UUID."""
-    key = parse_uuid(object_id)
-    return rows.filter(pk=key).first() if key else None
+from memories.selectors import row_by_id
 
 
 def staff_actor(request: HttpRequest) -> str:

@@ -11,7 +11,6 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.badges import memory_badge
-from memories.admin.base import row_by_id, staff_actor
 from memories.admin.diffs import history_rows
 from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
 from memories.admin.memory_columns import MemoryColumns
@@ -30,6 +29,7 @@ from memories.admin.refusals import ServiceAdmin
 from memories.audit import Action
 from memories.changes import memory_restore
 from memories.models import Memory, Revision
+from memories.selectors import row_by_id
 from memories.services import book_writing
 
 # What is done to memories, by verb: how, what is said of it, and how the audit log calls it.
@@ -127,7 +127,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
 
     def _write(self, request: HttpRequest, memories: Sequence[Memory], verb: str) -> None:
         write, done, action = _WRITES[verb]
-        outcome = memories_write(memories, write, actor=staff_actor(request))
+        outcome = memories_write(memories, write, staff_source(request))
         if outcome.done:
             count = "1 memory" if outcome.done == 1 else f"{outcome.done} memories"
             self.message_user(request, f"{done} {count}.", messages.SUCCESS)
@@ -153,7 +153,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         revision = row_by_id(Revision.objects.filter(memory=memory, owner_id=memory.owner_id), revision_id)
         if revision is None:
             raise Http404
-        written = memory_restore(memory, revision, staff_source(staff_actor(request)))
+        written = memory_restore(memory, revision, staff_source(request))
         if written.changed:
             self.message_user(request, "Restored. The words that stood here stay in the history.", messages.SUCCESS)
             action_record(request, Memory, "Restored an earlier state.", [memory])
@@ -181,7 +181,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
 
     def save_model(self, request: HttpRequest, obj: Memory, form: MemoryForm, change: bool) -> None:
         """Raises DomainErrors, which the form shows."""
-        with book_writing(obj.book, staff_source(staff_actor(request))) as writer:
+        with book_writing(obj.book, staff_source(request)) as writer:
             if change:
                 writer.update(obj.number, form.wanted(), version=form.cleaned_data["version"])
             else:

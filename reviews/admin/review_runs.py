@@ -24,14 +24,13 @@ from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
 from memories.admin.filters import MadeDayFilter, choice_filter, text_filter
+from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit import Action
 from memories.batches import in_turns
-from memories.changes import undo_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
-from memories.services import Source
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
@@ -158,8 +157,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         undo = _undo_of(run)
         if undo is None:
             raise Conflict("This review is not undone.")
-        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=undo.pk)
-        say_restored(self, request, in_turns(undo_slices(undo, source)))
+        say_restored(self, request, change_set_undo(request, undo))
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")

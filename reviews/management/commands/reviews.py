@@ -12,7 +12,7 @@ from gateway.models import Session
 from gateway.upstream import disconnect
 from memories.books import book_state
 from memories.errors import DomainError
-from memories.ids import parse_uuid
+from memories.selectors import row_by_id
 from reviews.frozen import said_through
 from reviews.models import ReviewRun
 from reviews.runner import Reflection, prepare, reflect
@@ -32,9 +32,7 @@ class Command(BaseCommand):
         trial.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        session_id = parse_uuid(options["session"])
-        found = Session.objects.select_related("agent", "owner").filter(pk=session_id) if session_id else None
-        session = found.first() if found is not None else None
+        session = row_by_id(Session.objects.select_related("agent", "owner"), options["session"])
         if session is None:
             raise CommandError("There is no such session.")
         if session.temporary:
