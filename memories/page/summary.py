@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, ChangeSet, Revision, Target
-from memories.selectors import book_named, standing
+from memories.selectors import book_named, counted_by, standing
 from memories.services import book_limits
 from memories.viewers import Viewer
 
@@ -87,7 +87,7 @@ def summary_of(viewer: Viewer, name: str) -> Summary:
         return _summary(name, figures, documents=0, numbers={})
     figures = book_health(book, timezone.now())
     documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
-    summary = _summary(name, figures, documents=documents, numbers=_numbers(book))
+    summary = _summary(name, figures, documents=documents, numbers=counted_by(standing(book), "target"))
     return replace(summary, cleared=last_clear(book, viewer))
 
 
@@ -160,8 +160,3 @@ def last_clear(book: Book, viewer: Viewer) -> Cleared | None:
         when=viewer.minute(clear.created_at),
         until=viewer.day(clear.created_at + days),
     )
-
-
-def _numbers(book: Book) -> dict[str, int]:
-    rows = standing(book).values("target").annotate(number=Count("pk")).order_by()
-    return {row["target"]: row["number"] for row in rows}
