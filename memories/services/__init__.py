@@ -24,7 +24,15 @@ from memories.services.owners import (
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
-from memories.services.rows import fields_cleaned, fields_given, memory_changes, memory_state, over_budget, stored_state
+from memories.services.rows import (
+    fields_cleaned,
+    fields_given,
+    memory_changes,
+    memory_state,
+    over_budget,
+    proposal_of,
+    stored_state,
+)
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
@@ -41,6 +49,6 @@ __all__ = [
     "book_writing", "books_lock", "check_book_name", "check_new_books", "fields_cleaned",
     "fields_given", "generations_raise", "is_only_administrator", "keywords_claim", "keywords_release", "known_keys",
     "limits_of_books", "live_keys", "live_rows", "memory_changes", "memory_state", "over_budget", "owner_delete",
-    "owner_for_end_user", "owner_for_user", "owner_time_zone_set", "refusals_stored", "scan_days_purge",
+    "owner_for_end_user", "owner_for_user", "owner_time_zone_set", "proposal_of", "refusals_stored", "scan_days_purge",
     "session_unlink", "stored_state", "tombstones_purge", "usage_add", "verdicts_store",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from memories.entry_rules import (
     content_key,
 )
 from memories.errors import OverBudget
+from memories.evidence import Proposal
 from memories.metadata import clean_metadata
 from memories.models import Book, ChangeSet, Evidence, EvidenceKind, Memory, Revision, Target, WriteOrigin
 from memories.services.values import MemoryFields, Source
@@ -150,6 +151,33 @@ def memory_advance(memory: Memory) -> None:
     """Give a changed row its next version."""
     memory.version += 1
     memory.updated_at = timezone.now()
+
+
+def proposal_of(
+    source: Source,
+    fields: MemoryFields,
+    memory: Memory | None,
+    *,
+    rule: str,
+    reason: str,
+    more: Mapping[str, Any] | None = None,
+) -> Proposal:
+    """Return a held write of these fields: of a new memory, or an update of `memory`, whose values stand for those that
+    the fields lack. `more` are fields that only an import sets. Raises InvalidRequest, TooLarge."""
+    return Proposal(
+        action="update" if memory else "add",
+        number=memory.number if memory else None,
+        version=memory.version if memory else None,
+        target=str(fields.target or (memory.target if memory else Target.MEMORY)),
+        category=clean_category(fields.category or (memory.category if memory else "general")),
+        keywords=memory.keywords if memory and fields.keywords is None else clean_keywords(fields.keywords or ()),
+        before=memory.content if memory else None,
+        after=clean_content(fields.content or ""),
+        more=more or {},
+        evidence=evidence_of(source, fields),
+        rule=rule,
+        reason=reason,
+    )
 
 
 def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudget:
