@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
+from memories.number_words import counted
 from memories.selectors import blocked_condition, counted_by, live_condition
 from memories.services import limits_of_books
 from memories.vectors import vectors_counted
@@ -70,8 +71,7 @@ def ago(moment: datetime, now: datetime) -> str:
     minutes = int((now - moment).total_seconds() // 60)
     for size, unit in ((60 * 24, "day"), (60, "hour"), (1, "minute")):
         if minutes >= size:
-            number = minutes // size
-            return f"{number} {unit}{'' if number == 1 else 's'} ago"
+            return f"{counted(minutes // size, unit)} ago"
     return "just now"
 
 

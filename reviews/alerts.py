@@ -23,7 +23,7 @@ from gateway.webhooks.sending import client, send
 from gateway.webhooks.signing import signed_headers
 from memories.ids import first_id, uuid7
 from memories.models import ScanDay
-from reviews.labels import counted
+from memories.number_words import counted
 from reviews.models import ReviewRun
 from reviews.quotas import begin_of
 

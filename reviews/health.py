@@ -8,9 +8,10 @@ from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
+from memories.number_words import counted
 from memories.selectors import counted_by
 from reviews.frozen import unreviewed
-from reviews.labels import applied, counted, counts
+from reviews.labels import applied, counts
 from reviews.models import ReviewRun
 from reviews.quotas import Day, day_of
 from reviews.selectors import newest_by_book

@@ -29,6 +29,7 @@ from memories.admin.refusals import ServiceAdmin
 from memories.audit import Action
 from memories.changes import memory_restore
 from memories.models import Memory, Revision
+from memories.number_words import counted
 from memories.selectors import row_by_id
 from memories.services import book_writing
 
@@ -129,8 +130,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         write, done, action = _WRITES[verb]
         outcome = memories_write(memories, write, staff_source(request))
         if outcome.done:
-            count = "1 memory" if outcome.done == 1 else f"{outcome.done} memories"
-            self.message_user(request, f"{done} {count}.", messages.SUCCESS)
+            self.message_user(request, f"{done} {counted(outcome.done, 'memory', 'memories')}.", messages.SUCCESS)
             action_record(request, Memory, f"{done}.", memories, action)
         for reason in outcome.left:
             self.message_user(request, f"Left alone: memory {reason}", messages.WARNING)

@@ -7,27 +7,30 @@ from django.contrib import messages
 from django.http import HttpRequest
 
 from memories.changes import Undone
+from memories.number_words import counted
 
 
 def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
     """Show what was changed back or removed, and what was left alone because it was changed since."""
-    back = [f"{words} changed back" for words in _counted("1 memory was", "memories were", len(undone.undone))]
-    back += [f"{words} changed back" for words in _counted("1 document was", "documents were", len(undone.documents))]
-    back += _counted("1 conversation was removed", "conversations were removed", undone.conversations)
-    back += _counted("1 proposal was withdrawn", "proposals were withdrawn", undone.proposals)
+    back = [
+        f"{counted(number, *words)} {done}"
+        for number, words, done in (
+            (len(undone.undone), ("memory was", "memories were"), "changed back"),
+            (len(undone.documents), ("document was", "documents were"), "changed back"),
+            (undone.conversations, ("conversation was", "conversations were"), "removed"),
+            (undone.proposals, ("proposal was", "proposals were"), "withdrawn"),
+        )
+        if number
+    ]
     _say(page, request, undone, [f"Undone. {words}." for words in back], "There was nothing to undo.")
 
 
 def say_restored(page: Any, request: HttpRequest, undone: Undone) -> None:
     """Show what came back when an undo itself was undone."""
-    back = _counted("1 memory is as it was", "memories are as they were", len(undone.undone))
-    _say(
-        page,
-        request,
-        undone,
-        [f"Restored. {words} before the undo." for words in back],
-        "There was nothing to restore.",
-    )
+    number = len(undone.undone)
+    words = counted(number, "memory is as it was", "memories are as they were")
+    back = [f"Restored. {words} before the undo."] if number else []
+    _say(page, request, undone, back, "There was nothing to restore.")
 
 
 def _say(page: Any, request: HttpRequest, undone: Undone, done: Sequence[str], nothing: str) -> None:
@@ -38,7 +41,3 @@ def _say(page: Any, request: HttpRequest, undone: Undone, done: Sequence[str], n
         page.message_user(request, f"Left alone, because it was changed since: {', '.join(left)}.", messages.WARNING)
     if not done and not left:
         page.message_user(request, nothing, messages.WARNING)
-
-
-def _counted(one: str, many: str, number: int) -> list[str]:
-    return [one if number == 1 else f"{number} {many}"] if number else []

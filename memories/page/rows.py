@@ -13,6 +13,7 @@ from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
 from memories.models import Memory, Revision, Target, WriteOrigin
+from memories.number_words import times
 from memories.provenance import Names, SourceLink, names_of, source_link
 from memories.viewers import Viewer
 from memories.word_diff import Piece
@@ -152,7 +153,7 @@ def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
     """`Recalled 12 times, last today`."""
     if not count:
         return "Not recalled yet"
-    return f"Recalled {_times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
+    return f"Recalled {times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
 
 
 def ordinal(place: int) -> str:
@@ -173,11 +174,7 @@ def _forms(word: str) -> Iterator[str]:
 
 def _why(hit: Hit, memory: Memory) -> str:
     words = hit.why.replace("of the message", "of your question").replace("the message", "your question")
-    return words + (f" Recalled {_times(memory.usage_count)}." if memory.usage_count else "")
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return words + (f" Recalled {times(memory.usage_count)}." if memory.usage_count else "")
 
 
 def _soon(memory: Memory) -> bool:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, ChangeSet, Revision, Target
+from memories.number_words import counted
 from memories.selectors import book_named, counted_by, standing
 from memories.services import book_limits
 from memories.viewers import Viewer
@@ -111,7 +112,7 @@ def progress(run: Mapping[str, Any]) -> Progress | None:
     if run.get("state") not in {"scheduled", "running", "paused"}:
         return None
     done, total = int(run["sessions_done"]), int(run["sessions_total"])
-    read = f"{done} of {total} session{'' if total == 1 else 's'} read"
+    read = f"{done} of {counted(total, 'session')} read"
     if run["phase"] == "synthesis":
         words = "Consolidation writes the documents" + (f", {read}." if total else ".")
     elif not total:

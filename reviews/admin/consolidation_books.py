@@ -18,10 +18,10 @@ from memories.admin.records import BookAdmin
 from memories.errors import Conflict
 from memories.ids import parse_uuid
 from memories.models import Book
+from memories.number_words import counted
 from reviews.admin.consolidation_columns import how_it_stands
 from reviews.consolidation.preview import Preview, consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
-from reviews.labels import counted
 from reviews.models import ConsolidationRun
 
 PERMISSION = "reviews.change_consolidationrun"

@@ -18,9 +18,10 @@ import scanning
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin, staff_actor
 from memories.errors import DomainError, InvalidRequest
+from memories.number_words import memories
 from reviews.admin.review_writes import WriteRow, write_rows
 from reviews.approvals import review_approve, review_reject
-from reviews.labels import applied, counts, memories
+from reviews.labels import applied, counts
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
 

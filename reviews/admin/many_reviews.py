@@ -20,7 +20,7 @@ from memories.batches import Slices, in_turns
 from memories.database import in_turn
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
-from reviews.labels import counted, memories
+from memories.number_words import counted, memories
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.services import review_cancel

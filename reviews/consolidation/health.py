@@ -10,8 +10,8 @@ from gateway.agents.model_choice import BackgroundModels
 from memories.api.forms import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
+from memories.number_words import counted
 from memories.portability import paged
-from reviews.labels import counted
 from reviews.models import ConsolidationRun, Extraction
 from reviews.selectors import newest_by_book
 

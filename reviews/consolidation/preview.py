@@ -14,13 +14,13 @@ from gateway.agents.rows import agent_settings
 from gateway.limits.money import cost_of
 from memories.artifacts import live_artifacts
 from memories.models import Book
+from memories.number_words import counted
 from memories.tokens import text_tokens
 from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.model_call import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.selection import current_versions, needs_synthesis, notes_in, sessions_of
 from reviews.consolidation.standing import Standing, standing_of
-from reviews.labels import counted
 from reviews.models import ConsolidationState
 
 # What one session's notes are estimated at before they are written.

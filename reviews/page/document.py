@@ -8,10 +8,10 @@ from django.utils.safestring import SafeString, mark_safe
 
 from gateway.chat.markdown import render_markdown
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
+from memories.number_words import counted
 from memories.page.rows import IconLabel, origin_label
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
-from reviews.labels import counted
 from reviews.page.panel import document_name
 
 MOST_REVISIONS = 30

@@ -14,10 +14,10 @@ from memories.caller import DEFAULT_BOOK
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
+from memories.number_words import counted
 from memories.selectors import book_named, row_by_id
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
-from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
 from reviews.page.panel import panel_of

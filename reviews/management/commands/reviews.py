@@ -12,6 +12,7 @@ from gateway.models import Session
 from gateway.upstream import disconnect
 from memories.books import book_state
 from memories.errors import DomainError
+from memories.number_words import counted
 from memories.selectors import row_by_id
 from reviews.frozen import said_through
 from reviews.models import ReviewRun
@@ -60,7 +61,7 @@ class Command(BaseCommand):
         for name, times in reflection.book.dropped.items():
             self.stdout.write(f"dropped: {times} call(s) of {name}")
         tokens = reflection.usage.get("total_tokens", 0)
-        steps = f"{reflection.steps} {'step' if reflection.steps == 1 else 'steps'}"
+        steps = counted(reflection.steps, "step")
         self.stdout.write(f"\n{reflection.model}, {steps}, {tokens} tokens. Nothing was written.")
 
 
