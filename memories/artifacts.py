@@ -44,7 +44,7 @@ def live_artifacts(owner_id: UUID, book_id: UUID) -> "QuerySet[Artifact]":
 
 
 def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
-    """One document. Raises NotFound, also for a path that no document may have."""
+    """Return one document. Raises NotFound, also for a path that no document may have."""
     artifact = live_artifacts(owner_id, book_id).filter(path=path).first()
     if artifact is None:
         raise NotFound("There is no such document in this book.")
@@ -220,7 +220,7 @@ def _newest(lines: Sequence[str]) -> list[str]:
 
 
 def _said(content: str) -> list[str]:
-    """Lines that say something, each once; rules and blank lines belong to nobody."""
+    """Return the lines that hold letters or digits, each once. Rules and blank lines belong to nobody."""
     lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
 
@@ -281,5 +281,5 @@ def _store(
 
 
 def versions_of(artifacts: Sequence[Artifact]) -> dict[str, int]:
-    """`{path: version}`, to tell whether anything was changed since."""
+    """Return `{path: version}`, to find out later whether a document was changed."""
     return {artifact.path: artifact.version for artifact in artifacts}

@@ -119,7 +119,7 @@ def audit_sentence(entry: AuditEntry) -> str:
 
 
 def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "QuerySet[AuditEntry]":
-    """Entries with these names, in no order yet."""
+    """Return the entries with these names, in no order yet."""
     given = {"actor": actor, "owner": owner, "action": action}
     return AuditEntry.objects.filter(**{name: value for name, value in given.items() if value})
 

@@ -75,7 +75,7 @@ class BookView:
         return BookIndex.build(entries, book=book, vectors=self._vectors.by_number or None)
 
     def analyse(self) -> None:
-        """Have the entries analysed as texts of this book, with which they are forgotten."""
+        """Analyse the entries as texts of this book, so that forgetting the book forgets their analyses too."""
         PROCESS_CACHE.analyse(
             [_search_entry(entry) for entry in self.entries], (self.state.owner_id, self.state.book_id)
         )
@@ -156,7 +156,8 @@ def index_over(views: Sequence[BookView]) -> BookIndex:
 
 @contextmanager
 def read_snapshot() -> Iterator[None]:
-    """Several reads of one state of the database, without waiting for a writer. Inside a transaction: that one."""
+    """Read one state of the database with several queries, without waiting for a writer. Inside a transaction it reads
+    in that one."""
     if connection.in_atomic_block:
         yield
     elif connection.vendor == "sqlite":

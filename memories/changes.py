@@ -52,7 +52,7 @@ class Undone:
     proposals: int = 0  # of an import, withdrawn for good
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return {
             "change_set": str(self.change_set) if self.change_set else None,
             "undone": [str(number) for number in self.undone],
@@ -224,8 +224,8 @@ def _family(change_set: ChangeSet) -> set[UUID]:
 
 
 def _standing(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUID]:
-    """Those of the memories that are as the family left them: its revision is their latest one, or what came after it
-    was taken back."""
+    """Return those of the memories that are as the family left them: their latest revision belongs to it, or everything
+    that came after it was undone."""
     revisions = Revision.objects.filter(owner_id=owner_id, memory_id__in=memories)
     latest = revisions.filter(version=F("memory__version")).values_list("memory_id", "change_set_id")
     standing = {memory for memory, change_set in latest if change_set in family}
@@ -239,8 +239,9 @@ def _standing(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUI
 
 
 def _stands(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
-    """`steps`: a memory's revisions, oldest first, each with its change set and the set that one takes back. An undo
-    leaves the memory as it was before the first revision of the set it undoes, so the look goes on there."""
+    """Return True if a revision of the family is in effect. `steps` are a memory's revisions, oldest first, each with
+    its change set and the set that this one undoes. An undo leaves the memory as it was before the first revision of
+    the set it undoes, so the search continues there."""
     while steps:
         step, undoes = steps[-1]
         if step in family:

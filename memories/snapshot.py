@@ -148,7 +148,7 @@ class Snapshots:
             self._views.clear()
 
     def sizes(self) -> tuple[int, int, int]:
-        """Sessions, book views, and what the views weigh in bytes."""
+        """Return the numbers of sessions and book views, and the size of the views in bytes."""
         with self._lock:
             sessions, views = len(self._sessions), [view for _, view in self._views.values()]
         return sessions, len(views), sum(view.nbytes for view in views)

@@ -56,12 +56,13 @@ def _usable(owner_id: UUID, books: Sequence[UUID]) -> "QuerySet[MemoryVector]":
 
 
 def embeddable() -> QuerySet[Memory]:
-    """Memories that should have a vector: live ones that are not blocked."""
+    """Return the memories that should have a vector: live ones that are not blocked."""
     return Memory.objects.filter(deleted_at__isnull=True, scan_rule="")
 
 
 def missing_vectors() -> QuerySet[Memory]:
-    """Those without a vector of the configured model for their present content."""
+    """Return the memories that should have a vector of the configured model for their present content, and have
+    none."""
     fresh = MemoryVector.objects.filter(
         memory=OuterRef("pk"), model=settings.EMBEDDING_MODEL, content_key=OuterRef("content_key")
     )

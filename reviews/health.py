@@ -21,7 +21,7 @@ _LEFT_OUT = (*ReviewRun.OPEN, State.CANCELLED)
 
 
 def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
-    """Figures and sentences for memories.health."""
+    """Return figures and sentences for memories.health."""
     owner = books[0].owner
     agents = list(Agent.objects.filter(book__in={book.name for book in books}))
     on = {agent.book for agent in agents if agent_settings(agent).reviews_on}

@@ -21,7 +21,7 @@ def waiting_text(writes: Iterable[ReviewWrite], *, who: str = "A review") -> str
 
 
 def applied(writes: Iterable[ReviewWrite]) -> list[ReviewWrite]:
-    """Those of the writes that were saved and stand."""
+    """Return those of the writes that were saved and are in effect."""
     return [write for write in writes if write.state == WriteState.APPLIED]
 
 

@@ -100,7 +100,7 @@ class StagedBook:
         return [write for write in self.writes if write.state in {WriteState.STAGED, WriteState.WAITING}]
 
     def room(self) -> dict[str, int | None]:
-        """Characters left by target; None = no limit."""
+        """Return the characters that are left by target; None = no limit."""
         return {target: max(0, limit - self._used(target)) if limit else None for target, limit in self.limits.items()}
 
     def call(self, call: ToolCall) -> str:
@@ -257,7 +257,8 @@ class _Verb:
 
 
 def staging(*verbs: _Verb) -> dict[str, _Verb]:
-    """Verbs by the name of their tool. Raises LookupError unless their tools are exactly those offered to reviews."""
+    """Return verbs by the name of their tool. Raises LookupError unless their tools are exactly those offered to
+    reviews."""
     found = {verb.tool.name: verb for verb in verbs}
     offered = {tool.name for tool in tools_at(Stage.REVIEW)}
     if found.keys() != offered:

@@ -36,7 +36,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
     def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:
-        """The whole log, oldest first, read in pages while it is sent. Raises PermissionDenied."""
+        """Download the whole log, oldest entry first, read in pages while it is sent. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         audit_record(Action.EXPORT, actor=actor_of(request.user), kind=KIND, note="The whole log.")

@@ -92,11 +92,11 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         return allowed and not (obj is not None and obj.deleted_at)
 
     def has_remove_permission(self, request: HttpRequest) -> bool:
-        """May delete, and put back what was deleted."""
+        """Return True if the user may delete memories and restore deleted ones."""
         return bool(request.user.has_perm("memories.delete_memory"))
 
     def has_edit_permission(self, request: HttpRequest) -> bool:
-        """May change words, and allow what the scan blocks."""
+        """Return True if the user may change words and allow what the scan blocks."""
         return bool(request.user.has_perm("memories.change_memory"))
 
     # -- actions on several

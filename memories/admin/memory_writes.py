@@ -68,7 +68,7 @@ def allow_one(writer: BookWriter, memory: Memory) -> WriteResult:
 
 
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
-    """JSON Lines: one memory a line."""
+    """Yield memories as JSON Lines."""
     for memory in memories:
         exported = {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
         yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"

@@ -50,7 +50,7 @@ class ServiceAdmin(DaybookAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The row's page; a refusal is shown on it."""
+        """Show the row's page; if the service refuses a change, show it again with the refusal."""
         try:
             return super().changeform_view(request, object_id, form_url, dict(extra_context or {}))
         except DomainError as refusal:

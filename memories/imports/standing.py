@@ -125,7 +125,7 @@ class Standing:
 def checked(
     book: Book | None, batch: Sequence[Entry], standing: Standing, report: ImportReport
 ) -> Slices[list[Checked]]:
-    """Those entries of a batch that may be written; the others are counted in the report."""
+    """Return the entries of a batch that may be written; the others are counted in the report."""
     clean: list[tuple[Entry, MemoryFields, str]] = []
     for entry in batch:
         try:

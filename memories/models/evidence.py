@@ -37,7 +37,7 @@ class Evidence:
     unfounded: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """As rows of reviews keep it; what is empty is left out, and so is all of it where it says nothing."""
+        """Return the JSON that rows of reviews keep: without empty values, and empty if nothing is known."""
         kept = {name: getattr(self, name) for name in _COLUMNS} if self != Evidence() else {}
         return {
             name: value if isinstance(value, int) else str(value)
@@ -55,7 +55,7 @@ class Evidence:
         return cls(kind=kind, quote=kept.get("quote", ""), start=kept.get("start"), **ids)
 
     def public(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return {
             "kind": str(self.kind),
             "quote": self.quote,

@@ -139,7 +139,7 @@ def memory_count(number: int) -> str:
 
 
 def _numbered(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> Listed:
-    """The one memory of that number, also a deleted one, with what its book holds."""
+    """Return the one memory of that number, also a deleted one, with what its book holds."""
     mine = Memory.objects.filter(_DELETED | live_condition(), owner_id=viewer.owner.pk, number=filters.number)
     memories = list(with_changes(mine))
     book = memories[0].book if memories else books.get(filters.book)
@@ -173,8 +173,8 @@ def _with_words(chosen: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
 
 
 def _ranked(chosen: "QuerySet[Memory]", book: Book, filters: Filters) -> _Found:
-    """The ranked search, as answers and the API use it. A view may be older than the last write: what is not as asked
-    any more is left out."""
+    """Search as turns and the API do. A view may be older than the last write: memories that no longer match are left
+    out."""
     only = set(chosen.values_list("number", flat=True)) if filters.narrowed_besides_words else None
     vectors: Mapping[str, Sequence[float]] = {}
     if settings.EMBEDDING_MODEL:  # asked on the event loop of the server: only this page waits

@@ -95,7 +95,7 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
 
 
 def rows_of(memories: Iterable[Memory], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[Row]:
-    """Rows for the page, in the given order. The memories come from with_changes()."""
+    """Return rows for the page, in the given order. The memories come from with_changes()."""
     listed = list(memories)
     names = names_of(viewer.owner.pk, listed)
     found = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
@@ -163,7 +163,7 @@ def ordinal(place: int) -> str:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """A word, and the same with one of the usual endings more or less."""
+    """Yield a word, and the word with one of the usual endings added or removed."""
     yield word
     if len(word) >= _SHORTEST:
         yield from (word + ending for ending in _ENDINGS)
@@ -194,7 +194,7 @@ def _badges(memory: Memory, viewer: Viewer) -> list[Badge]:
 
 
 def _changed(memory: Memory, viewer: Viewer) -> str:
-    """`Changed by an administrator, 20 Nov`, when its words are no longer those it was written with."""
+    """Return `Changed by an administrator, 20 Nov`; "" if the words are still those it was written with."""
     origin: Any = getattr(memory, "changed_by", None)
     if origin is None or memory.content_changed_at <= memory.created_at:
         return ""
@@ -202,7 +202,7 @@ def _changed(memory: Memory, viewer: Viewer) -> str:
 
 
 def _gone(memory: Memory, viewer: Viewer) -> str:
-    """`Deleted by a review today, kept until 20 Dec`; "" for a memory that is there."""
+    """Return `Deleted by a review today, kept until 20 Dec`; "" for a memory that was not deleted."""
     if memory.deleted_at is None:
         return ""
     origin: Any = getattr(memory, "latest_by", None)

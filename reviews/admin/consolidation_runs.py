@@ -119,7 +119,8 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         return [progress, *super().get_urls()]
 
     def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The part of the page that asks for itself again while the run is open; once it is over, the whole page."""
+        """Answer with the part of the page that polls itself while the run is open; once it is over, tell the page to
+        reload."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         run = self.get_object(request, unquote(object_id))

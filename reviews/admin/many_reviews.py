@@ -109,7 +109,7 @@ def _recorded(request: HttpRequest, change: Callable[[ReviewRun], str]) -> Calla
 
 
 def _each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkReviewResult:
-    """`do` raises DomainErrors."""
+    """Call `do`, which may raise DomainErrors, with each run. One that fails is reported and the others go on."""
     outcome = BulkReviewResult()
     for run in runs:
         try:

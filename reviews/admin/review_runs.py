@@ -112,7 +112,8 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     # -- actions on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """May take reviews back, cancel them and decide about them. (Nobody edits a review: it is a record.)"""
+        """Return True if the user may undo and cancel reviews and decide about their writes. (Nobody edits a review: it
+        is a record.)"""
         return bool(request.user.has_perm(PERMISSION))
 
     @admin.action(description="Undo the selected reviews", permissions=["decide"])
@@ -165,7 +166,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     @method_decorator(require_POST)
     def now_view(self, request: HttpRequest, session_id: UUID) -> HttpResponse:
-        """POST: review a session now; the button stands on the session's page."""
+        """Review a session now (POST); the button is on the session's page."""
         if not request.user.has_perm(PERMISSION):
             raise PermissionDenied
         session = get_object_or_404(Session, pk=session_id)

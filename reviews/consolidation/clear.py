@@ -125,8 +125,8 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
 
 
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
-    """Everything that must happen at once, and the first batch of memories. Returns what happened to these, and the
-    number of the last memory that belongs to the clear."""
+    """Do everything that must happen at once, and delete the first batch of memories. Returns the changes of these, and
+    the number of the last memory that belongs to the clear."""
     reviews_withdraw(book, change_set)
     cancel_all(Q(book=book), REASON)
     # What began, or was noted in the background, since the conversations were passed over.
@@ -203,7 +203,7 @@ def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None
 
 
 def session_was_forgotten(event: SessionForgotten) -> None:
-    """A session was deleted or is to be forgotten: what it gave goes, and the documents are written without it."""
+    """Erase what a session gave that was deleted or is to be forgotten, and have the documents written without it."""
     ClearedReview.objects.filter(owner_id=event.owner_id, review__session=event.session_id).delete()
     row = Extraction.objects.filter(owner_id=event.owner_id, session_id=event.session_id).first()
     if row is None:
@@ -233,7 +233,7 @@ def _delete_memories(writer: BookWriter, most: int, *, through: int | None = Non
 
 
 def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
-    """These sessions of the book count as dealt with up to their present end, and nothing before that is read again."""
+    """Count these sessions of the book as dealt with up to their present end; nothing before that is read again."""
     positions = sessions_pass_over(sessions)
     ends = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
     rows = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=ends))

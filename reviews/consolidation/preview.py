@@ -45,7 +45,7 @@ class Preview:
     obstacle: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return asdict(self) | {
             "object": "consolidation_preview",
             "sessions_total": len(self.sessions),
@@ -121,7 +121,8 @@ def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
 
 
 def _cost(tokens: Mapping[str, int], answers: Mapping[str, int], reader: str) -> float | None:
-    """Money for tokens and answers by model; None where one of the models, or the reader of none, has no price."""
+    """Return the cost of tokens and answers by model; None if one of the models, or the reader where there are none,
+    has no price."""
     known = prices()
     total = 0.0
     for model in tokens or (reader,):

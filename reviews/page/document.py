@@ -82,7 +82,7 @@ def lines_of(revision: ArtifactRevision) -> list[tuple[Piece, ...]]:
 
 
 def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
-    """Only the stretches of lines that changed, with their words compared; of a new text all its lines."""
+    """Return the stretches of lines that changed, with their words compared; of a new text all its lines."""
     if not before:
         return [(Piece("same", line),) for line in after.splitlines() if line.strip()]
     old, new = before.splitlines(), after.splitlines()

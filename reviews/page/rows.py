@@ -91,7 +91,7 @@ class Row:
 
 
 def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
-    """Rows in the given order, with a day where another one begins."""
+    """Return rows in the given order; the first row of each day names the day."""
     ids = {review.session_id for review in reviews if review.session_id}
     found = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
     sessions = {session.pk: session for session in found}

@@ -72,7 +72,8 @@ class OwnerUse:
 
 
 def owners_table(request: HttpRequest, period: Period, money: Money, used: Used, now: datetime) -> list[OwnerUse]:
-    """At most twenty owners, most tokens first, and the rest of what was `used`. Seven queries, ten when cold."""
+    """Return at most twenty owners, most tokens first, and a row for the rest of what was `used`. Seven queries, ten
+    when cold."""
     spent = defaultdict[UUID, float](float)
     turns, reviewed = (_by_owner(period, table, column, money, spent) for table, column in _ASKED)
     consolidated = Counter[UUID]()
@@ -113,7 +114,7 @@ def _others(table: list[OwnerUse], used: Used) -> OwnerUse:
 def _by_owner(
     period: Period, table: type[Run] | type[ReviewRun], column: str, money: Money, spent: dict[UUID, float]
 ) -> "Counter[UUID]":
-    """Tokens; what they cost is added to `spent`."""
+    """Return tokens by owner, and add what they cost to `spent`."""
 
     def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
         chosen: QuerySet[Any] = table._default_manager.filter(rows)

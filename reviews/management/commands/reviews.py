@@ -66,7 +66,7 @@ class Command(BaseCommand):
 
 
 def lines_of(write: ReviewWrite) -> Iterator[str]:
-    """A write as a person reads it: what it would do, and below it what it would replace and be found by."""
+    """Yield the lines that show a write: what it would do, and below that what it would replace and be found by."""
     number = f" {write.memory_id}" if write.memory_id else ""
     kind = f"[{write.target}, {write.category}]"
     yield f"{write.action}{number} {kind} {write.after or write.before or ''}"
