@@ -16,7 +16,7 @@ from memories.entry_rules import (
 from memories.errors import OverBudget
 from memories.evidence import Proposal
 from memories.metadata import clean_metadata
-from memories.models import Book, ChangeSet, Evidence, EvidenceKind, Memory, Revision, Target, WriteOrigin
+from memories.models import Book, ChangeSet, Evidence, Memory, Revision, Target
 from memories.services.values import MemoryFields, Source
 
 _STATE = (
@@ -49,8 +49,7 @@ def fields_cleaned(fields: MemoryFields) -> MemoryFields:
 
 def evidence_of(source: Source, fields: MemoryFields) -> Evidence:
     """Return what the content of a write rests on: what it says itself, else the hand that writes it."""
-    by_hand = source.origin in {WriteOrigin.USER, WriteOrigin.ADMIN, WriteOrigin.IMPORT}
-    return fields.evidence or Evidence(kind=EvidenceKind.HAND if by_hand else EvidenceKind.NONE)
+    return fields.evidence or Evidence.of_origin(source.origin)
 
 
 def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: str) -> Memory:

@@ -4,7 +4,6 @@ Lock order: reviews → consolidation runs → sessions → book → extractions
 
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -173,9 +172,8 @@ def _in_batches(work: Batch) -> Slices[None]:
     size, count = BatchSize(), 1
     while count:
         yield
-        began = time.monotonic()
-        count = work(size.rows)
-        size.took(time.monotonic() - began)
+        with size.measured():
+            count = work(size.rows)
 
 
 def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
