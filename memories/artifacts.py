@@ -101,11 +101,11 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
     for path, content in documents.items():
         artifact = _row(writer.book, path) or _new(writer, path)
         before = None if artifact._state.adding else artifact_state(artifact)
-        mended = with_person_lines(artifact, content)
-        if before is not None and mended == artifact.content and not artifact.deleted_at and not artifact.kept:
+        corrected = with_person_lines(artifact, content)
+        if before is not None and corrected == artifact.content and not artifact.deleted_at and not artifact.kept:
             continue
-        artifact.content, artifact.kept, artifact.deleted_at = mended, False, None
-        artifact.scan_rule = "" if mended == content else _rule(mended)
+        artifact.content, artifact.kept, artifact.deleted_at = corrected, False, None
+        artifact.scan_rule = "" if corrected == content else _rule(corrected)
         _store(writer, artifact, before, Action.WRITE)
         written.append(artifact.path)
     named = {path.casefold() for path in documents}
@@ -201,7 +201,7 @@ def with_person_lines(artifact: Artifact, content: str) -> str:
 
 
 def _note_person(artifact: Artifact, content: str) -> None:
-    old, new = _said(artifact.content), _said(content)
+    old, new = _lines_of(artifact.content), _lines_of(content)
     before, after = {line.strip() for line in old}, {line.strip() for line in new}
     mine = [line for line in artifact.person_lines if line.strip() in after]
     artifact.person_lines = [*mine, *(line for line in new if line.strip() not in before)]
@@ -219,7 +219,7 @@ def _newest(lines: Sequence[str]) -> list[str]:
     return list(lines)
 
 
-def _said(content: str) -> list[str]:
+def _lines_of(content: str) -> list[str]:
     """Return the lines that hold letters or digits, each once. Rules and blank lines belong to nobody."""
     lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))

@@ -4,7 +4,7 @@
 A forgetting goes in short transactions. First the conversations so far count as dealt with; then the epoch of the books
 is raised, so that nothing in the background writes anything back; then the rows go, children first, an owner's own row
 and the login last. A row of `Erasure` says what was asked for and is renewed with each transaction: when the process
-dies or the client goes away, the sweep finishes the work. The floors above register what they hold of an owner."""
+dies or the client goes away, the sweep finishes the work. The apps above register what they have of an owner."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

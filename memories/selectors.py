@@ -39,9 +39,9 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
     return Memory.objects.filter(live_condition(), owner_id=owner_id, book_id=book_id).order_by("number")
 
 
-def standing(book: Book) -> QuerySet[Memory]:
-    """Return the memories of a book that are neither deleted nor expired, in no order yet: those that can be written
-    to, and that count against its budget."""
+def live_in(book: Book) -> QuerySet[Memory]:
+    """Return the live memories of a book, neither deleted nor expired, in no order yet: those that can be written to,
+    and that count against its budget."""
     return undeleted(book).filter(unexpired(timezone.now()))
 
 
@@ -79,7 +79,7 @@ def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limi
 
 def categories_of(book: Book) -> list[str]:
     """Return the categories of a book's memories, in their order."""
-    return list(standing(book).order_by("category").values_list("category", flat=True).distinct())
+    return list(live_in(book).order_by("category").values_list("category", flat=True).distinct())
 
 
 def book_named(owner_id: UUID, name: str) -> Book | None:

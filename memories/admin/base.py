@@ -1,4 +1,4 @@
-"""What every page of the admin shares: no table is counted to its end, and no delete or save goes round a service."""
+"""What every page of the admin shares: no table is counted completely, and every save and delete calls a service."""
 
 from typing import Any, ClassVar
 

@@ -32,7 +32,7 @@ admin.site.unregister(Group)
 
 
 class TickedChoices:
-    """Groups and permissions to tick: one list, where Django's pair of lists is a riddle to screen readers."""
+    """Groups and permissions to tick: one list, since screen readers cannot make sense of Django's pair of lists."""
 
     filter_horizontal = ()
 

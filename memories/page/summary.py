@@ -14,7 +14,7 @@ from django.utils import timezone
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, ChangeSet, Revision, Target
 from memories.number_words import counted
-from memories.selectors import book_named, counted_by, standing
+from memories.selectors import book_named, counted_by, live_in
 from memories.services import book_limits
 from memories.viewers import Viewer
 
@@ -88,7 +88,7 @@ def summary_of(viewer: Viewer, name: str) -> Summary:
         return _summary(name, figures, documents=0, numbers={})
     figures = book_health(book, timezone.now())
     documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
-    summary = _summary(name, figures, documents=documents, numbers=counted_by(standing(book), "target"))
+    summary = _summary(name, figures, documents=documents, numbers=counted_by(live_in(book), "target"))
     return replace(summary, cleared=last_clear(book, viewer))
 
 

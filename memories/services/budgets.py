@@ -6,7 +6,7 @@ from django.db.models import Sum
 from django.db.models.functions import Length
 
 from memories.models import Book, Memory, Target
-from memories.selectors import standing
+from memories.selectors import live_in
 from memories.services.books import book_limits
 from memories.services.rows import over_budget
 
@@ -21,7 +21,7 @@ class Budgets:
     @classmethod
     def of(cls, book: Book | None, name: str) -> "Budgets":
         """Return the budgets of a book as they are now, also of one that does not exist yet."""
-        rows = standing(book).order_by() if book else Memory.objects.none()
+        rows = live_in(book).order_by() if book else Memory.objects.none()
         used = rows.values_list("target").annotate(sum=Sum(Length("content")))
         return cls(book_limits(name), dict(used))
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision
 from memories.outbox import next_numbers
-from memories.selectors import standing
+from memories.selectors import live_in
 from memories.services.rows import (
     evidence_of,
     memory_advance,
@@ -101,17 +101,17 @@ class BulkWriter:
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
     """Return those of the memories of a book that are live, neither deleted nor expired, by number."""
-    return {memory.number: memory for memory in standing(book).filter(number__in=numbers)}
+    return {memory.number: memory for memory in live_in(book).filter(number__in=numbers)}
 
 
 def known_keys(book: Book, keys: Sequence[str]) -> set[str]:
     """Return those of the content keys that a live memory of the book has."""
-    return set(standing(book).filter(content_key__in=keys).values_list("content_key", flat=True))
+    return set(live_in(book).filter(content_key__in=keys).values_list("content_key", flat=True))
 
 
 def live_keys(book: Book) -> Iterator[set[str]]:
     """Yield the content keys of all live memories of a book, a page at a time."""
-    rows = standing(book).order_by("number").values_list("number", "content_key")
+    rows = live_in(book).order_by("number").values_list("number", "content_key")
     page = list(rows[:_PAGE])
     while page:
         yield {key for _, key in page}

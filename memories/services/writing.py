@@ -19,7 +19,7 @@ from memories.entry_rules import check_hold, check_scan, content_key, store_verd
 from memories.errors import Conflict, NotFound
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
 from memories.outbox import next_number, notify
-from memories.selectors import standing, undeleted
+from memories.selectors import live_in, undeleted
 from memories.services.budgets import Budgets
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
@@ -56,7 +56,7 @@ class BookWriter:
         Raises InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
-        known = next(iter(standing(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
+        known = next(iter(live_in(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
         if known:
             return self.update(known.number, replace(if_known or MemoryFields(), content=None))
         verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {})
@@ -124,7 +124,7 @@ class BookWriter:
 
     def memory(self, number: int) -> Memory:
         """Return the live memory of this book with that number, or NotFound; one that has expired is not live."""
-        memory = standing(self.book).filter(number=number).first()
+        memory = live_in(self.book).filter(number=number).first()
         if memory is None:
             if number < 0:
                 raise NotFound("There is no such memory: the id of a memory is a number, such as 42.")
@@ -161,9 +161,9 @@ class BookWriter:
 
 
 def put_back(memory: Memory, state: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give a row an earlier state, without storing it. Returns the state that it had; None if that is no other one.
-    Ignores budgets, and marks as blocked instead of refusing. What was over by then stays from now on: it would be
-    taken away again. One query where the words change."""
+    """Give a row an earlier state, without storing it. Returns the state that it had; None if that is the same.
+    Ignores budgets, and marks as blocked instead of refusing. An expiry that has passed is dropped: the memory would
+    expire again at once. One query where the words change."""
     before, state = memory_state(memory), stored_state(state)
     if not state["deleted_at"] and _expired(state):
         state["expires_at"] = None

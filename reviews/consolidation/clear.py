@@ -21,7 +21,7 @@ from memories.batches import BatchSize, Slices
 from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
-from memories.selectors import standing
+from memories.selectors import live_in
 from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
@@ -80,7 +80,7 @@ def contents_of(book: Book) -> Contents:
     """Return what a clear would take away."""
     records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
     return Contents(
-        memories=standing(book).count(),
+        memories=live_in(book).count(),
         documents=live_artifacts(book.owner_id, book.pk).count(),
         sessions=len({*notes_in(book).values_list("session_id", flat=True), *records}),
         proposals=ReviewRun.objects.filter(book=book, state=ReviewRun.State.AWAITING_APPROVAL).count(),
@@ -221,7 +221,7 @@ def purge_cleared(before: datetime) -> int:
 def _delete_memories(writer: BookWriter, most: int, *, through: int | None = None) -> list[dict[str, Any]]:
     """Delete the book's first live memories, `most` at most; with `through` none that has a larger number."""
     book = writer.book
-    rows = standing(book).order_by("number")
+    rows = live_in(book).order_by("number")
     if through is not None:
         rows = rows.filter(number__lte=through)
     bulk = BulkWriter(writer)

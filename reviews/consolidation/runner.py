@@ -105,7 +105,7 @@ class Job:
 def _end(claim: ConsolidationClaim, error: BaseException) -> None:
     """Record what became of a run whose slice was ended by an error."""
     if isinstance(error, LeaseLost | RunCancelled):
-        # Stopped, cleared, or in somebody else's hands: this worker writes nothing more.
+        # It was stopped or cleared, or another worker has it: this worker writes nothing more.
         logger.warning("consolidation %s was left: %s", claim.run.pk, error)
         if isinstance(error, RunCancelled):
             runs.cancel(claim.run, str(error))
