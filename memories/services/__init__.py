@@ -29,7 +29,6 @@ from memories.services.rows import (
     fields_given,
     memory_changes,
     memory_state,
-    over_budget,
     proposal_of,
     stored_state,
 )
@@ -48,7 +47,7 @@ __all__ = [
     "book_changed", "book_expiry_note", "book_get_or_create", "book_limits", "book_limits_set", "book_touch",
     "book_writing", "books_lock", "check_book_name", "check_new_books", "fields_cleaned",
     "fields_given", "generations_raise", "is_only_administrator", "keywords_claim", "keywords_release", "known_keys",
-    "limits_of_books", "live_keys", "live_rows", "memory_changes", "memory_state", "over_budget", "owner_delete",
+    "limits_of_books", "live_keys", "live_rows", "memory_changes", "memory_state", "owner_delete",
     "owner_for_end_user", "owner_for_user", "owner_time_zone_set", "proposal_of", "refusals_stored", "scan_days_purge",
     "session_unlink", "stored_state", "tombstones_purge", "usage_add", "verdicts_store",
 ]  # fmt: skip

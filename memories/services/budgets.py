@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from django.db.models import Sum
 from django.db.models.functions import Length
 
+from memories.errors import OverBudget
 from memories.models import Book, Memory, Target
 from memories.selectors import live_in
 from memories.services.books import book_limits
-from memories.services.rows import over_budget
 
 
 @dataclass(slots=True)
@@ -31,7 +31,18 @@ class Budgets:
         had = freed if freed_of == target else 0
         used, limit = self.used.get(target, 0) - had, self.limits[Target(target)]
         if limit and needed > had and used + needed > limit:
-            raise over_budget(target, used=used, limit=limit, needed=needed)
+            raise OverBudget(
+                f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
+                f"“{Target(target).label}”. Edit or delete something first.",
+                target=str(target),
+                used=used,
+                limit=limit,
+                needed=needed,
+            )
         if freed_of and freed_of != target:
             self.used[freed_of] = self.used.get(freed_of, 0) - freed
         self.used[target] = used + needed
+
+    def give_back(self, target: str, freed: int) -> None:
+        """Note that a memory of `freed` characters is gone."""
+        self.used[target] -= freed

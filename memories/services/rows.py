@@ -13,7 +13,6 @@ from memories.entry_rules import (
     clean_target,
     content_key,
 )
-from memories.errors import OverBudget
 from memories.evidence import Proposal
 from memories.metadata import clean_metadata
 from memories.models import Book, ChangeSet, Evidence, Memory, Revision, Target
@@ -176,16 +175,4 @@ def proposal_of(
         evidence=evidence_of(source, fields),
         rule=rule,
         reason=reason,
-    )
-
-
-def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudget:
-    """Return the refusal of a memory that exceeds the budget, in characters."""
-    return OverBudget(
-        f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
-        f"“{Target(target).label}”. Edit or delete something first.",
-        target=str(target),
-        used=used,
-        limit=limit,
-        needed=needed,
     )
