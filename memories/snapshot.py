@@ -141,7 +141,6 @@ class Snapshots:
             self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
 
     def clear(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._forgettings += 1
             self._sessions.clear()

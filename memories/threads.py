@@ -176,7 +176,6 @@ class ThreadCache:
             self._keep(session_id, HeldThread(owner_id, turn.record_id, turns))
 
     def clear(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._forgettings += 1
             self._threads.clear()

@@ -27,7 +27,6 @@ class Viewer:
 
     @property
     def actor(self) -> str:
-        """The actor of the viewer's writes."""
         return f"user:{self.owner.user_id}"
 
     def local(self, moment: datetime) -> datetime:

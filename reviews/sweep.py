@@ -23,7 +23,6 @@ _BATCH = 100
 
 
 def reviews_sweep() -> None:
-    """Run one sweep."""
     now = timezone.now()
     services.expire_leases(now)
     approvals.forget_orphans()

@@ -77,7 +77,6 @@ class ObjectActionAdmin(DaybookAdmin):
         )
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return the row's page with its buttons."""
         object_actions = {
             "object_actions": self.offered(request, row),
             "object_action_url": reverse(f"admin:{self.object_action_url_name}", args=[row.pk]),

@@ -38,7 +38,6 @@ class JsonFile:
     parts: Members
 
     def place(self, words: str) -> str:
-        """Return the name of a place in the file."""
         return self.source.place(words)
 
     def item(self, number: int, member: Member) -> Item:

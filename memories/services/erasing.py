@@ -61,7 +61,6 @@ def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]"
 
 
 def updating(rows: "QuerySet[Any]", **values: Any) -> Batch:
-    """Set these values in each row."""
     return each_page(rows, lambda page: page.update(**values))
 
 

@@ -39,7 +39,6 @@ class BulkReviewResult:
     skipped: dict[str, list[str]] = field(default_factory=dict)
 
     def skip(self, run: ReviewRun, reason: str) -> None:
-        """Leave one out."""
         self.skipped.setdefault(reason, []).append(review_name(run))
 
 

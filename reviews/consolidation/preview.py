@@ -132,7 +132,6 @@ class _Estimate:
     answers: Counter[str] = field(default_factory=Counter)
 
     def add(self, model: str, tokens: int) -> None:
-        """Add one request and its answer."""
         self.tokens[model] += tokens
         self.answers[model] += 1
 

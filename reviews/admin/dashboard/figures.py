@@ -57,7 +57,6 @@ class Used:
         self.spent[day] += cost
 
     def total(self, word: str) -> int:
-        """Return all tokens of one kind of use."""
         return sum(number for (_, kind), number in self.tokens.items() if kind == word)
 
 

@@ -39,12 +39,10 @@ class QuotaUse:
 
     @property
     def percent(self) -> int:
-        """How much of it is used."""
         return min(100, 100 * self.used // self.most) if self.most else 0
 
     @property
     def is_near(self) -> bool:
-        """Nearly reached, or reached."""
         return self.percent >= _NEARLY
 
 
@@ -62,12 +60,10 @@ class OwnerUse:
 
     @property
     def total(self) -> int:
-        """All tokens."""
         return self.turns + self.reviews + self.consolidation
 
     @property
     def cost(self) -> str:
-        """Money, as it is shown."""
         return dollars(self.spent)
 
 

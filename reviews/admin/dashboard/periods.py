@@ -36,7 +36,6 @@ class Period:
 
     @property
     def length(self) -> int:
-        """How many days."""
         return len(self.days)
 
     @property
