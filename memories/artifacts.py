@@ -44,7 +44,7 @@ def live_artifacts(owner_id: UUID, book_id: UUID) -> "QuerySet[Artifact]":
 
 
 def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
-    """One document. Raises NotFound, also for a path that no document may have."""
+    """Return one document. Raises NotFound, also for a path that no document may have."""
     artifact = live_artifacts(owner_id, book_id).filter(path=path).first()
     if artifact is None:
         raise NotFound("There is no such document in this book.")
@@ -101,11 +101,11 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
     for path, content in documents.items():
         artifact = _row(writer.book, path) or _new(writer, path)
         before = None if artifact._state.adding else artifact_state(artifact)
-        mended = with_person_lines(artifact, content)
-        if before is not None and mended == artifact.content and not artifact.deleted_at and not artifact.kept:
+        corrected = with_person_lines(artifact, content)
+        if before is not None and corrected == artifact.content and not artifact.deleted_at and not artifact.kept:
             continue
-        artifact.content, artifact.kept, artifact.deleted_at = mended, False, None
-        artifact.scan_rule = "" if mended == content else _rule(mended)
+        artifact.content, artifact.kept, artifact.deleted_at = corrected, False, None
+        artifact.scan_rule = "" if corrected == content else _rule(corrected)
         _store(writer, artifact, before, Action.WRITE)
         written.append(artifact.path)
     named = {path.casefold() for path in documents}
@@ -201,7 +201,7 @@ def with_person_lines(artifact: Artifact, content: str) -> str:
 
 
 def _note_person(artifact: Artifact, content: str) -> None:
-    old, new = _said(artifact.content), _said(content)
+    old, new = _lines_of(artifact.content), _lines_of(content)
     before, after = {line.strip() for line in old}, {line.strip() for line in new}
     mine = [line for line in artifact.person_lines if line.strip() in after]
     artifact.person_lines = [*mine, *(line for line in new if line.strip() not in before)]
@@ -219,8 +219,8 @@ def _newest(lines: Sequence[str]) -> list[str]:
     return list(lines)
 
 
-def _said(content: str) -> list[str]:
-    """Lines that say something, each once; rules and blank lines belong to nobody."""
+def _lines_of(content: str) -> list[str]:
+    """Return the lines that hold letters or digits, each once. Rules and blank lines belong to nobody."""
     lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
 
@@ -281,5 +281,5 @@ def _store(
 
 
 def versions_of(artifacts: Sequence[Artifact]) -> dict[str, int]:
-    """`{path: version}`, to tell whether anything was changed since."""
+    """Return `{path: version}`, to find out later whether a document was changed."""
     return {artifact.path: artifact.version for artifact in artifacts}

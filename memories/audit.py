@@ -75,6 +75,12 @@ def audit_record(action: Action, *, actor: Actor, **about: Unpack[About]) -> Aud
     return entry
 
 
+def audit_record_own(action: Action, owner_id: UUID, actor: str, **about: Unpack[About]) -> None:
+    """Add an entry about what an owner did, by login or key, to something of their own."""
+    about["owner"] = owner = Owner.objects.select_related("user").get(pk=owner_id)
+    audit_record(action, actor=Actor(str(owner), actor), **about)
+
+
 def audit_record_each(entries: Sequence[AuditEntry]) -> None:
     """Add several entries with one statement."""
     AuditEntry.objects.bulk_create(entries)
@@ -113,7 +119,7 @@ def audit_sentence(entry: AuditEntry) -> str:
 
 
 def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "QuerySet[AuditEntry]":
-    """Entries with these names, in no order yet."""
+    """Return the entries with these names, in no order yet."""
     given = {"actor": actor, "owner": owner, "action": action}
     return AuditEntry.objects.filter(**{name: value for name, value in given.items() if value})
 

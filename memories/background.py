@@ -28,8 +28,8 @@ class Background:
         os.register_at_fork(after_in_child=self._forget)
 
     def submit(self, key: Hashable, call: Callable[[], object]) -> None:
-        """Have `call` run soon; while one of the same key waits, that one stands for both. Never blocks, never raises.
-        With DB_THREADS=0 (tests) it runs at once."""
+        """Queue `call`. A call whose key is already waiting is not queued again. Never blocks, never raises. With
+        DB_THREADS=0 (tests) the call runs at once."""
         if not settings.DB_THREADS:
             self._guarded(call)
             return

@@ -108,7 +108,7 @@ class BookView:
         return [_search_entry(entry) for entry in self.entries]
 
     def analyse(self) -> None:
-        """Have the entries analysed as texts of this book, with which they are forgotten."""
+        """Analyse the entries as texts of this book, so that forgetting the book forgets their analyses too."""
         PROCESS_CACHE.analyse(self._found, (self.state.owner_id, self.state.book_id))
 
     def serves(self, state: BookState) -> bool:
@@ -192,7 +192,8 @@ def index_over(views: Sequence[BookView]) -> BookIndex:
 
 @contextmanager
 def read_snapshot() -> Iterator[None]:
-    """Several reads of one state of the database, without waiting for a writer. Inside a transaction: that one."""
+    """Read one state of the database with several queries, without waiting for a writer. Inside a transaction it reads
+    in that one."""
     if connection.in_atomic_block:
         yield
     elif connection.vendor == "sqlite":

@@ -33,7 +33,7 @@ class BulkEdited:
     left_alone: tuple[int, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return {
             "change_set": str(self.change_set) if self.change_set else None,
             "changed": [str(number) for number in self.changed],

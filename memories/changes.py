@@ -1,12 +1,12 @@
-"""Undo: taking back a change set, and putting a memory back to an earlier revision.
+"""Undo of a change set, and the restoring of a memory to an earlier revision.
 
 For each memory whose latest revision belongs to the set (or to an undo of it, or to an undo of that), the state before
-the set's first revision of it comes back, as one revision of a new change set. What was written over it and taken back
-again counts as not written. Memories that were changed by somebody else since are left alone and listed. An undo is
-itself a change set, so undoing it puts things back, and a set that was put back can be undone again.
+the set's first revision of it is restored, as one revision of a new change set. A later change that was itself undone
+counts as not made. Memories that were changed by somebody else since are left alone and listed. An undo is itself a
+change set, so it can be undone, and then the first set can be undone again.
 
-A set of up to ATOMIC memories is taken back in one transaction; a larger one, such as an import, in short ones that
-are one change set together. If that is interrupted, asking again takes back the rest."""
+A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in short ones that are
+one change set together. If that is interrupted, asking again undoes the rest."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,13 +35,13 @@ from memories.services import (
     stored_state,
 )
 
-ATOMIC = 100  # memories of a change set that are taken back in one transaction
+ATOMIC = 100  # memories of a change set that are undone in one transaction
 _MAX_CHAIN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """What an undo did: numbers of memories put back, and of those left alone."""
+    """What an undo did: numbers of memories restored, and of those left alone."""
 
     change_set: UUID | None
     undone: tuple[int, ...]
@@ -52,7 +52,7 @@ class Undone:
     proposals: int = 0  # of an import, withdrawn for good
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return {
             "change_set": str(self.change_set) if self.change_set else None,
             "undone": [str(number) for number in self.undone],
@@ -68,8 +68,8 @@ class Undone:
 class UndoListener:
     """An app above that keeps track of what became of its change sets. Both are called inside a transaction of the undo
     with the set at the root of a chain of undos: `lock` in each of them before the book is locked, `undone` in the last
-    one after the memories were changed; its last argument is True when the root's writes were taken back, False when
-    they were put back."""
+    one after the memories were changed; its last argument is True if the root's writes are now undone, False if they
+    are in effect again."""
 
     undone: Callable[[ChangeSet, Undone, bool], None]
     lock: Callable[[ChangeSet], None] | None = None
@@ -97,9 +97,9 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLim
 
 
 def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
-    """Take back a change set, or only what it did to some memories (by number), in slices: short transactions under the
-    book's lock. What is taken back already is neither undone again nor listed. The conversations of an import
-    and what of it waits for a person go with it, for good: an undo of the undo does not bring them back."""
+    """Undo a change set, or only what it did to some memories (by number), in slices: short transactions under the
+    book's lock. What is undone already is neither undone again nor listed. With an import its conversations and its
+    held entries are removed for good: an undo of the undo does not restore them."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
@@ -225,8 +225,8 @@ def _family(change_set: ChangeSet) -> set[UUID]:
 
 
 def _standing(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUID]:
-    """Those of the memories that are as the family left them: its revision is their latest one, or what came after it
-    was taken back."""
+    """Return those of the memories that are as the family left them: their latest revision belongs to it, or everything
+    that came after it was undone."""
     revisions = Revision.objects.filter(owner_id=owner_id, memory_id__in=memories)
     latest = revisions.filter(version=F("memory__version")).values_list("memory_id", "change_set_id")
     standing = {memory for memory, change_set in latest if change_set in family}
@@ -240,8 +240,9 @@ def _standing(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUI
 
 
 def _stands(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
-    """`steps`: a memory's revisions, oldest first, each with its change set and the set that one takes back. An undo
-    leaves the memory as it was before the first revision of the set it undoes, so the look goes on there."""
+    """Return True if a revision of the family is in effect. `steps` are a memory's revisions, oldest first, each with
+    its change set and the set that this one undoes. An undo leaves the memory as it was before the first revision of
+    the set it undoes, so the search continues there."""
     while steps:
         step, undoes = steps[-1]
         if step in family:

@@ -1,6 +1,6 @@
 """SQL that is executed with other values each time: where they stand, how the database takes them, and how it is
-executed. By the driver itself: a cursor of Django's is made, wrapped and closed each time, and puts in SQLite's place
-holders anew. Whoever watches a connection (tests do) sees the statements as ever (docs/decisions/0053)."""
+executed. The driver executes it: a cursor of Django's is made, wrapped and closed each time, and puts in SQLite's place
+holders anew. On a connection that is watched (in tests) statements can be seen as usual (docs/decisions/0053)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime

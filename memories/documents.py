@@ -27,7 +27,7 @@ class Cleaned:
 
 
 def scan_document(text: str) -> list[Finding]:
-    """Findings in a text of any length, with positions in it; scanned in overlapping pieces."""
+    """Return the findings in a text of any length, with their positions; it is scanned in overlapping pieces."""
     found: dict[tuple[str, int, int], Finding] = {}
     for start in range(0, max(len(text), 1), _PIECE):
         first = max(0, start - _OVERLAP)

@@ -24,13 +24,13 @@ MAX_KEYWORD = 40
 
 
 def content_key(content: str) -> str:
-    """Hash of the words alone: case, width, spacing and closing punctuation do not make another memory."""
+    """Return a hash of the words alone: case, width, spacing and closing punctuation do not make another memory."""
     folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(".!。 ")
     return hashlib.sha256(folded.encode()).hexdigest()
 
 
 def clean_content(content: str) -> str:
-    """Content as stored: trimmed, as a database takes it. Raises InvalidRequest, TooLarge."""
+    """Return content as it is stored: trimmed, and without what a database refuses. Raises InvalidRequest, TooLarge."""
     content = storable_text(content).strip()
     if not content:
         raise InvalidRequest("A memory needs some words.", param="content")

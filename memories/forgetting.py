@@ -4,7 +4,7 @@
 A forgetting goes in short transactions. First the conversations so far count as dealt with; then the epoch of the books
 is raised, so that nothing in the background writes anything back; then the rows go, children first, an owner's own row
 and the login last. A row of `Erasure` says what was asked for and is renewed with each transaction: when the process
-dies or the client goes away, the sweep finishes the work. The floors above register what they hold of an owner."""
+dies or the client goes away, the sweep finishes the work. The apps above register what they have of an owner."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class Receipt:
     at: datetime
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return {"object": "receipt", "erased": self.erased, "books": list(self.books), "at": self.at}
 
 
@@ -154,7 +154,7 @@ def _do(erasure: Erasure, steps: Iterable[ErasureStep]) -> Slices[None]:
 
 
 def _batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
-    """Some rows of a step, counted in the same transaction."""
+    """Erase some rows of a step and count them in the same transaction. Returns how many."""
     erased = dict(erasure.erased)
     with size.measured(), transaction.atomic():
         count = step.batch(size.rows)
@@ -168,7 +168,7 @@ def _batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
 
 @transaction.atomic
 def _stop_background(erasure: Erasure, books: Sequence[UUID]) -> None:
-    """What reads of before write nothing to the books any more."""
+    """Raise the epoch of the books, so that background work which read them before writes nothing to them."""
     books_lock(books)
     generations_raise(books, epoch=True)
     Erasure.objects.filter(pk=erasure.pk).update(stopped=True)
@@ -245,7 +245,7 @@ def _actor(erasure: Erasure) -> Actor:
 
 
 def _over(erasure: Erasure, *, books: tuple[str, ...] = ()) -> Receipt:
-    """Nothing but numbers stays of a forgetting."""
+    """Mark a forgetting as finished and return its receipt. Only numbers are kept of it."""
     erasure.finished_at = at = erasure.finished_at or timezone.now()
     erasure.owner_id, erasure.book, erasure.actor, erasure.actor_id = None, "", "", ""
     erasure.save()

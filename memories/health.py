@@ -8,13 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
-from memories.selectors import blocked_condition, live_condition
+from memories.number_words import counted
+from memories.selectors import blocked_condition, counted_by, live_condition
 from memories.services import limits_of_books
 from memories.vectors import vectors_counted
 
@@ -70,8 +71,7 @@ def ago(moment: datetime, now: datetime) -> str:
     minutes = int((now - moment).total_seconds() // 60)
     for size, unit in ((60 * 24, "day"), (60, "hour"), (1, "minute")):
         if minutes >= size:
-            number = minutes // size
-            return f"{number} {unit}{'' if number == 1 else 's'} ago"
+            return f"{counted(minutes // size, unit)} ago"
     return "just now"
 
 
@@ -81,8 +81,8 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
         (row["book"], row["target"]): row["used"]
         for row in rows.values("book", "target").annotate(used=Sum(Length("content"))).order_by()
     }
-    live = _counts(rows)
-    blocked = _counts(rows.filter(blocked_condition()))
+    live = counted_by(rows, "book")
+    blocked = counted_by(rows.filter(blocked_condition()), "book")
     vectors = vectors_counted(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
     limits = limits_of_books([book.name for book in books])
     return {
@@ -98,10 +98,6 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
         )
         for book in books
     }
-
-
-def _counts(rows: "QuerySet[Memory]") -> dict[UUID, int]:
-    return {row["book"]: row["number"] for row in rows.values("book").annotate(number=Count("pk")).order_by()}
 
 
 def _book_facts(

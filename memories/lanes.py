@@ -48,7 +48,7 @@ class Lane:
             return self._threads().submit(self._work, Job(time.monotonic() + seconds, function))
 
     def share(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """`submit` for a write that may share a transaction with others that wait then."""
+        """Queue a write that may share a transaction with others that are waiting then; otherwise like `submit`."""
         job = Job(time.monotonic() + seconds, function)
         with self._lock:
             threads = self._threads()

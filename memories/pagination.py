@@ -22,7 +22,8 @@ def list_json(
     parse: Callable[[str], Any],
     oldest_first: bool = False,
 ) -> dict[str, Any]:
-    """One page of `rows`, ordered by `key`; `after` is the id of the last one before it. Raises InvalidRequest."""
+    """Return one page of `rows`, ordered by `key`; `after` is the id of the last one of the page before. Raises
+    InvalidRequest."""
     if not 1 <= limit <= LIST_LENGTH:
         raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
     if (place := place_after(after, parse)) is not None:

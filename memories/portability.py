@@ -30,8 +30,8 @@ def register_exporter(name: str, exporter: Exporter) -> None:
 
 
 def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
-    """The export, a line at a time: a header, memories and their revisions, and, unless it is of one book only, what
-    the apps above add."""
+    """Yield the lines of an export: a header, memories and their revisions and, unless it is of one book only, what the
+    apps above add."""
     yield _line({"type": "header", "format": FORMAT, "version": 1, "book": book})
     memories = Memory.objects.filter(owner_id=owner_id).prefetch_related("book")  # of many memories, few books
     revisions = Revision.objects.filter(owner_id=owner_id).select_related("change_set")
@@ -49,8 +49,8 @@ def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
 
 
 def paged(rows: "QuerySet[M]", *keys: str) -> Iterator[M]:
-    """The rows in the order of the columns `keys`, which tell them apart, a page at a time; between two pages no
-    statement is open, so that the next one may be read in another thread."""
+    """Yield the rows in the order of the columns `keys`, which are unique together, a page at a time. No statement is
+    open between two pages, so the next one may be read in another thread."""
     rows = rows.order_by(*keys)
     page = list(rows[:PAGE])
     while page:
@@ -61,7 +61,8 @@ def paged(rows: "QuerySet[M]", *keys: str) -> Iterator[M]:
 
 
 def _after(row: Model, keys: Sequence[str]) -> Q:
-    """Rows that stand behind this one: larger in the first column, or equal there and behind it by the others."""
+    """Return the condition for rows behind this one: larger in the first column, or equal there and behind it by the
+    others."""
     first, *others = keys
     value = getattr(row, first)
     behind = Q(**{f"{first}__gt": value})
@@ -69,7 +70,7 @@ def _after(row: Model, keys: Sequence[str]) -> Q:
 
 
 def in_chunks(lines: Iterator[str]) -> Iterator[str]:
-    """The lines of an export joined to pieces, each of about one page of rows, or fewer that are long."""
+    """Join the lines of an export to pieces of about one page of rows, or of fewer long ones."""
     chunk: list[str] = []
     size = 0
     for line in lines:

@@ -52,19 +52,19 @@ _keys: KeysReader | None = None
 
 
 def register_names(reader: NamesReader) -> None:
-    """The gateway's way to the names of (owner, sessions, runs); called from its AppConfig's ready()."""
+    """Register how the names of (owner, sessions, runs) are read; the gateway's AppConfig calls this in ready()."""
     global _names
     _names = reader
 
 
 def register_reviewed(reader: TurnsReader) -> None:
-    """The way of reviews to the turns that (owner, reviews) read; called from their AppConfig's ready()."""
+    """Register how the turns are read that (owner, reviews) read; the AppConfig of reviews calls this in ready()."""
     global _reviewed
     _reviewed = reader
 
 
 def register_keys(reader: KeysReader) -> None:
-    """The gateway's way to the names of API keys; called from its AppConfig's ready()."""
+    """Register how the names of API keys are read; the gateway's AppConfig calls this in ready()."""
     global _keys
     _keys = reader
 
@@ -85,7 +85,7 @@ def names_of(owner_id: UUID, written: Sequence[Written]) -> Names:
 
 
 def source_link(names: Names, written: Written) -> SourceLink | None:
-    """Where a write was made, or None when it was in no session, or the session was deleted."""
+    """Return a link to where a write was made; None if it was made in no session, or the session was deleted."""
     session, run, review = written.session_id, written.run_id, written.review_id
     title = names.titles.get(session) if session else None
     if title is None:

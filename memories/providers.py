@@ -39,14 +39,15 @@ class MemoryProvider:
     name = "provider"
 
     async def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:
-        """Texts that may help to answer `query`, best first; cut to 512 bytes each. May raise and may be slow: it is
-        left behind at the lane's deadline."""
+        """Return texts that may help to answer `query`, best first; each is cut to 512 bytes. It may raise, and what is
+        not there at the lane's deadline is not used."""
         return ()
 
     async def record_interaction(
         self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
     ) -> None:
-        """A completed run: its user message and its answer as `{role, content}`. Called once per run, best effort."""
+        """Take note of a completed run: its user message and its answer as `{role, content}`. Called once per run; a
+        failure is not repeated."""
         return None
 
 

@@ -2,17 +2,31 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Expression, F, Q, QuerySet
+from django.db.models import Count, Expression, F, Model, Q, QuerySet
 from django.utils import timezone
 
 from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
 from memories.errors import NotFound
+from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory
 from memories.pagination import number as parse_number
 
+Row = TypeVar("Row", bound=Model)
 _LONGEST_CHAIN = 20  # undos of undos that are followed
+
+
+def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
+    """Return the row with that UUID; None if there is none, or if the text is not a UUID."""
+    key = parse_uuid(given)
+    return rows.filter(pk=key).first() if key else None
+
+
+def counted_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
+    """Return how many of the rows have each value of a column. One query."""
+    return dict(rows.order_by().values_list(column).annotate(Count("pk")))
 
 
 def undeleted(book: Book) -> QuerySet[Memory]:
@@ -25,9 +39,9 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
     return Memory.objects.filter(live_condition(), owner_id=owner_id, book_id=book_id).order_by("number")
 
 
-def standing(book: Book) -> QuerySet[Memory]:
-    """Return the memories of a book that are neither deleted nor expired, in no order yet: those that can be written
-    to, and that count against its budget."""
+def live_in(book: Book) -> QuerySet[Memory]:
+    """Return the live memories of a book, neither deleted nor expired, in no order yet: those that can be written to,
+    and that count against its budget."""
     return undeleted(book).filter(unexpired(timezone.now()))
 
 
@@ -65,7 +79,7 @@ def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limi
 
 def categories_of(book: Book) -> list[str]:
     """Return the categories of a book's memories, in their order."""
-    return list(standing(book).order_by("category").values_list("category", flat=True).distinct())
+    return list(live_in(book).order_by("category").values_list("category", flat=True).distinct())
 
 
 def book_named(owner_id: UUID, name: str) -> Book | None:

@@ -39,7 +39,8 @@ class _Undone(Exception):
 
 
 def shareable(function: Callable[P, T]) -> Callable[P, T]:
-    """`transaction.atomic` for a function that may be done again: within a shared transaction it is part of that."""
+    """Run a function in a transaction, as `transaction.atomic` does; within a shared transaction it is part of that.
+    The function may be run a second time."""
 
     @functools.wraps(function)
     def in_transaction(*args: P.args, **kwargs: P.kwargs) -> T:

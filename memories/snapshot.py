@@ -141,14 +141,13 @@ class Snapshots:
             self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
 
     def clear(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._forgettings += 1
             self._sessions.clear()
             self._views.clear()
 
     def sizes(self) -> tuple[int, int, int]:
-        """Sessions, book views, and what the views weigh in bytes."""
+        """Return the numbers of sessions and book views, and the size of the views in bytes."""
         with self._lock:
             sessions, views = len(self._sessions), [view for _, view in self._views.values()]
         return sessions, len(views), sum(view.nbytes for view in views)

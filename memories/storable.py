@@ -15,7 +15,7 @@ def storable_text(text: str) -> str:
 
 
 def storable(data: Any) -> Any:
-    """JSON with every text in it made storable, keys too."""
+    """Return JSON with every text in it made storable, keys too."""
     if isinstance(data, str):
         return storable_text(data)
     if isinstance(data, list):

@@ -40,7 +40,7 @@ _JUDGES: dict[type[Model], Callable[[Any], Judged]] = {
 def memories_sweep() -> None:
     """Run one sweep. It is idempotent and safe in several workers."""
     now = timezone.now()
-    expired_bury()
+    expired_delete()
     old = Notification.objects.filter(created_at__lt=now - timedelta(days=settings.NOTIFICATION_DAYS))
     Notification.objects.filter(pk__in=old.values_list("pk", flat=True)[:_BATCH]).delete()
     tombstones_purge(now - timedelta(days=settings.UNDO_DAYS), _BATCH)
@@ -50,16 +50,16 @@ def memories_sweep() -> None:
     verdicts_renew()
 
 
-def expired_bury() -> int:
+def expired_delete() -> int:
     """Make tombstones of memories whose time is over, which have left answers, lists and budgets at once; return how
     many. They can be restored as long as what a person deletes."""
     over = Memory.objects.filter(deleted_at__isnull=True, expires_at__lte=timezone.now())
     source = Source(actor="system", origin=WriteOrigin.SYSTEM, kind=ChangeSet.Kind.SYSTEM)
-    buried = 0
+    deleted = 0
     for book in Book.objects.filter(pk__in=over.order_by("expires_at").values_list("book", flat=True)[:_ROWS]):
         with book_writing(book, source) as writer:
-            buried += writer.expire(_ROWS)
-    return buried
+            deleted += writer.expire(_ROWS)
+    return deleted
 
 
 def verdicts_renew() -> int:

@@ -57,7 +57,7 @@ _reader: ThreadReader | None = None
 
 
 def register_reader(reader: ThreadReader) -> None:
-    """The gateway's way to the words of a run; called from its AppConfig's ready()."""
+    """Register how the words of a run are read; the gateway's AppConfig calls this in ready()."""
     global _reader
     _reader = reader
 
@@ -153,8 +153,8 @@ class ThreadCache:
             return self._threads.look(session_id)
 
     def read(self, owner_id: UUID, session_id: UUID, newest: UUID | None = None) -> tuple[ThreadTurn, ...]:
-        """All recorded turns, from their rows. `newest` is the session's newest record, also where its run was
-        superseded; without it, that of the last turn."""
+        """Return all recorded turns, from their rows. `newest` is the session's newest record, also if its run was
+        superseded; without it, that of the last turn is taken."""
         watch()
         forgettings = self._forgettings
         turns = tuple(_reader(owner_id, session_id, None)) if _reader else ()
@@ -176,7 +176,6 @@ class ThreadCache:
             self._keep(session_id, HeldThread(owner_id, turn.record_id, turns))
 
     def clear(self) -> None:
-        """Forget everything."""
         with self._lock:
             self._forgettings += 1
             self._threads.clear()
@@ -231,5 +230,5 @@ def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequ
 
 
 def _squeeze(text: str) -> str:
-    """Text without white space: clients trim and join messages each in their way."""
+    """Return the text without white space: clients trim and join messages in different ways."""
     return "".join(text.split())

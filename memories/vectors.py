@@ -12,10 +12,10 @@ from uuid import UUID
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from memories.models import Book, Memory, MemoryVector
-from memories.selectors import live_condition
+from memories.selectors import counted_by, live_condition
 from memories.services import book_touch
 from search.upstream import Vector
 
@@ -46,7 +46,7 @@ def vectors_counted(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
     """Return how many memories of each book have a vector of the configured model."""
     live = embeddable().filter(live_condition(), owner_id=owner_id, book__in=books)
     rows = _usable(owner_id, books).filter(model=settings.EMBEDDING_MODEL, memory__in=live)
-    return dict(rows.values_list("book").annotate(number=Count("pk")).order_by())
+    return counted_by(rows, "book")
 
 
 def _usable(owner_id: UUID, books: Sequence[UUID]) -> "QuerySet[MemoryVector]":
@@ -56,12 +56,13 @@ def _usable(owner_id: UUID, books: Sequence[UUID]) -> "QuerySet[MemoryVector]":
 
 
 def embeddable() -> QuerySet[Memory]:
-    """Memories that should have a vector: live ones that are not blocked."""
+    """Return the memories that should have a vector: live ones that are not blocked."""
     return Memory.objects.filter(deleted_at__isnull=True, scan_rule="")
 
 
 def missing_vectors() -> QuerySet[Memory]:
-    """Those without a vector of the configured model for their present content."""
+    """Return the memories that should have a vector of the configured model for their present content, and have
+    none."""
     fresh = MemoryVector.objects.filter(
         memory=OuterRef("pk"), model=settings.EMBEDDING_MODEL, content_key=OuterRef("content_key")
     )

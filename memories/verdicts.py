@@ -68,7 +68,7 @@ def verdict_of_document(content: str) -> Judged:
 
 
 def older_rules() -> tuple[str, ...]:
-    """Versions of the rules whose verdicts are being renewed. One query."""
+    """Return the versions of the rules whose verdicts are being renewed. One query."""
     rows = ScanRenewal.objects.exclude(rules=scanning.RULES_VERSION)
     return tuple(rows.values_list("rules", flat=True).distinct())
 

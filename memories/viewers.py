@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from memories.errors import NotFound
 from memories.models import Owner
 from memories.services import owner_for_user
 
@@ -26,7 +27,6 @@ class Viewer:
 
     @property
     def actor(self) -> str:
-        """The actor of the viewer's writes."""
         return f"user:{self.owner.user_id}"
 
     def local(self, moment: datetime) -> datetime:
@@ -63,7 +63,8 @@ def zone_of(owner: Owner) -> ZoneInfo:
 
 
 def _for_viewer(view: View) -> View:
-    """Pass the view its viewer, and render the page in the viewer's time zone."""
+    """Pass the view its viewer, and render the page in the viewer's time zone. What the view does not find is answered
+    404."""
 
     @wraps(view)
     def with_viewer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -72,7 +73,10 @@ def _for_viewer(view: View) -> View:
         owner = owner_for_user(request.user)
         zone = zone_of(owner)
         with timezone.override(zone):
-            return view(request, Viewer(owner, zone), *args, **kwargs)
+            try:
+                return view(request, Viewer(owner, zone), *args, **kwargs)
+            except NotFound:
+                return HttpResponse(status=404)
 
     return with_viewer
 

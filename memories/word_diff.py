@@ -45,7 +45,7 @@ def word_diff(before: str, after: str) -> tuple[Piece, ...]:
 
 
 def _runs(found: Sequence[Run], end_old: int, end_new: int) -> Iterator[Run]:
-    """Runs with those that follow each other as one; last an empty one at both ends."""
+    """Yield the runs, those that follow each other joined to one, and finally an empty one at both ends."""
     start, length = (0, 0), 0
     for old, new, more in found:
         if length and (old, new) == (start[0] + length, start[1] + length):
@@ -60,7 +60,7 @@ def _runs(found: Sequence[Run], end_old: int, end_new: int) -> Iterator[Run]:
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> list[Run]:
-    """Pieces that are the same in both texts, in the order of both."""
+    """Return the pieces that are the same in both texts, in the order of both."""
     found: list[Run] = []
     waiting: list[tuple[Span, int]] = [((0, len(old), 0, len(new)), 0)]
     while waiting:

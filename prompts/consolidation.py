@@ -70,7 +70,7 @@ def guidance(summary: str, *, read_tool: str = "read") -> str:
 
 
 def prompts_sha256() -> dict[str, str]:
-    """Hashes of the prompts that a consolidation was made with, by file name."""
+    """Return the hashes of the prompts that a consolidation is made with, by file name."""
     return {name: prompt_file(name).sha256 for name in (_SYSTEM, _INPUT, _SYNTHESIS)}
 
 

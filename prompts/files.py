@@ -87,7 +87,7 @@ def prompt_file(name: str) -> PromptFile:
 
 
 def prompt_problems() -> list[str]:
-    """One sentence for each prompt file that cannot be used, or that no prompt is called by."""
+    """Return one sentence for each prompt file that cannot be used, or that belongs to no prompt."""
     problems = []
     for name in PROMPTS:
         for path in _sources(name):
@@ -125,7 +125,7 @@ def fill(file: PromptFile, **values: str) -> str:
 
 
 def _sources(name: str) -> Iterator[Path]:
-    """Files that may hold a prompt, best first. An administrator's folder need not hold each of them."""
+    """Return the files that may hold a prompt, best first. An administrator's folder need not have all of them."""
     names = [own for own in (name, _FORMER.get(name)) if own]
     in_folder = [_own / f"{own}.md" for own in names] if _own else []
     yield from [path for path in in_folder if os.path.lexists(path)][:1]

@@ -39,7 +39,7 @@ class ReviewPrompt:
 
 
 def review_prompt_sha256() -> str:
-    """Names the words a review was made with."""
+    """Return the hash of the words that a review is made with."""
     return prompt_file("review").sha256
 
 

@@ -23,7 +23,7 @@ from gateway.webhooks.sending import client, send
 from gateway.webhooks.signing import signed_headers
 from memories.ids import first_id, uuid7
 from memories.models import ScanDay
-from reviews.labels import counted
+from memories.number_words import counted
 from reviews.models import ReviewRun
 from reviews.quotas import begin_of
 
@@ -65,7 +65,8 @@ def alerts_sweep() -> None:
 
 
 def alert_send(kind: str, said: str) -> int:
-    """The job: tell it by mail and to the address, whichever is configured. Returns how many ways worked."""
+    """Send an alert by mail and to the address, if they are configured; called as a job. Returns how many of them
+    worked."""
     ways = 0
     if settings.ALERTS_MAIL:
         ways += mail_send(settings.ALERTS_MAIL, "Daybook needs your attention", "alert", said=said)

@@ -63,7 +63,7 @@ def _fields(write: ReviewWrite, read: Mapping[str, Any]) -> MemoryFields:
 
 
 def _write(writer: BookWriter, write: ReviewWrite, earlier: ReviewWrite | None) -> WriteResult:
-    """`earlier`: the write of the same review to the same memory that was applied last."""
+    """Apply one write. `earlier` is the last applied write of the same review to the same memory."""
     if write.action == "add":
         fields = _fields(write, {})
         fields.target = write.target

@@ -64,7 +64,7 @@ def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None 
 
 
 def expire_approvals(now: datetime) -> int:
-    """Writes that nobody decided about in time expire. Returns how many reviews it was."""
+    """Let writes expire that nobody decided about in time. Returns how many reviews were affected."""
     before = now - timedelta(days=settings.APPROVAL_DAYS)
     late = ReviewRun.objects.filter(state=State.AWAITING_APPROVAL, finished_at__lt=before).values_list("pk", flat=True)
     return sum(_expire(pk) for pk in list(late[:_BATCH]))
@@ -91,7 +91,7 @@ def purge_proposals(now: datetime) -> int:
 
 
 def forget_orphans() -> int:
-    """Reviews whose session was deleted end, also those that wait for a person. Returns how many."""
+    """Cancel reviews whose session was deleted, also those that wait for a person. Returns how many."""
     orphans = ReviewRun.objects.filter(session=None, state__in=ReviewRun.UNDECIDED)
     orphans = orphans.exclude(trigger__in=ReviewRun.WITHOUT_SESSION)
     return reviews_cancel(orphans, "The session was deleted.", rejected_at=None)
@@ -159,7 +159,8 @@ def _edit(chosen: list[ReviewWrite], edits: dict[int, str], actor: str) -> dict[
 
 
 def _refuse(write: ReviewWrite, error: DomainError, proposed: dict[int, ReviewWrite]) -> None:
-    """It stays open with its reason. Words that no memory may hold are not kept: they are again those proposed."""
+    """Note why a write that stays open was refused. Edited words that no memory may hold are replaced by those
+    proposed."""
     if isinstance(error, _UNFIT) and (was := proposed.get(write.index)):
         write.after, write.edited, write.edited_by = was.after, was.edited, was.edited_by
     write.reason = str(error)

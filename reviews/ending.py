@@ -1,4 +1,4 @@
-"""The end of a review: how a ReviewRun leaves the worker's hands, for whatever reason. Called by reviews.services (the
+"""The end of a review, for whatever reason. Called by reviews.services (the
 model is done, time is over, the worker died), reviews.approvals (a person decided), reviews.forgetting and
 reviews.consolidation.withdrawal (what it is about was taken away)."""
 

@@ -42,14 +42,15 @@ def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:
 
 
 def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """For forgetting everything: the conversations so far are not read again."""
+    """Return the step that counts the conversations so far as reviewed, so that they are not read again."""
     names = Book.objects.filter(owner_id=owner_id, pk__in=books).values_list("name", flat=True)
     sessions = Session.objects.filter(owner_id=owner_id, agent__book__in=list(names))
     return [ErasureStep("", updating(sessions, reviewed_through=F("message_seq"), turns_since_memory_review=0))]
 
 
 def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """For forgetting everything: open reviews end, and rows stay without words, since they say what reviews cost."""
+    """Return the steps that end open reviews and erase the words of all. The rows stay, since they say what reviews
+    cost."""
     before = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
     end = partial(reviews_cancel, reason="Everything was forgotten.", **_FORGOTTEN)
     return [
@@ -60,7 +61,7 @@ def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
 
 
 def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
-    """Every review with its writes."""
+    """Yield every review with its writes."""
     runs = ReviewRun.objects.filter(owner_id=owner_id).select_related("book")
     for run in paged(runs, "id"):
         yield {

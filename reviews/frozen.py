@@ -51,12 +51,12 @@ def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
 
 
 def said_through(owner_id: UUID, session_id: UUID) -> int:
-    """Number of the last message that a review could read now; what an open turn says comes later."""
+    """Return the number of the last message that a review could read now; what an open turn says comes later."""
     return int(reviewable(owner_id, session_id).aggregate(last=Max("seq"))["last"] or 0)
 
 
 def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """Those of the sessions in which a person said something that no review has read."""
+    """Return those of the sessions in which a person said something that no review has read."""
     said = Message.objects.filter(
         STANDING,
         owner_id=OuterRef("owner_id"),

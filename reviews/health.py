@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
-
-from django.db.models import Count, QuerySet
 
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
+from memories.number_words import counted
+from memories.selectors import counted_by
 from reviews.frozen import unreviewed
-from reviews.labels import applied, counted, counts
+from reviews.labels import applied, counts
 from reviews.models import ReviewRun
 from reviews.quotas import Day, day_of
 from reviews.selectors import newest_by_book
@@ -22,14 +21,14 @@ _LEFT_OUT = (*ReviewRun.OPEN, State.CANCELLED)
 
 
 def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
-    """Figures and sentences for memories.health."""
+    """Return figures and sentences for memories.health."""
     owner = books[0].owner
     agents = list(Agent.objects.filter(book__in={book.name for book in books}))
     on = {agent.book for agent in agents if agent_settings(agent).reviews_on}
     sessions = Session.objects.filter(owner_id=owner.pk, agent__in=agents, temporary=False, turns__gt=0)
-    total, open_ = _by_book(sessions, "agent__book"), _by_book(unreviewed(sessions), "agent__book")
+    total, open_ = counted_by(sessions, "agent__book"), counted_by(unreviewed(sessions), "agent__book")
     runs = ReviewRun.objects.filter(owner_id=owner.pk, book__in=books)
-    waiting = _by_book(runs.filter(state=State.AWAITING_APPROVAL), "book")
+    waiting = counted_by(runs.filter(state=State.AWAITING_APPROVAL), "book")
     over = ReviewRun.objects.filter(owner_id=owner.pk).exclude(state__in=_LEFT_OUT).exclude(finished_at=None)
     last = newest_by_book(books, over, "-finished_at")
     day = day_of(owner, now)
@@ -45,10 +44,6 @@ def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
         )
         for book in books
     }
-
-
-def _by_book(rows: "QuerySet[Any]", key: str) -> dict[Any, int]:
-    return {row[key]: row["number"] for row in rows.values(key).annotate(number=Count("pk")).order_by()}
 
 
 def _book_facts(

@@ -1,7 +1,8 @@
-"""Sentences about reviews, for notifications; and numbers in words."""
+"""Sentences about reviews, for notifications."""
 
 from collections.abc import Iterable
 
+from memories.number_words import memories
 from reviews.writes import ReviewWrite, WriteState
 
 
@@ -14,13 +15,13 @@ def saved_text(writes: Iterable[ReviewWrite]) -> str:
 
 
 def waiting_text(writes: Iterable[ReviewWrite], *, who: str = "A review") -> str:
-    """Return the sentence of a review, or of whoever else it is, whose writes wait for a person."""
+    """Return the sentence about writes that wait for a person; `who` wants them."""
     kept, gone = counts(writes)
     return f"{who} wants to {'save' if kept else 'remove'} {memories(kept or gone)}."
 
 
 def applied(writes: Iterable[ReviewWrite]) -> list[ReviewWrite]:
-    """Those of the writes that were saved and stand."""
+    """Return those of the writes that were saved and are in effect."""
     return [write for write in writes if write.state == WriteState.APPLIED]
 
 
@@ -38,13 +39,3 @@ def counts(writes: Iterable[ReviewWrite]) -> tuple[int, int]:
             kept[key] = "delete"
     gone = sum(1 for action in kept.values() if action == "delete")
     return len(kept) - gone, gone
-
-
-def memories(number: int) -> str:
-    """Return a number of memories."""
-    return counted(number, "memory", "memories")
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 session`, `3 sessions`; `many` is the plural that is not made with an s."""
-    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memories.number_words import times
 from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
@@ -35,8 +36,7 @@ class ShownWrite:
     @property
     def again(self) -> str:
         """How often it was wanted while it waited, as a sentence; "" where that was once."""
-        times = self.write.times + 1
-        return f"This came up {'twice' if times == 2 else f'{times} times'}." if self.write.times else ""
+        return f"This came up {times(self.write.times + 1)}." if self.write.times else ""
 
     @property
     def pieces(self) -> Sequence[Piece]:

@@ -56,17 +56,14 @@ class Waiting:
 
     @property
     def id(self) -> str:
-        """Its public id."""
         return proposal_id(self.review.pk, self.write.index)
 
     @property
     def source(self) -> str:
-        """Where it comes from."""
         return _SOURCES.get(Trigger(self.review.trigger), "review")
 
     @property
     def state(self) -> ProposalState:
-        """What was decided."""
         return ProposalState(self.write.state) if self.write.pending else ProposalState.APPROVED
 
     @property

@@ -53,7 +53,7 @@ class Reflection:
     steps: int = 0
 
     def outcome(self) -> services.ReviewOutcome:
-        """As the run's row keeps it."""
+        """Return what the run's row keeps."""
         return services.ReviewOutcome(
             writes=self.book.writes,
             usage=self.usage,

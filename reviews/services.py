@@ -102,7 +102,7 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
 
 
 def retry_delay(error: DomainError, attempts: int) -> float | None:
-    """Seconds until the next attempt, or None for a fault that will not pass or when the attempts are used up."""
+    """Return the seconds until the next attempt; None if the fault will not pass or the attempts are used up."""
     status = error.details.get("status")
     passing = isinstance(error, RateLimited | UpstreamSilent) or (
         isinstance(error, UpstreamError) and (status is None or int(status) >= 500)
@@ -122,7 +122,8 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
 
 
 def expire_leases(now: datetime) -> int:
-    """Runs whose worker stopped or died: scheduled again, or failed when the attempts are used up. Returns how many."""
+    """Schedule runs again whose worker stopped or died, or fail them if their attempts are used up. Returns how
+    many."""
     running = ReviewRun.objects.filter(state=State.RUNNING)
     gone = [holder for holder in set(running.values_list("holder", flat=True)) if is_gone(holder)]
     stale = running.filter(Q(lease_expires_at__lt=now) | Q(holder__in=gone))
@@ -134,7 +135,8 @@ def expire_leases(now: datetime) -> int:
 
 
 def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
-    """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
+    """Finish a review in a transaction that has locked its session and run. Each way ends with the compare-and-set of
+    the run."""
     # A clear that is under way waits for us, since it locks the book, too.
     if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
         raise _Cancelled("The book was cleared meanwhile.")

@@ -11,7 +11,7 @@ from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
 from memories.evidence import Conversation, Decision, Hold, Speaker, Spoken, decide, evidence_for
 from memories.models import Evidence, Memory, Target
-from memories.services import over_budget
+from memories.services import Budgets
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
 from memories.tools.writing import (
     ADD_MEMORY,
@@ -44,13 +44,12 @@ class StagedEntry:
 
 @dataclass(slots=True)
 class StagedBook:
-    """The book's live entries and everything staged so far. `limits`: characters by target, 0 = none; `hidden`: those
-    that blocked and expired entries take, which no model is shown."""
+    """The book's live entries and everything staged so far. `budgets` also counts the blocked entries, which no model
+    is shown."""
 
     entries: dict[str, StagedEntry]
-    limits: dict[str, int]
+    budgets: Budgets
     max_writes: int
-    hidden: dict[str, int] = field(default_factory=dict)
     conversation: Conversation | None = None
     hold: Hold = Hold.UNTRUSTED
     writes: list[ReviewWrite] = field(default_factory=list)
@@ -68,12 +67,10 @@ class StagedBook:
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
         """Return a staged book over the live rows of a book; `spoken`: what its writes can rest on."""
-        shown, hidden = [], Counter[str]()
+        used = Counter[str]()
         for row in rows:
-            if row.blocked:
-                hidden[row.target] += len(row.content)
-            else:
-                shown.append(row)
+            used[row.target] += len(row.content)
+        shown = [row for row in rows if not row.blocked]
         entries = {
             str(row.number): StagedEntry(
                 key=str(row.number),
@@ -87,9 +84,8 @@ class StagedBook:
         }
         return cls(
             entries=entries,
-            limits={str(target): limit for target, limit in limits.items()},
+            budgets=Budgets(limits, used),
             max_writes=max_writes,
-            hidden=hidden,
             conversation=Conversation([*(_remembered(row) for row in shown), *spoken]),
             hold=hold,
         )
@@ -100,8 +96,12 @@ class StagedBook:
         return [write for write in self.writes if write.state in {WriteState.STAGED, WriteState.WAITING}]
 
     def room(self) -> dict[str, int | None]:
-        """Characters left by target; None = no limit."""
-        return {target: max(0, limit - self._used(target)) if limit else None for target, limit in self.limits.items()}
+        """Return the characters that are left by target; None = no limit."""
+        used = self.budgets.used
+        return {
+            str(target): max(0, limit - used.get(target, 0)) if limit else None
+            for target, limit in self.budgets.limits.items()
+        }
 
     def call(self, call: ToolCall) -> str:
         """Answer one tool call with the text of its result."""
@@ -127,6 +127,7 @@ class StagedBook:
     def _delete(self, arguments: DeleteMemory) -> dict[str, Any]:
         entry = self._entry(arguments.id)
         del self.entries[entry.key]
+        self.budgets.give_back(entry.target, len(entry.content))
         self._stage("delete", entry, before=entry.content)
         return {"ok": True, "id": entry.key}
 
@@ -140,7 +141,7 @@ class StagedBook:
         category = entry_rules.clean_category(arguments.category)
         verdict = entry_rules.check_scan(content, keywords)
         evidence = evidence_for(self.conversation, content, arguments.evidence)
-        self._check_budget(arguments.target, needed=len(content))
+        self.budgets.take(arguments.target, len(content))
         self._new += 1
         entry = StagedEntry(
             key=f"new{self._new}",
@@ -164,8 +165,7 @@ class StagedBook:
         verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
         evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
-        if len(content) > len(before):
-            self._check_budget(entry.target, needed=len(content), without=entry)
+        self.budgets.take(entry.target, len(content), freed=len(before), freed_of=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, decision=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
@@ -208,17 +208,8 @@ class StagedBook:
             raise NotFound(f"There is no memory {text} in this book. It may have been deleted.")
         return entry
 
-    def _used(self, target: str, *, without: StagedEntry | None = None) -> int:
-        shown = (e for e in self.entries.values() if e.target == target and e is not without)
-        return self.hidden.get(target, 0) + sum(len(entry.content) for entry in shown)
-
-    def _check_budget(self, target: str, *, needed: int, without: StagedEntry | None = None) -> None:
-        limit, used = self.limits.get(target, 0), self._used(target, without=without)
-        if limit and used + needed > limit:
-            raise over_budget(target, used=used, limit=limit, needed=needed)
-
     def _warning(self, target: str) -> dict[str, str]:
-        return fullness(target, limit=self.limits.get(target, 0), used=self._used(target))
+        return fullness(target, limit=self.budgets.limits[Target(target)], used=self.budgets.used[target])
 
     def _refusal(self, error: DomainError) -> dict[str, Any]:
         result = failure(error.code, str(error), **error.details)
@@ -257,7 +248,8 @@ class _Verb:
 
 
 def staging(*verbs: _Verb) -> dict[str, _Verb]:
-    """Verbs by the name of their tool. Raises LookupError unless their tools are exactly those offered to reviews."""
+    """Return verbs by the name of their tool. Raises LookupError unless their tools are exactly those offered to
+    reviews."""
     found = {verb.tool.name: verb for verb in verbs}
     offered = {tool.name for tool in tools_at(Stage.REVIEW)}
     if found.keys() != offered:

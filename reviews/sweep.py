@@ -23,7 +23,6 @@ _BATCH = 100
 
 
 def reviews_sweep() -> None:
-    """One sweep."""
     now = timezone.now()
     services.expire_leases(now)
     approvals.forget_orphans()
@@ -71,7 +70,7 @@ def review_idle_sessions() -> int:
 
 
 def _looked_at() -> "QuerySet[ReviewRun]":
-    """Reviews that make an idle one needless: still to come, or made for this very pause."""
+    """Return the reviews that make an idle one needless: those still to come, and one made for this same pause."""
     still_open = Q(state__in=ReviewRun.OPEN)
     this_pause = Q(trigger=ReviewRun.Trigger.IDLE, created_at__gte=OuterRef("last_active_at"))
     return ReviewRun.objects.filter(still_open | this_pause, session_id=OuterRef("pk"))

@@ -13,7 +13,7 @@ from reviews.models import ReviewRun
 
 
 def turns_read(owner_id: UUID, reviews: Sequence[ReviewRun]) -> dict[UUID, Turns]:
-    """By review of the owner: the turns that its range of messages belongs to. One query."""
+    """Return, by review of the owner, the turns that its range of messages belongs to. One query."""
     ranges = [Q(session=r.session_id, seq__gte=r.first_seq, seq__lte=r.last_seq) for r in reviews if r.session_id]
     if not ranges:
         return {}

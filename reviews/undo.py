@@ -30,18 +30,18 @@ def review_undo_slices(
         if unknown := only - {write.index for write in review.writes}:
             raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
         numbers = frozenset(write.number for write in review.writes if write.index in only and write.memory_id)
-    source = Source(actor=actor, origin=origin, kind=ChangeSet.Kind.UNDO, review_id=review.pk, undoes=change_set.pk)
+    source = Source(actor=actor, origin=origin, kind=ChangeSet.Kind.UNDO, review_id=review.pk)
     return (yield from undo_slices(change_set, source, only=numbers))
 
 
 def lock_review(root: ChangeSet) -> None:
-    """Before a change set is undone: lock the review it belongs to, ahead of the book."""
+    """Lock the review that a change set belongs to, before the book is locked to undo it."""
     if root.review_id:
         ReviewRun.objects.select_for_update(of=("self",)).filter(pk=root.review_id, change_set=root.pk).first()
 
 
 def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
-    """After it: mark the review's writes, and tell its owner."""
+    """Mark the writes of the review whose change set was undone or redone, and notify its owner."""
     if not root.review_id or not (undone.undone or undone.skipped):
         return
     review = ReviewRun.objects.filter(pk=root.review_id, change_set=root.pk, state__in=_UNDOABLE).first()

@@ -76,28 +76,28 @@ class ReviewWrite:
         return self.state == WriteState.WAITING
 
     def refuse(self, reason: str) -> None:
-        """It can not be applied. Its text is not kept: it may be the reason."""
+        """Mark the write as one that cannot be applied. Its text is not kept, since that may be the reason."""
         self.state, self.reason, self.after, self.keywords = WriteState.REFUSED, reason, None, None
         self.evidence = Evidence()
 
     def wait(self, reason: str = "", rule: str = "") -> None:
-        """It is not applied before a person has decided about it."""
+        """Let the write wait until a person has decided about it."""
         self.state, self.reason, self.rule, self.proposed = WriteState.WAITING, reason, rule, True
 
     def repeat(self, write: "ReviewWrite") -> None:
-        """The same is wanted again: take the newest reason and evidence, and the memory as it is now."""
+        """Count that the same is wanted again, with the newest reason and evidence, and the memory as it is now."""
         self.times += 1
         self.imports = [*self.imports, *write.imports] if self.imports and write.imports else []
         self.version, self.before = write.version, write.before
         self.reason, self.rule, self.evidence = write.reason, write.rule, write.evidence
 
     def join(self, reason: str) -> None:
-        """A person was asked about it before. Its text is kept there."""
+        """Mark the write as one that a person was asked about before. Its text is kept there."""
         self.refuse(reason)
         self.state, self.proposed, self.rule = WriteState.JOINED, False, ""
 
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
-        """As the row keeps it; `public`: as the API shows it."""
+        """Return what the row keeps or, if `public`, what the API shows."""
         values = {one.name: getattr(self, one.name) for one in fields(self)} | {"state": str(self.state)}
         values["evidence"] = self.evidence.public() if public else self.evidence.to_json()
         hidden = {name for name in _LEFT_OUT_WHEN_EMPTY if not values[name]} | (_INTERNAL if public else set())

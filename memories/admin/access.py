@@ -56,7 +56,7 @@ def kind_of(model: type[Model]) -> str:
 
 
 def owner_of(row: Model) -> Owner | None:
-    """Whose row it is, if it is a person's."""
+    """Return the owner of a row; None for a row that belongs to no owner."""
     owner = getattr(row, "owner", None)
     return row if isinstance(row, Owner) else owner if isinstance(owner, Owner) else None
 

@@ -1,4 +1,4 @@
-"""Actors of writes by name: the column holds `user:1`, `key:…`, `model`; an administrator reads who that is."""
+"""Names for the actors of writes: the column holds `user:1`, `key:…` or `model`, and administrators see a name."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

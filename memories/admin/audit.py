@@ -5,9 +5,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, StreamingHttpResponse
 from unfold.decorators import action
 
-from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import column
+from memories.admin.columns import column, moment_column
 from memories.admin.filters import DayFilter, choice_filter, text_filter
 from memories.api.audit import audit_lines
 from memories.audit import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
@@ -32,12 +31,12 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("when", "sentence")
 
-    when = column("When", lambda entry: moment(entry.at), ordering="pk")
+    when = moment_column("at", "When", ordering="pk")
     sentence = column("What", audit_sentence)
 
     @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
     def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:
-        """The whole log, oldest first, read in pages while it is sent. Raises PermissionDenied."""
+        """Download the whole log, oldest entry first, read in pages while it is sent. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         audit_record(Action.EXPORT, actor=actor_of(request.user), kind=KIND, note="The whole log.")

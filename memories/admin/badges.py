@@ -125,5 +125,5 @@ def total_tokens(usage: Any) -> str:
 
 
 def yes_no(value: bool) -> str:
-    """Yes or no in words: the theme's red cross would make “no” look like a failure."""
+    """Return "Yes" or "No". With the theme's own icon for a boolean, "no" would look like a failure."""
     return "Yes" if value else "No"

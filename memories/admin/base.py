@@ -1,6 +1,6 @@
-"""What every page of the admin shares: no table is counted to its end, and no delete or save goes round a service."""
+"""What every page of the admin shares: no table is counted completely, and every save and delete calls a service."""
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
@@ -12,14 +12,7 @@ from memories.admin.access import action_record, fields_note, listing_record, op
 from memories.admin.paging import LookAheadChangeList, LookAheadPaginator
 from memories.audit import Action
 from memories.ids import parse_uuid
-
-Row = TypeVar("Row", bound=Model)
-
-
-def row_by_id(rows: QuerySet[Row], object_id: str) -> Row | None:
-    """Return the row with that UUID; None if there is none, or if the text is not a UUID."""
-    key = parse_uuid(object_id)
-    return rows.filter(pk=key).first() if key else None
+from memories.selectors import row_by_id
 
 
 def staff_actor(request: HttpRequest) -> str:
@@ -62,8 +55,8 @@ class DaybookAdmin(ModelAdmin):
         return {}
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
-        """The row's page with its `page_context`. A form that was refused has written what was typed into the row it
-        came with: then the row is read again."""
+        """Render the row's page with its `page_context`. A form that was refused has already changed the row in memory,
+        so the row is read again."""
         row = kwargs.get("obj")
         if row is not None and request.method != "GET":
             row = self.get_object(request, str(row.pk))
@@ -111,7 +104,8 @@ class DaybookAdmin(ModelAdmin):
         return LookAheadChangeList
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Actions are for the rows that were ticked: “all of them” would be rows nobody has seen."""
+        """Run an action on the rows that were ticked. “All of them” is refused: those would be rows that nobody has
+        seen."""
         if request.POST.get("select_across") not in (None, "", "0"):
             self.message_user(request, "Choose the rows of one page.", messages.ERROR)
             return None
@@ -119,7 +113,7 @@ class DaybookAdmin(ModelAdmin):
         return response
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The list; where it shows what owners said, that somebody looked is recorded."""
+        """Show the list. Where it shows what owners said, record that it was looked at."""
         response: HttpResponse = super().changelist_view(request, extra_context)
         context = getattr(response, "context_data", None) or {}
         if self.records_opening and "cl" in context:
@@ -133,7 +127,7 @@ class DaybookAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """A row's page, recorded as read; also the page of a refused form, which shows the row again."""
+        """Show a row's page and record that it was opened; also for a refused form, whose page shows the row again."""
         extra_context = {"show_save_and_add_another": False, **(extra_context or {})}
         response: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("original")

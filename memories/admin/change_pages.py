@@ -11,10 +11,10 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.actors import actors_add
-from memories.admin.badges import moment, origin_badge
-from memories.admin.base import ReadOnlyAdmin, staff_actor
+from memories.admin.badges import origin_badge
+from memories.admin.base import ReadOnlyAdmin
 from memories.admin.change_words import sentences_add, shown_change_sets
-from memories.admin.columns import column, list_link, row_link
+from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import (
     ActorFilter,
@@ -24,14 +24,12 @@ from memories.admin.filters import (
     ReviewFilter,
     choice_filter,
 )
+from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit import Action
-from memories.batches import in_turns
-from memories.changes import undo_slices
 from memories.history import action_words
-from memories.models import ChangeSet, Revision, WriteOrigin
-from memories.services import Source
+from memories.models import ChangeSet, Revision
 
 ActionFilter = choice_filter("action", Revision.Action)
 ChangeSetKindFilter = choice_filter("kind", ChangeSet.Kind)
@@ -97,7 +95,7 @@ class RevisionAdmin(ReadOnlyAdmin):
     what = column("What", lambda revision: action_words(revision.action))
     origin = column("Origin", lambda row: origin_badge(row.write_origin))
     rests_on = column("Evidence", _rests_on)
-    when = column("When", lambda row: moment(row.created_at), ordering="pk")
+    when = moment_column("created_at", "When", ordering="pk")
 
     @admin.display(description="Who")
     def who(self, revision: Revision) -> str:
@@ -113,7 +111,7 @@ class RevisionAdmin(ReadOnlyAdmin):
 
 @admin.register(ChangeSet)
 class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
-    """Groups of writes that belong together; each can be taken back, and a taking back can be taken back too."""
+    """Groups of writes that belong together; each can be undone, and so can its undo."""
 
     records_opening = True
     object_actions = (ObjectAction(verb="undo", label="Undo", permission="memories.change_memory"),)
@@ -132,7 +130,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     change_form_template = "admin/memories/changeset/change_form.html"
     changes = column("Changes", _revisions_link)
     origin = column("Origin", lambda row: origin_badge(row.write_origin))
-    when = column("When", lambda row: moment(row.created_at), ordering="pk")
+    when = moment_column("created_at", "When", ordering="pk")
     fields = (("owner", "book"), ("kind", "origin"), "where_from", "undone_set", "changes", "documents", "when")
     readonly_fields = ("origin", "where_from", "undone_set", "changes", "documents", "when")
 
@@ -176,8 +174,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         return True
 
     def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
-        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO)
-        say_undone(self, request, in_turns(undo_slices(row, source)))
+        say_undone(self, request, change_set_undo(request, row))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 
     @admin.display(description="Documents")

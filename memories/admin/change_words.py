@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.diffs import revision_diff
 from memories.models import ArtifactRevision, ChangeSet, Revision
+from memories.number_words import counted
 
 COUNTED = 200  # so many changes of a set are counted; of one with more it is said that there are more
 LINES = 50
@@ -68,11 +69,11 @@ class _CountedAll(Subquery):
 def sentences_add(change_sets: Sequence[ChangeSet]) -> None:
     """Set `sentence` of change sets: "alice's key “laptop” added 2 memories". Three queries at most, of which each
     looks at COUNTED rows of a set at most."""
-    counted = _counts([change_set.pk for change_set in change_sets])
+    counts = _counts([change_set.pk for change_set in change_sets])
     names = actor_names(change_set.actor for change_set in change_sets)
     for change_set in change_sets:
         who = actor_words(change_set.actor, change_set.write_origin, names)
-        change_set.sentence = sentence_of(change_set, who, counted[change_set.pk])  # type: ignore[attr-defined]
+        change_set.sentence = sentence_of(change_set, who, counts[change_set.pk])  # type: ignore[attr-defined]
 
 
 def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[ShownChangeSet]:
@@ -139,4 +140,4 @@ def _line(revision: Revision) -> ChangeLine:
 
 
 def _number(number: int, one: str, many: str) -> str:
-    return f"more than {COUNTED} {many}" if number > COUNTED else f"{number} {one if number == 1 else many}"
+    return f"more than {COUNTED} {many}" if number > COUNTED else counted(number, one, many)

@@ -25,7 +25,7 @@ def history_rows(memory: Memory) -> list[dict[str, Any]]:
 
 
 def pieces_html(pieces: Iterable[Piece]) -> SafeString:
-    """HTML of pieces of text that stayed, went or came."""
+    """Return the HTML of pieces of text that stayed, went or came."""
     return format_html_join("", "{}", ((_piece(piece),) for piece in pieces))
 
 
@@ -35,7 +35,7 @@ def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) ->
 
 
 def revision_diff(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> SafeString:
-    """HTML of what a revision did to the words of a memory."""
+    """Return the HTML of what a revision did to the words of a memory."""
     html = pieces_html(pieces_of(before, after))
     deletes = after.get("deleted_at") and before is not None and not before.get("deleted_at")
     return format_html("<del>{}</del>", html) if deletes else html

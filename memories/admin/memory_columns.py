@@ -4,7 +4,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
-from memories.admin.columns import column, row_link
+from memories.admin.columns import column, moment_column, row_link
 from memories.models import Memory
 
 _WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span><span class="db-under">{} {}</span>'
@@ -50,6 +50,6 @@ class MemoryColumns:
     used = column("Last recalled", _used)
     last_use = column("Last recalled", _last_use, ordering="last_used_at")
     written = column("Written", lambda memory: day(memory.created_at), ordering="pk")
-    changed = column("Changed", lambda memory: moment(memory.updated_at))
-    created = column("Created", lambda memory: moment(memory.created_at))
+    changed = moment_column("updated_at", "Changed")
+    created = moment_column("created_at", "Created")
     where_from = column("From", _where_from)

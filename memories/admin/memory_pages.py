@@ -11,7 +11,6 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.badges import memory_badge
-from memories.admin.base import row_by_id, staff_actor
 from memories.admin.diffs import history_rows
 from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
 from memories.admin.memory_columns import MemoryColumns
@@ -30,6 +29,8 @@ from memories.admin.refusals import ServiceAdmin
 from memories.audit import Action
 from memories.changes import memory_restore
 from memories.models import Memory, Revision
+from memories.number_words import counted
+from memories.selectors import row_by_id
 from memories.services import book_writing
 
 # What is done to memories, by verb: how, what is said of it, and how the audit log calls it.
@@ -91,11 +92,11 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         return allowed and not (obj is not None and obj.deleted_at)
 
     def has_remove_permission(self, request: HttpRequest) -> bool:
-        """May delete, and put back what was deleted."""
+        """Return True if the user may delete memories and restore deleted ones."""
         return bool(request.user.has_perm("memories.delete_memory"))
 
     def has_edit_permission(self, request: HttpRequest) -> bool:
-        """May change words, and allow what the scan blocks."""
+        """Return True if the user may change words and allow what the scan blocks."""
         return bool(request.user.has_perm("memories.change_memory"))
 
     # -- actions on several
@@ -127,10 +128,9 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
 
     def _write(self, request: HttpRequest, memories: Sequence[Memory], verb: str) -> None:
         write, done, action = _WRITES[verb]
-        outcome = memories_write(memories, write, actor=staff_actor(request))
+        outcome = memories_write(memories, write, staff_source(request))
         if outcome.done:
-            count = "1 memory" if outcome.done == 1 else f"{outcome.done} memories"
-            self.message_user(request, f"{done} {count}.", messages.SUCCESS)
+            self.message_user(request, f"{done} {counted(outcome.done, 'memory', 'memories')}.", messages.SUCCESS)
             action_record(request, Memory, f"{done}.", memories, action)
         for reason in outcome.left:
             self.message_user(request, f"Left alone: memory {reason}", messages.WARNING)
@@ -153,7 +153,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         revision = row_by_id(Revision.objects.filter(memory=memory, owner_id=memory.owner_id), revision_id)
         if revision is None:
             raise Http404
-        written = memory_restore(memory, revision, staff_source(staff_actor(request)))
+        written = memory_restore(memory, revision, staff_source(request))
         if written.changed:
             self.message_user(request, "Restored. The words that stood here stay in the history.", messages.SUCCESS)
             action_record(request, Memory, "Restored an earlier state.", [memory])
@@ -181,7 +181,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
 
     def save_model(self, request: HttpRequest, obj: Memory, form: MemoryForm, change: bool) -> None:
         """Raises DomainErrors, which the form shows."""
-        with book_writing(obj.book, staff_source(staff_actor(request))) as writer:
+        with book_writing(obj.book, staff_source(request)) as writer:
             if change:
                 writer.update(obj.number, form.wanted(), version=form.cleaned_data["version"])
             else:

@@ -1,5 +1,5 @@
 """What an administrator does to memories, through memories.services: each change is a revision by `staff:ID`;
-what was done to several memories of one book at once is one change set, which can be taken back as one."""
+what was done to several memories of one book at once is one change set, which can be undone as one."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from django.core.serializers.json import DjangoJSONEncoder
+from django.http import HttpRequest
 
+from memories.admin.base import staff_actor
 from memories.api.forms import memory_json
+from memories.batches import in_turns
+from memories.changes import Undone, undo_slices
 from memories.errors import DomainError
-from memories.models import Memory, Revision, WriteOrigin
+from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.services import BookWriter, Source, WriteResult, book_writing, memory_state
 
 Write = Callable[[BookWriter, Memory], WriteResult]
@@ -24,18 +28,23 @@ class BulkWriteResult:
     left: list[str] = field(default_factory=list)
 
 
-def staff_source(actor: str) -> Source:
+def staff_source(request: HttpRequest, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
     """Return the source of an administrator's writes."""
-    return Source(actor=actor, origin=WriteOrigin.ADMIN)
+    return Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=kind)
 
 
-def memories_write(memories: Iterable[Memory], write: Write, *, actor: str) -> BulkWriteResult:
+def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> Undone:
+    """Undo a change set for an administrator, in slices."""
+    return in_turns(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO)))
+
+
+def memories_write(memories: Iterable[Memory], write: Write, source: Source) -> BulkWriteResult:
     """Do the same to several memories, book by book. A memory that is refused is left alone and reported."""
     outcome = BulkWriteResult()
     by_book = sorted(memories, key=lambda memory: (memory.book_id, memory.number))
     for _, group in groupby(by_book, key=lambda memory: memory.book_id):
         rows = list(group)
-        with book_writing(rows[0].book, staff_source(actor)) as writer:
+        with book_writing(rows[0].book, source) as writer:
             for memory in rows:
                 _write_one(writer, memory, write, outcome)
     return outcome
@@ -59,7 +68,7 @@ def allow_one(writer: BookWriter, memory: Memory) -> WriteResult:
 
 
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
-    """JSON Lines: one memory a line."""
+    """Yield memories as JSON Lines."""
     for memory in memories:
         exported = {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
         yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"

@@ -60,7 +60,8 @@ class ObjectActionAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def object_action_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST `verb`. 404 for a row or verb that is not there, 403 without the permission."""
+        """Do the action that is posted as `verb`. Answers 404 for an unknown row or verb, 403 without the
+        permission."""
         row = self.get_object(request, unquote(object_id))
         action = next((action for action in self.object_actions if action.verb == request.POST.get("verb")), None)
         if row is None or action is None:
@@ -76,7 +77,6 @@ class ObjectActionAdmin(DaybookAdmin):
         )
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return the row's page with its buttons."""
         object_actions = {
             "object_actions": self.offered(request, row),
             "object_action_url": reverse(f"admin:{self.object_action_url_name}", args=[row.pk]),

@@ -65,8 +65,8 @@ class LookAheadChangeList(ChangeList):
         return rows
 
     def _total(self) -> str:
-        """Without a query where the page is the last one. Rows that were searched for are not counted: the search would
-        be made twice."""
+        """Return how many rows there are, in words. The last page needs no query. The results of a search are not
+        counted, since that would search twice."""
         seen = (self.page_num - 1) * self.list_per_page + len(self.result_list)
         if not getattr(self.paginator, "more", False):
             return f"{seen:,}"

@@ -6,9 +6,8 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.columns import column, list_link
+from memories.admin.columns import column, list_link, moment_column
 from memories.admin.filters import DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
@@ -29,7 +28,7 @@ class OwnerAdmin(ReadOnlyAdmin):
     fields = ("user", "parent", "namespace", "external_id", "memory_seq", "notification_seq", "time_zone", "created_at")
 
     name = column("Owner", str)
-    since = column("Since", lambda owner: moment(owner.created_at))
+    since = moment_column("created_at", "Since")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Owner]:
         queryset: QuerySet[Owner] = super().get_queryset(request)
@@ -48,7 +47,7 @@ class BookAdmin(ReadOnlyAdmin):
     fields = ("name", "owner", "generation", "epoch", "next_expiry_at", "last_write_at", "memories_link", "created_at")
     readonly_fields = ("memories_link",)
 
-    last_write = column("Last write", lambda book: moment(book.last_write_at))
+    last_write = moment_column("last_write_at", "Last write")
     memories_link = column("Memories", _memories_link)
 
 
@@ -67,4 +66,4 @@ class NotificationAdmin(ReadOnlyAdmin):
     list_select_related = ("owner__user",)
     list_filter = (("owner", AutocompleteSelectFilter), NotificationKindFilter, ("created_at", DayFilter))
 
-    when = column("When", lambda notification: moment(notification.created_at))
+    when = moment_column("created_at", "When")

@@ -31,7 +31,7 @@ class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
 
 class ServiceAdmin(DaybookAdmin):
     """A page whose `save_model` calls a service and lets its DomainErrors pass; `form` is a RefusableForm. The built-in
-    delete would go round the service, and take histories along: actions that call services are offered instead."""
+    delete would bypass the service and delete histories: actions that call services are offered instead."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -50,7 +50,7 @@ class ServiceAdmin(DaybookAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The row's page; a refusal is shown on it."""
+        """Show the row's page; if the service refuses a change, show it again with the refusal."""
         try:
             return super().changeform_view(request, object_id, form_url, dict(extra_context or {}))
         except DomainError as refusal:

@@ -32,7 +32,7 @@ admin.site.unregister(Group)
 
 
 class TickedChoices:
-    """Groups and permissions to tick: one list, where Django's pair of lists is a riddle to screen readers."""
+    """Groups and permissions to tick: one list, since screen readers cannot make sense of Django's pair of lists."""
 
     filter_horizontal = ()
 
@@ -77,7 +77,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         self.message_user(request, "They can sign in again.", messages.SUCCESS)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Deleting follows the permissions, except that the only administrator is never deleted."""
+        """Return True if the permissions allow it; the only administrator can never be deleted."""
         only = obj is not None and is_only_administrator(obj)
         return not only and bool(super().has_delete_permission(request, obj))
 

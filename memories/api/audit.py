@@ -62,7 +62,7 @@ def audit_json(entry: AuditEntry) -> dict[str, Any]:
 
 
 def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
-    """The entries as JSON Lines, oldest first, read in pages."""
+    """Yield the entries as JSON Lines, oldest first, read in pages."""
     for entry in paged(entries, "pk"):
         yield json.dumps(audit_json(entry), cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"
 

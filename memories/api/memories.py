@@ -25,7 +25,7 @@ from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.outbox import PAGE, notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
-from memories.selectors import live_condition, memory_get
+from memories.selectors import live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import SHORT, scan_ahead, verdict_of
 
@@ -153,9 +153,7 @@ def revision_list(
 def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
     """Put back the state after one of its revisions."""
     memory = _get(request.auth, memory_id, deleted=True)
-    wanted = parse_uuid(body.revision)
-    revisions = Revision.objects.filter(owner_id=memory.owner_id, memory=memory)
-    revision = revisions.filter(pk=wanted).first() if wanted else None
+    revision = row_by_id(Revision.objects.filter(owner_id=memory.owner_id, memory=memory), body.revision)
     if revision is None:
         raise NotFound("This memory has no such revision.")
     return memory_json(memory_restore(memory, revision, edit_source(request.auth)).memory)

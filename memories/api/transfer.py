@@ -7,7 +7,7 @@ from django.http import HttpResponseBase
 from ninja import Router
 from pydantic import Field
 
-from memories.audit import Action, Actor, actor_of_caller, audit_record
+from memories.audit import Action, actor_of_caller, audit_record_own
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -16,7 +16,6 @@ from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import ShortText
-from memories.models import Owner
 from memories.portability import CONTENT_TYPE, download, export_lines
 from memories.selectors import require_book
 from memories.services import check_book_name
@@ -82,5 +81,4 @@ async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str
 def _export_record(caller: Caller, book: str | None) -> None:
     if book is not None:
         require_book(caller.owner_id, book)
-    owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
-    audit_record(Action.EXPORT, actor=Actor(str(owner), caller.actor), kind="owner", object_id=owner.pk, owner=owner)
+    audit_record_own(Action.EXPORT, caller.owner_id, caller.actor, kind="owner", object_id=caller.owner_id)

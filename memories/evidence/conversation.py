@@ -217,7 +217,7 @@ def _evidence(passage: _Passage, start: int, end: int) -> Evidence:
 
 
 def _newest(spoken: Sequence[Spoken]) -> list[Spoken]:
-    """The newest messages within the limit; of the oldest of them only the beginning may be left."""
+    """Return the newest messages within the limit; the oldest of them may be cut to its beginning."""
     left = MOST_CHARACTERS
     kept: list[Spoken] = []
     for one in reversed(spoken):

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from memories.batches import Slices
-from memories.imports.found import Found, Said, memory_fields
+from memories.imports.found import Found, ImportedMessage, memory_fields
 from memories.imports.reading import Item, JsonFile, each_item, line_to, moment, object_of, objects_of, text_of
 
 SOURCE = "chatgpt"
@@ -67,7 +67,7 @@ def _memory(place: str, words: str, found: Found) -> None:
 def _conversation(place: str, data: dict[str, Any], found: Found) -> tuple[datetime | None, str]:
     """Add a conversation and what was to be remembered in it. Return the context of memories in it, with its time."""
     context: tuple[datetime | None, str] = (None, "")
-    said: list[Said] = []
+    said: list[ImportedMessage] = []
     changed = moment(data.get("update_time")) or moment(data.get("create_time"))
     for message in _line(data):
         content = object_of(message.get("content"))
@@ -77,7 +77,7 @@ def _conversation(place: str, data: dict[str, Any], found: Found) -> tuple[datet
         elif message.get("recipient") == "bio":
             _memory(f"{place}, saved to memory", words, found)
         elif role := _role(message, content):
-            said.append(Said(role=role, text=words, at=moment(message.get("create_time"))))
+            said.append(ImportedMessage(role=role, text=words, at=moment(message.get("create_time"))))
     id = text_of(data.get("conversation_id")) or text_of(data.get("id"))
     began = moment(data.get("create_time"))
     found.conversation(place, SOURCE, id, title=text_of(data.get("title")), began_at=began, messages=said)

@@ -3,7 +3,7 @@ its zip.
 
 A conversation has `chat_messages` of `human` and `assistant`, whose `content` is a list of blocks. A memory file has
 Markdown texts, `conversations_memory` and `project_memories` by the id of the project. A project gives its description;
-its instructions and documents are no memories and are left out.
+its instructions and documents are not memories and are left out.
 
 The form was read from public readers of such exports, among them Sinity/polylogue (docs/providers/claude-ai.md);
 Anthropic publishes no description."""
@@ -11,7 +11,7 @@ Anthropic publishes no description."""
 from typing import Any
 
 from memories.batches import Slices
-from memories.imports.found import Found, Said, memory_fields
+from memories.imports.found import Found, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages
 from memories.imports.reading import Item, JsonFile, each_item, moment, object_of, objects_of, text_of
 
@@ -55,7 +55,7 @@ def _take(place: str, data: dict[str, Any], found: Found) -> None:
 
 def _conversation(place: str, data: dict[str, Any], found: Found) -> None:
     said = [
-        Said(role=role, text=_words(message), at=moment(message.get("created_at")))
+        ImportedMessage(role=role, text=_words(message), at=moment(message.get("created_at")))
         for message in objects_of(data.get("chat_messages"))
         if (role := _ROLES.get(text_of(message.get("sender"))))
     ]

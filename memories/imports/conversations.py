@@ -7,7 +7,7 @@ from uuid import UUID
 
 from memories.batches import Slices
 from memories.caller import KeyLimits
-from memories.imports.found import Conversation, Said
+from memories.imports.found import Conversation, ImportedMessage
 
 PART_MESSAGES = 500
 """Messages that are stored as one session, in one transaction; a longer conversation becomes several."""
@@ -42,7 +42,7 @@ def conversation_store() -> ConversationStore:
 
 def in_parts(conversation: Conversation) -> list[Conversation]:
     """Return a conversation as it is stored: whole, or cut into parts that are short enough for one transaction."""
-    parts: list[list[Said]] = [[]]
+    parts: list[list[ImportedMessage]] = [[]]
     size = 0
     for said in conversation.messages:
         if len(parts[-1]) >= PART_MESSAGES or (parts[-1] and size + len(said.text) > PART_CHARACTERS):
@@ -55,7 +55,7 @@ def in_parts(conversation: Conversation) -> list[Conversation]:
     return [_part(conversation, number, messages) for number, messages in enumerate(parts, start=1)]
 
 
-def _part(whole: Conversation, number: int, messages: Sequence[Said]) -> Conversation:
+def _part(whole: Conversation, number: int, messages: Sequence[ImportedMessage]) -> Conversation:
     if number == 1:
         return replace(whole, messages=messages)
     return replace(

@@ -34,7 +34,6 @@ class Upload:
 
     @classmethod
     def of(cls, data: bytes, name: str = "") -> "Upload":
-        """Return an upload of bytes."""
         return cls(io.BytesIO(data), name)
 
 

@@ -30,7 +30,7 @@ _LOOKED_AT = 20  # members of a file that recognise its format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """One format. `label` is for people; `read_text` reads what is no JSON, `read_json` and `recognises` what is."""
+    """One format. `label` is for people; `read_text` reads text, `read_json` and `recognises` are for JSON."""
 
     name: str
     label: str

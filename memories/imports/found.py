@@ -27,7 +27,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ImportedMessage:
     """One message of a conversation."""
 
     role: str  # user | assistant
@@ -44,7 +44,7 @@ class Conversation:
     key: str
     title: str
     began_at: datetime | None
-    messages: Sequence[Said]
+    messages: Sequence[ImportedMessage]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +92,20 @@ class Found:
         self.refused.append(Refused(line=self.next_line(), place=place, error=error))
 
     def conversation(
-        self, place: str, source: str, id: str, *, title: str, began_at: datetime | None, messages: Sequence[Said]
+        self,
+        place: str,
+        source: str,
+        id: str,
+        *,
+        title: str,
+        began_at: datetime | None,
+        messages: Sequence[ImportedMessage],
     ) -> None:
         """Add a conversation, unless nobody said anything in it. Where it has no id, its words identify it.
 
         Raises TooLarge for more conversations or messages than an import may have."""
         spoken = [
-            Said(role=said.role, text=text, at=said.at)
+            ImportedMessage(role=said.role, text=text, at=said.at)
             for said in messages
             if (text := storable_text(said.text).strip())
         ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from memories.batches import Slices
 from memories.errors import InvalidRequest
-from memories.imports.found import Found, Said, memory_fields
+from memories.imports.found import Found, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages
 from memories.imports.reading import Item, JsonFile, each_item, moment, object_of, objects_of, text_of
 from memories.json_input import read_json
@@ -69,7 +69,7 @@ def _conversation(place: str, agent: dict[str, Any], found: Found) -> None:
         role, at = message.get("role"), moment(message.get("created_at"))
         words = _of_person(message) if role == "user" else _of_agent(message) if role == "assistant" else ""
         if words:
-            said.append(Said(role=str(role), text=words, at=at))
+            said.append(ImportedMessage(role=str(role), text=words, at=at))
     name = text_of(agent.get("name"))
     # The ids of an agent file (`agent-0`) are the same in every file: the words tell conversations apart.
     found.conversation(place, SOURCE, "", title=name, began_at=moment(agent.get("created_at")), messages=said)

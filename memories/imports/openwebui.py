@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from memories.batches import Slices
-from memories.imports.found import Found, Said, memory_fields
+from memories.imports.found import Found, ImportedMessage, memory_fields
 from memories.imports.reading import Item, JsonFile, each_item, line_to, moment, object_of, objects_of, text_of
 
 SOURCE = "openwebui"
@@ -49,7 +49,7 @@ def read_openwebui(file: JsonFile, found: Found) -> Slices[None]:
 def _chat(place: str, data: dict[str, Any], found: Found) -> None:
     chat = object_of(data.get("chat"))
     said = [
-        Said(role=role, text=_words(message), at=moment(message.get("timestamp")))
+        ImportedMessage(role=role, text=_words(message), at=moment(message.get("timestamp")))
         for message in _line(chat)
         if (role := text_of(message.get("role"))) in _ROLES
     ]

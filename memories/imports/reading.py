@@ -38,7 +38,6 @@ class JsonFile:
     parts: Members
 
     def place(self, words: str) -> str:
-        """Return the name of a place in the file."""
         return self.source.place(words)
 
     def item(self, number: int, member: Member) -> Item:
@@ -97,7 +96,7 @@ def line_to(at: Any, nodes: dict[str, Any], parent: str) -> list[dict[str, Any]]
 
 def moment(value: Any) -> datetime | None:
     """Return a time from ISO 8601 or from seconds, milliseconds, microseconds or nanoseconds since 1970; None for what
-    is no time, and for times before 1990 or in the future. A time without a zone is taken for UTC."""
+    is not a time, and for times before 1990 or in the future. A time without a zone is taken for UTC."""
     found = _from_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else _from_text(value)
     if found is None or not _EARLIEST <= found <= timezone.now() + timedelta(days=1):
         return None

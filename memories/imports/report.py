@@ -51,7 +51,7 @@ class ImportReport:
     to_propose: list[HeldEntry] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return {
             "object": "import",
             "format": ", ".join(self.formats),

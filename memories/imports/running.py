@@ -22,7 +22,7 @@ from memories.imports.formats import AUTO, found_in
 from memories.imports.found import Conversation, Entry, Found
 from memories.imports.report import HeldEntry, ImportReport
 from memories.imports.standing import Checked, Standing, checked
-from memories.models import Book, ChangeSet, Evidence, EvidenceKind, WriteOrigin
+from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import (
     BookWriter,
     BulkWriter,
@@ -31,6 +31,7 @@ from memories.services import (
     book_get_or_create,
     book_writing,
     check_new_books,
+    proposal_of,
     refusals_stored,
 )
 
@@ -186,7 +187,7 @@ class _Writing:
         if not held:
             return
         step = HeldStep(session_id=None, agent="", imported=self._change_sets[book.name].pk)
-        added = {step.add(_proposal(one)): one for one in held}
+        added = {step.add(_proposal(self._source, one)): one for one in held}
         book.refresh_from_db(fields=["epoch"])
         for given, kept in held_keeper().keep(book, step).items():
             if kept.turned_down:
@@ -245,24 +246,11 @@ def _new_ones(owner_id: UUID, batch: Sequence[Conversation], report: ImportRepor
     return list(new.values())
 
 
-def _proposal(held: HeldEntry) -> Proposal:
-    fields, memory = held.fields, held.changes
+def _proposal(source: Source, held: HeldEntry) -> Proposal:
+    fields = held.fields
     more: dict[str, Any] = {"target": str(fields.target), "metadata": dict(fields.metadata or {})}
     if fields.pinned is not None:
         more["pinned"] = fields.pinned
     if fields.expires_at is not None:
         more["expires_at"] = fields.expires_at.isoformat()
-    return Proposal(
-        action="update" if memory else "add",
-        number=memory.number if memory else None,
-        version=memory.version if memory else None,
-        target=str(fields.target),
-        category=str(fields.category),
-        keywords=list(fields.keywords or ()),
-        before=memory.content if memory else None,
-        after=str(fields.content),
-        more=more,
-        evidence=fields.evidence or Evidence(kind=EvidenceKind.HAND),
-        rule=held.doubt.rule,
-        reason=held.doubt.reason,
-    )
+    return proposal_of(source, fields, held.changes, rule=held.doubt.rule, reason=held.doubt.reason, more=more)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from django.utils import timezone
-
 from memories.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
@@ -59,7 +57,7 @@ class Standing:
         # Before all else: what is written while the rest is read raises it.
         generation = Book.objects.values_list("generation", flat=True).get(pk=book.pk)
         standing = cls(Budgets.of(book, name), generation)
-        for page in live_keys(book, timezone.now()):
+        for page in live_keys(book):
             standing.keys |= page
             yield
         return standing
@@ -67,7 +65,7 @@ class Standing:
     @classmethod
     def of(cls, book: Book, rows: Sequence[Checked]) -> "Standing":
         """Return what a batch meets in a locked book."""
-        keys = known_keys(book, [row.key for row in rows], timezone.now())
+        keys = known_keys(book, [row.key for row in rows])
         standing = cls(Budgets.of(book, book.name), _ONE_BATCH, keys=keys)
         standing.look(book, [row.entry for row in rows])
         return standing
@@ -127,7 +125,7 @@ class Standing:
 def checked(
     book: Book | None, batch: Sequence[Entry], standing: Standing, report: ImportReport
 ) -> Slices[list[Checked]]:
-    """Those entries of a batch that may be written; the others are counted in the report."""
+    """Return the entries of a batch that may be written; the others are counted in the report."""
     clean: list[tuple[Entry, MemoryFields, str]] = []
     for entry in batch:
         try:

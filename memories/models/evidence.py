@@ -36,8 +36,13 @@ class Evidence:
     untrusted: bool = False
     unfounded: bool = False
 
+    @classmethod
+    def of_origin(cls, origin: str) -> Self:
+        """Return what is known of words by their write origin alone."""
+        return cls(kind=EvidenceKind.HAND if origin in {"user", "admin", "import"} else EvidenceKind.NONE)
+
     def to_json(self) -> dict[str, Any]:
-        """As rows of reviews keep it; what is empty is left out, and so is all of it where it says nothing."""
+        """Return the JSON that rows of reviews keep: without empty values, and empty if nothing is known."""
         kept = {name: getattr(self, name) for name in _COLUMNS} if self != Evidence() else {}
         return {
             name: value if isinstance(value, int) else str(value)
@@ -55,7 +60,7 @@ class Evidence:
         return cls(kind=kind, quote=kept.get("quote", ""), start=kept.get("start"), **ids)
 
     def public(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return {
             "kind": str(self.kind),
             "quote": self.quote,
@@ -77,7 +82,6 @@ _COLUMNS = {
     "start": "evidence_start",
 }
 EVIDENCE_COLUMNS = tuple(_COLUMNS.values())
-_BY_HAND = frozenset({"user", "admin", "import"})
 
 
 class Evidenced(models.Model):
@@ -99,8 +103,7 @@ class Evidenced(models.Model):
     def evidence(self) -> Evidence:
         """What it rests on. Rows from before evidence was asked for say only who wrote them."""
         if not self.evidence_kind:
-            origin = str(getattr(self, "write_origin", ""))
-            return Evidence(kind=EvidenceKind.HAND if origin in _BY_HAND else EvidenceKind.NONE)
+            return Evidence.of_origin(getattr(self, "write_origin", ""))
         values = {name: getattr(self, column) for name, column in _COLUMNS.items()}
         return Evidence(**{**values, "kind": EvidenceKind(self.evidence_kind)})
 

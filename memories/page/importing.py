@@ -41,7 +41,7 @@ def rewordings(viewer: Viewer, upload: Upload, format: str, book: str) -> list[R
 
 
 def _named(viewer: Viewer, lines: Sequence[Entry]) -> Iterator[tuple[Entry, Memory]]:
-    """Lines with the living memory that each names by number, in its own book."""
+    """Yield the lines that name a live memory by its number, each with that memory of its own book."""
     numbered = [line for line in lines if line.number]
     for start in range(0, len(numbered), _AT_ONCE):
         some = numbered[start : start + _AT_ONCE]

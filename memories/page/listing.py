@@ -15,7 +15,7 @@ from memories.models import Book, Memory
 from memories.page.filters import MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
 from memories.query_vectors import query_vectors
-from memories.selectors import blocked_condition, categories_of, live_condition, standing
+from memories.selectors import blocked_condition, categories_of, live_condition, live_in
 from memories.snapshot import snapshots
 from memories.viewers import Viewer
 from search import Hit, extract_keywords
@@ -37,7 +37,7 @@ class BookCounts:
     @classmethod
     def of(cls, book: Book) -> "BookCounts":
         """Return what a book holds; four queries."""
-        live = standing(book)
+        live = live_in(book)
         return cls(
             live=live.count(),
             blocked=live.filter(blocked_condition()).count(),
@@ -139,7 +139,7 @@ def memory_count(number: int) -> str:
 
 
 def _numbered(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> Listed:
-    """The one memory of that number, also a deleted one, with what its book holds."""
+    """Return the one memory of that number, also a deleted one, with what its book holds."""
     mine = Memory.objects.filter(_DELETED | live_condition(), owner_id=viewer.owner.pk, number=filters.number)
     memories = list(with_changes(mine))
     book = memories[0].book if memories else books.get(filters.book)
@@ -173,8 +173,8 @@ def _with_words(chosen: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
 
 
 def _ranked(chosen: "QuerySet[Memory]", book: Book, filters: Filters) -> _Found:
-    """The ranked search, as answers and the API use it. A view may be older than the last write: what is not as asked
-    any more is left out."""
+    """Search as turns and the API do. A view may be older than the last write: memories that no longer match are left
+    out."""
     only = set(chosen.values_list("number", flat=True)) if filters.narrowed_besides_words else None
     vectors: Mapping[str, Sequence[float]] = {}
     if settings.EMBEDDING_MODEL:  # asked on the event loop of the server: only this page waits
@@ -187,12 +187,12 @@ def _ranked(chosen: "QuerySet[Memory]", book: Book, filters: Filters) -> _Found:
         query_vector=vectors.get(filters.query),
     )
     keys = dict(chosen.filter(number__in=[hit.number for hit in hits]).values_list("number", "pk"))
-    standing = [hit for hit in hits if hit.number in keys]
-    shown, total = standing[: filters.shown], min(len(standing), MOST_ROWS)
+    present = [hit for hit in hits if hit.number in keys]
+    shown, total = present[: filters.shown], min(len(present), MOST_ROWS)
     return _Found(
         keys=[keys[hit.number] for hit in shown],
         total=total,
         more=total > len(shown),
-        at_least=len(standing) > MOST_ROWS,
+        at_least=len(present) > MOST_ROWS,
         hits=shown,
     )

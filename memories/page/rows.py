@@ -13,6 +13,7 @@ from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
 from memories.models import Memory, Revision, Target, WriteOrigin
+from memories.number_words import times
 from memories.provenance import Names, SourceLink, names_of, source_link
 from memories.viewers import Viewer
 from memories.word_diff import Piece
@@ -94,7 +95,7 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
 
 
 def rows_of(memories: Iterable[Memory], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[Row]:
-    """Rows for the page, in the given order. The memories come from with_changes()."""
+    """Return rows for the page, in the given order. The memories come from with_changes()."""
     listed = list(memories)
     names = names_of(viewer.owner.pk, listed)
     found = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
@@ -152,7 +153,7 @@ def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
     """`Recalled 12 times, last today`."""
     if not count:
         return "Not recalled yet"
-    return f"Recalled {_times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
+    return f"Recalled {times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
 
 
 def ordinal(place: int) -> str:
@@ -162,7 +163,7 @@ def ordinal(place: int) -> str:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """A word, and the same with one of the usual endings more or less."""
+    """Yield a word, and the word with one of the usual endings added or removed."""
     yield word
     if len(word) >= _SHORTEST:
         yield from (word + ending for ending in _ENDINGS)
@@ -173,11 +174,7 @@ def _forms(word: str) -> Iterator[str]:
 
 def _why(hit: Hit, memory: Memory) -> str:
     words = hit.why.replace("of the message", "of your question").replace("the message", "your question")
-    return words + (f" Recalled {_times(memory.usage_count)}." if memory.usage_count else "")
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return words + (f" Recalled {times(memory.usage_count)}." if memory.usage_count else "")
 
 
 def _soon(memory: Memory) -> bool:
@@ -197,7 +194,7 @@ def _badges(memory: Memory, viewer: Viewer) -> list[Badge]:
 
 
 def _changed(memory: Memory, viewer: Viewer) -> str:
-    """`Changed by an administrator, 20 Nov`, when its words are no longer those it was written with."""
+    """Return `Changed by an administrator, 20 Nov`; "" if the words are still those it was written with."""
     origin: Any = getattr(memory, "changed_by", None)
     if origin is None or memory.content_changed_at <= memory.created_at:
         return ""
@@ -205,7 +202,7 @@ def _changed(memory: Memory, viewer: Viewer) -> str:
 
 
 def _gone(memory: Memory, viewer: Viewer) -> str:
-    """`Deleted by a review today, kept until 20 Dec`; "" for a memory that is there."""
+    """Return `Deleted by a review today, kept until 20 Dec`; "" for a memory that was not deleted."""
     if memory.deleted_at is None:
         return ""
     origin: Any = getattr(memory, "latest_by", None)

@@ -8,12 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, ChangeSet, Revision, Target
-from memories.selectors import book_named, standing
+from memories.number_words import counted
+from memories.selectors import book_named, counted_by, live_in
 from memories.services import book_limits
 from memories.viewers import Viewer
 
@@ -87,7 +88,7 @@ def summary_of(viewer: Viewer, name: str) -> Summary:
         return _summary(name, figures, documents=0, numbers={})
     figures = book_health(book, timezone.now())
     documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
-    summary = _summary(name, figures, documents=documents, numbers=_numbers(book))
+    summary = _summary(name, figures, documents=documents, numbers=counted_by(live_in(book), "target"))
     return replace(summary, cleared=last_clear(book, viewer))
 
 
@@ -111,7 +112,7 @@ def progress(run: Mapping[str, Any]) -> Progress | None:
     if run.get("state") not in {"scheduled", "running", "paused"}:
         return None
     done, total = int(run["sessions_done"]), int(run["sessions_total"])
-    read = f"{done} of {total} session{'' if total == 1 else 's'} read"
+    read = f"{done} of {counted(total, 'session')} read"
     if run["phase"] == "synthesis":
         words = "Consolidation writes the documents" + (f", {read}." if total else ".")
     elif not total:
@@ -160,8 +161,3 @@ def last_clear(book: Book, viewer: Viewer) -> Cleared | None:
         when=viewer.minute(clear.created_at),
         until=viewer.day(clear.created_at + days),
     )
-
-
-def _numbers(book: Book) -> dict[str, int]:
-    rows = standing(book).values("target").annotate(number=Count("pk")).order_by()
-    return {row["target"]: row["number"] for row in rows}

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from memories.errors import DomainError, NotFound
+from memories.errors import DomainError
 from memories.imports.files import Upload
 from memories.imports.formats import FORMATS
 from memories.models import Memory, Target, WriteOrigin
@@ -55,9 +55,7 @@ def row_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpRespo
 @fragment_view
 def edit_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResponse:
     """The editor of one memory, as it reads now; `mine` makes it say who changed it meanwhile."""
-    memory = _memory(viewer, number)
-    if memory is None:
-        return HttpResponse(status=404)
+    memory = memory_get(viewer.owner.pk, number)
     context: dict[str, Any] = {
         "memory": memory,
         "name": short_name(memory),
@@ -77,9 +75,7 @@ def edit_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResp
 @fragment_view
 def history_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResponse:
     """The history of a memory, also of a deleted one."""
-    memory = _memory(viewer, number, deleted=True)
-    if memory is None:
-        return HttpResponse(status=404)
+    memory = memory_get(viewer.owner.pk, number, deleted=True)
     context = {"memory": memory, "name": short_name(memory), "steps": history_of(memory, viewer)}
     return render(request, "memories/history.html", context)
 
@@ -106,10 +102,3 @@ def _list_context(viewer: Viewer, found: Listed) -> dict[str, Any]:
         "default_target": str(Target.USER),
         "zone": viewer.zone.key,
     }
-
-
-def _memory(viewer: Viewer, number: int, *, deleted: bool = False) -> Memory | None:
-    try:
-        return memory_get(viewer.owner.pk, number, deleted=deleted)
-    except NotFound:
-        return None

@@ -62,12 +62,12 @@ def check_book_name(name: str, *, param: str = "book") -> None:
 
 
 def book_limits(name: str) -> dict[Target, int]:
-    """Budgets of every book of that name in characters; 0 = no limit."""
+    """Return the budgets of every book of that name in characters; 0 = no limit."""
     return limits_of_books([name])[name]
 
 
 def limits_of_books(names: Collection[str]) -> dict[str, dict[Target, int]]:
-    """Budgets of the books of several names, in one query."""
+    """Return the budgets of the books of several names, in one query."""
     rows = {
         row.name: {Target.USER: row.user_char_limit, Target.MEMORY: row.memory_char_limit}
         for row in BookLimits.objects.filter(name__in=names)

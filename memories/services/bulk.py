@@ -3,18 +3,14 @@ those of BookWriter, which stays the way to write a few: a revision for each cha
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet, Sum
-from django.db.models.functions import Length
 from django.utils import timezone
 
-from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision, Target
+from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision
 from memories.outbox import next_numbers
-from memories.selectors import standing, undeleted
-from memories.services.books import book_limits
+from memories.selectors import live_in
 from memories.services.rows import (
     evidence_of,
     memory_advance,
@@ -22,7 +18,6 @@ from memories.services.rows import (
     memory_changes,
     memory_new,
     memory_state,
-    over_budget,
     revision_new,
 )
 from memories.services.values import MemoryFields
@@ -38,35 +33,6 @@ _CHANGING = (
 _ADD: Insert[Memory] = Insert(Memory)
 _CHANGE: Insert[Memory] = Insert(Memory, renewed=_CHANGING)
 _REVISE: Insert[Revision] = Insert(Revision)
-
-
-@dataclass(slots=True)
-class Budgets:
-    """Characters that live memories of a book take, by target, kept up to date while memories come and go."""
-
-    limits: dict[Target, int]
-    used: dict[str, int]
-
-    @classmethod
-    def of(cls, book: Book | None, name: str) -> "Budgets":
-        """Return the budgets of a book as they are now, also of one that does not exist yet."""
-        limits = book_limits(name)
-        used: dict[str, int] = {}
-        if book is not None and any(limits.values()):
-            sums = standing(book).values("target").annotate(sum=Sum(Length("content"))).order_by()
-            used = {row["target"]: int(row["sum"]) for row in sums}
-        return cls(limits, used)
-
-    def take(self, target: str, needed: int, *, freed: int = 0, freed_of: str = "") -> None:
-        """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget, unless it
-        takes no more of this target than before."""
-        had = freed if freed_of == target else 0
-        used, limit = self.used.get(target, 0) - had, self.limits[Target(target)]
-        if limit and needed > had and used + needed > limit:
-            raise over_budget(target, used=used, limit=limit, needed=needed)
-        if freed_of and freed_of != target:
-            self.used[freed_of] = self.used.get(freed_of, 0) - freed
-        self.used[target] = used + needed
 
 
 @dataclass(slots=True)
@@ -135,23 +101,18 @@ class BulkWriter:
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
     """Return those of the memories of a book that are live, neither deleted nor expired, by number."""
-    return {memory.number: memory for memory in standing(book).filter(number__in=numbers)}
+    return {memory.number: memory for memory in live_in(book).filter(number__in=numbers)}
 
 
-def known_keys(book: Book, keys: Sequence[str], now: datetime) -> set[str]:
-    """Those of the content keys that a live memory of the book has which has not expired."""
-    rows = undeleted(book).filter(content_key__in=keys)
-    return set(rows.exclude(expires_at__lte=now).values_list("content_key", flat=True))
+def known_keys(book: Book, keys: Sequence[str]) -> set[str]:
+    """Return those of the content keys that a live memory of the book has."""
+    return set(live_in(book).filter(content_key__in=keys).values_list("content_key", flat=True))
 
 
-def live_keys(book: Book, now: datetime) -> Iterator[set[str]]:
-    """Return the content keys of all live memories of a book that have not expired, a page at a time."""
-    rows = undeleted(book).order_by("number")
-    page = list(_keys(rows, now))
+def live_keys(book: Book) -> Iterator[set[str]]:
+    """Yield the content keys of all live memories of a book, a page at a time."""
+    rows = live_in(book).order_by("number").values_list("number", "content_key")
+    page = list(rows[:_PAGE])
     while page:
         yield {key for _, key in page}
-        page = list(_keys(rows.filter(number__gt=page[-1][0]), now)) if len(page) == _PAGE else []
-
-
-def _keys(rows: "QuerySet[Memory]", now: datetime) -> "QuerySet[Memory, tuple[int, str]]":
-    return rows.exclude(expires_at__lte=now).values_list("number", "content_key")[:_PAGE]
+        page = list(rows.filter(number__gt=page[-1][0])[:_PAGE]) if len(page) == _PAGE else []

@@ -61,12 +61,12 @@ def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]"
 
 
 def updating(rows: "QuerySet[Any]", **values: Any) -> Batch:
-    """Set these values in each row."""
     return each_page(rows, lambda page: page.update(**values))
 
 
 def owner_steps(owner_id: UUID) -> Iterator[ErasureStep]:
-    """Everything that hangs off an owner, its end users with all of theirs first. The owner's own row stays."""
+    """Yield the steps that erase everything that belongs to an owner, after that of its end users. The owner's own row
+    stays."""
     for owner in ("owner__parent_id", "owner_id"):
         for model in owner_tables():
             yield ErasureStep(str(model._meta.model_name), deleting(model._base_manager.filter(**{owner: owner_id})))
@@ -88,7 +88,7 @@ def _end_users_deleting(owner_id: UUID) -> Batch:
 
 @cache
 def owner_tables() -> tuple[type[Model], ...]:
-    """Every model whose rows belong to an owner, each before those that it refers to."""
+    """Return every model whose rows belong to an owner, each before those that it refers to."""
     tables = [model for model in apps.get_models() if not model._meta.proxy]
     left = [model for model in tables if model is not Owner and Owner in _parents(model)]
     ordered: list[type[Model]] = []

@@ -19,9 +19,9 @@ KEPT = timedelta(days=366)
 
 @contextmanager
 def refusals_stored() -> Iterator[None]:
-    """Around something that may be refused, and around its transaction: refusals are stored after it, also when it is
-    rolled back. Within a larger transaction they wait for its commit; if that is rolled back too (a preview), they
-    stay in the process and are stored with the next ones. A process that is killed loses what it had not stored."""
+    """Store the refusals of the block after its transaction, also if that is rolled back. Within a larger transaction
+    they wait for its commit; if that is rolled back too (a preview), they are stored with the next ones. A process that
+    is killed loses what it had not stored."""
     before = counters.scan_blocks.total()
     try:
         yield

@@ -13,9 +13,9 @@ from memories.entry_rules import (
     clean_target,
     content_key,
 )
-from memories.errors import OverBudget
+from memories.evidence import Proposal
 from memories.metadata import clean_metadata
-from memories.models import Book, ChangeSet, Evidence, EvidenceKind, Memory, Revision, Target, WriteOrigin
+from memories.models import Book, ChangeSet, Evidence, Memory, Revision, Target
 from memories.services.values import MemoryFields, Source
 
 _STATE = (
@@ -48,8 +48,7 @@ def fields_cleaned(fields: MemoryFields) -> MemoryFields:
 
 def evidence_of(source: Source, fields: MemoryFields) -> Evidence:
     """Return what the content of a write rests on: what it says itself, else the hand that writes it."""
-    by_hand = source.origin in {WriteOrigin.USER, WriteOrigin.ADMIN, WriteOrigin.IMPORT}
-    return fields.evidence or Evidence(kind=EvidenceKind.HAND if by_hand else EvidenceKind.NONE)
+    return fields.evidence or Evidence.of_origin(source.origin)
 
 
 def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: str) -> Memory:
@@ -152,13 +151,28 @@ def memory_advance(memory: Memory) -> None:
     memory.updated_at = timezone.now()
 
 
-def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudget:
-    """Return the refusal of a memory that exceeds the budget, in characters."""
-    return OverBudget(
-        f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
-        f"“{Target(target).label}”. Edit or delete something first.",
-        target=str(target),
-        used=used,
-        limit=limit,
-        needed=needed,
+def proposal_of(
+    source: Source,
+    fields: MemoryFields,
+    memory: Memory | None,
+    *,
+    rule: str,
+    reason: str,
+    more: Mapping[str, Any] | None = None,
+) -> Proposal:
+    """Return a held write of these fields: of a new memory, or an update of `memory`, whose values stand for those that
+    the fields lack. `more` are fields that only an import sets. Raises InvalidRequest, TooLarge."""
+    return Proposal(
+        action="update" if memory else "add",
+        number=memory.number if memory else None,
+        version=memory.version if memory else None,
+        target=str(fields.target or (memory.target if memory else Target.MEMORY)),
+        category=clean_category(fields.category or (memory.category if memory else "general")),
+        keywords=memory.keywords if memory and fields.keywords is None else clean_keywords(fields.keywords or ()),
+        before=memory.content if memory else None,
+        after=clean_content(fields.content or ""),
+        more=more or {},
+        evidence=evidence_of(source, fields),
+        rule=rule,
+        reason=reason,
     )

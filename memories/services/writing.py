@@ -11,17 +11,16 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Sum
-from django.db.models.functions import Length
+from django.db.models import F
 from django.utils import timezone
 
 from memories import invalidation
 from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
 from memories.errors import Conflict, NotFound
-from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, Target
+from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
 from memories.outbox import next_number, notify
-from memories.selectors import standing, undeleted
-from memories.services.books import book_limits
+from memories.selectors import live_in, undeleted
+from memories.services.budgets import Budgets
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
     evidence_of,
@@ -31,7 +30,6 @@ from memories.services.rows import (
     memory_changes,
     memory_new,
     memory_state,
-    over_budget,
     revision_new,
     stored_state,
     words_change,
@@ -58,13 +56,13 @@ class BookWriter:
         Raises InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
-        known = next(iter(standing(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
+        known = next(iter(live_in(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
         if known:
             return self.update(known.number, replace(if_known or MemoryFields(), content=None))
         verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {})
         evidence = evidence_of(self.source, cleaned)
         check_hold(verdict, evidence, self.source.hold)
-        self._check_budget(str(cleaned.target), needed=len(content))
+        Budgets.of(self.book, self.book.name).take(str(cleaned.target), len(content))
         memory = memory_new(self.book, self.source, cleaned, scan_hash=verdict.scan_hash)
         memory.number = next_number(self.book.owner_id, "memory_seq")
         memory.save(force_insert=True)
@@ -88,7 +86,8 @@ class BookWriter:
         memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence)
         # One that does not grow is welcome in a book that is over its budget: making it shorter is the way out.
         if memory.target != before["target"] or len(memory.content) > len(before["content"]):
-            self._check_budget(memory.target, needed=len(memory.content), without=memory)
+            budgets, freed = Budgets.of(self.book, self.book.name), len(before["content"])
+            budgets.take(memory.target, len(memory.content), freed=freed, freed_of=before["target"])
         return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
@@ -125,7 +124,7 @@ class BookWriter:
 
     def memory(self, number: int) -> Memory:
         """Return the live memory of this book with that number, or NotFound; one that has expired is not live."""
-        memory = standing(self.book).filter(number=number).first()
+        memory = live_in(self.book).filter(number=number).first()
         if memory is None:
             if number < 0:
                 raise NotFound("There is no such memory: the id of a memory is a number, such as 42.")
@@ -146,14 +145,6 @@ class BookWriter:
             self.change_set = _change_set_open(self.book, self.source)
         return self.change_set
 
-    def _check_budget(self, target: str, *, needed: int, without: Memory | None = None) -> None:
-        limit = book_limits(self.book.name)[Target(target)]
-        if not limit:
-            return
-        used = characters_used(self.book, target, without=without)
-        if used + needed > limit:
-            raise over_budget(target, used=used, limit=limit, needed=needed)
-
     def _revise(
         self, memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, save: bool = False
     ) -> Revision:
@@ -170,9 +161,9 @@ class BookWriter:
 
 
 def put_back(memory: Memory, state: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give a row an earlier state, without storing it. Returns the state that it had; None if that is no other one.
-    Ignores budgets, and marks as blocked instead of refusing. What was over by then stays from now on: it would be
-    taken away again. One query where the words change."""
+    """Give a row an earlier state, without storing it. Returns the state that it had; None if that is the same.
+    Ignores budgets, and marks as blocked instead of refusing. An expiry that has passed is dropped: the memory would
+    expire again at once. One query where the words change."""
     before, state = memory_state(memory), stored_state(state)
     if not state["deleted_at"] and _expired(state):
         state["expires_at"] = None
@@ -198,14 +189,6 @@ def _evidence_then(memory: Memory) -> Evidence:
 
 def _expired(state: Mapping[str, Any]) -> bool:
     return bool(state["expires_at"]) and datetime.fromisoformat(state["expires_at"]) <= timezone.now()
-
-
-def characters_used(book: Book, target: str, *, without: Memory | None = None) -> int:
-    """Characters that the live memories of a book with this target take."""
-    rows = standing(book).filter(target=target)
-    if without is not None:
-        rows = rows.exclude(pk=without.pk)
-    return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def _no_such_tool(call: ToolCall) -> dict[str, Any]:
 
 
 def _storable_json(text: str) -> str:
-    """JSON without escaped NULs; what is not JSON stays as it is, to be refused."""
+    """Return JSON without escaped NULs. Text that is not JSON is returned unchanged, and refused later."""
     if "\\u0000" not in text:
         return text
     try:

@@ -57,7 +57,7 @@ def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
 
 
 def _page_end(content: str, offset: int) -> int:
-    """At most a page further, at a line's end where there is one in its second half."""
+    """Return where the page that starts at `offset` ends: at the end of a line if there is one in its second half."""
     end = offset + PAGE_CHARACTERS
     if end >= len(content):
         return len(content)

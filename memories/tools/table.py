@@ -11,7 +11,7 @@ from memories.tools.writing import ADD_MEMORY, DELETE_MEMORY, UPDATE_MEMORY
 
 
 def table_of(*tools: Tool) -> Mapping[str, Tool]:
-    """Tools by name. Raises ValueError for a name that two of them have."""
+    """Return tools by name. Raises ValueError if two of them have the same name."""
     table = {tool.name: tool for tool in tools}
     if len(table) != len(tools):
         raise ValueError(f"two tools have one name: {[tool.name for tool in tools]}")
@@ -32,5 +32,5 @@ def tools_of_turn(*, memory: bool) -> tuple[Tool, ...]:
 
 
 def definitions(tools: Iterable[Tool]) -> tuple[dict[str, Any], ...]:
-    """Tools as OpenAI function definitions."""
+    """Return tools as OpenAI function definitions."""
     return tuple(tool.definition() for tool in tools)

@@ -9,14 +9,14 @@ from django.db import transaction
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memories.entry_rules import clean_category, clean_content, clean_keywords
+from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
 from memories.evidence import Held, Proposal, evidence_for
 from memories.limits import LARGEST_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target
 from memories.pagination import number as parse_number
 from memories.selectors import live_memories
-from memories.services import BookWriter, MemoryFields, WriteResult, book_limits, characters_used
+from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
 from memories.verdicts import verdict_of
 
@@ -105,7 +105,7 @@ def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
         fields.evidence = _evidence(run, arguments)
         return run.writing.add(fields)
 
-    return _written(run, write, lambda held: proposed(fields, held))
+    return _written(run, write, lambda held: _proposed(run, fields, held))
 
 
 def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
         fields.evidence = _evidence(run, arguments, known=run.writing.memory(number).content)
         return run.writing.update(number, fields)
 
-    return _written(run, write, lambda held: proposed(fields, held, memory=run.writing.memory(number)))
+    return _written(run, write, lambda held: _proposed(run, fields, held, run.writing.memory(number)))
 
 
 def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
@@ -127,21 +127,8 @@ def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, known: str =
     return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, known=known)
 
 
-def proposed(fields: MemoryFields, held: Held, *, memory: Memory | None = None) -> Proposal:
-    """Return a held write of these fields; of an update with the memory that it would change."""
-    return Proposal(
-        action="update" if memory else "add",
-        number=memory.number if memory else None,
-        version=memory.version if memory else None,
-        target=memory.target if memory else str(fields.target),
-        category=clean_category(fields.category or (memory.category if memory else "general")),
-        keywords=memory.keywords if memory and fields.keywords is None else clean_keywords(fields.keywords or ()),
-        before=memory.content if memory else None,
-        after=clean_content(fields.content or ""),
-        evidence=fields.evidence or Evidence(),
-        rule=held.details["rule"],
-        reason=str(held),
-    )
+def _proposed(run: ToolRun, fields: MemoryFields, held: Held, memory: Memory | None = None) -> Proposal:
+    return proposal_of(run.writing.source, fields, memory, rule=held.details["rule"], reason=str(held))
 
 
 def _written(
@@ -168,8 +155,8 @@ def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
     if not written.changed:
         result["note"] = "Already known; nothing was stored twice."
     target = written.memory.target
-    limit = book_limits(writer.book.name)[Target(target)]
-    return result | (fullness(target, limit=limit, used=characters_used(writer.book, target)) if limit else {})
+    budgets = Budgets.of(writer.book, writer.book.name)
+    return result | fullness(target, limit=budgets.limits[Target(target)], used=budgets.used.get(target, 0))
 
 
 def fullness(target: str, *, limit: int, used: int) -> dict[str, str]:

@@ -17,7 +17,6 @@ from gateway.chat.markdown import render_markdown
 from memories.admin.access import action_record
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.badges import badge, moment, origin_badge
-from memories.admin.base import row_by_id, staff_actor
 from memories.admin.columns import column, fieldset, moment_column
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
 from memories.admin.memory_writes import staff_source
@@ -26,6 +25,7 @@ from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
+from memories.selectors import row_by_id
 from reviews.page.document import lines_of, newest_revisions, revision_verb, words_of
 
 
@@ -190,7 +190,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         present = 0 if row.deleted_at else row.version
         if version is not None and version == row.version:
             version = present  # of a removed document the service knows no version
-        artifact_put(row.book, row.path, content, staff_source(staff_actor(request)), version=version)
+        artifact_put(row.book, row.path, content, staff_source(request), version=version)
         self.message_user(request, said, messages.SUCCESS)
         action_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
 
@@ -212,6 +212,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
             obj.book,
             obj.path,
             form.cleaned_data["content"],
-            staff_source(staff_actor(request)),
+            staff_source(request),
             version=form.cleaned_data["version"],
         )

@@ -18,10 +18,10 @@ from memories.admin.records import BookAdmin
 from memories.errors import Conflict
 from memories.ids import parse_uuid
 from memories.models import Book
+from memories.number_words import counted
 from reviews.admin.consolidation_columns import how_it_stands
 from reviews.consolidation.preview import Preview, consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
-from reviews.labels import counted
 from reviews.models import ConsolidationRun
 
 PERMISSION = "reviews.change_consolidationrun"
@@ -39,7 +39,7 @@ class ConsolidatedBookAdmin(BookAdmin):
     change_form_template = "admin/memories/book/change_form.html"
 
     def has_consolidate_permission(self, request: HttpRequest) -> bool:
-        """May start runs, and stop them."""
+        """Return True if the user may start and stop runs."""
         return bool(request.user.has_perm(PERMISSION))
 
     @admin.action(description="Consolidate now …", permissions=["consolidate"])
@@ -55,7 +55,8 @@ class ConsolidatedBookAdmin(BookAdmin):
         return [path("consolidate/", view, name="memories_book_consolidate"), *super().get_urls()]
 
     def consolidate_view(self, request: HttpRequest) -> HttpResponse:
-        """GET `book=ID` (several), `force=1`: what would be read and what it would cost. POST the same: do it."""
+        """Show what would be read and what it would cost (GET `book=ID`, several, and `force=1`), or start the runs
+        (POST with the same)."""
         if not self.has_consolidate_permission(request):
             raise PermissionDenied
         given = request.POST if request.method == "POST" else request.GET

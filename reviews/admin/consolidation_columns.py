@@ -52,7 +52,7 @@ def how_it_stands(run: ConsolidationRun) -> str:
 
 
 def bar_of(run: ConsolidationRun) -> tuple[int, int]:
-    """Value and maximum of the bar; with no session to read it is full."""
+    """Return value and maximum of the bar, which is full if there is no session to read."""
     return (run.sessions_done, run.sessions_total) if run.sessions_total else (1, 1)
 
 

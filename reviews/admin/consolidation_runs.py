@@ -15,16 +15,14 @@ from gateway.admin.session_titles import SessionTitles, session_link
 from gateway.admin.sessions import SessionIdFilter
 from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge
-from memories.admin.base import ReadOnlyAdmin, staff_actor
+from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import fieldset
 from memories.admin.filters import DayFilter, id_filter
+from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit import Action
-from memories.batches import in_turns
-from memories.changes import change_set_get, undo_slices
-from memories.models import ChangeSet, WriteOrigin
-from memories.services import Source
+from memories.changes import change_set_get
 from reviews.admin.consolidation_columns import (
     NoteColumns,
     NoteStateFilter,
@@ -111,10 +109,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
             self.message_user(request, "Stopped. What was done is kept." if stopped else "It was over already.")
         else:
             change_set = change_set_get(row.owner_id, row.change_set)
-            source = Source(
-                actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=change_set.pk
-            )
-            say_undone(self, request, in_turns(undo_slices(change_set, source)))
+            say_undone(self, request, change_set_undo(request, change_set))
         action = Action.UNDO if verb == "undo" else Action.CHANGE
         action_record(request, ConsolidationRun, f"{verb.capitalize()}.", [row], action)
 
@@ -124,7 +119,8 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         return [progress, *super().get_urls()]
 
     def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The part of the page that asks for itself again while the run is open; once it is over, the whole page."""
+        """Answer with the part of the page that polls itself while the run is open; once it is over, tell the page to
+        reload."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         run = self.get_object(request, unquote(object_id))

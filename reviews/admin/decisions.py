@@ -18,9 +18,10 @@ import scanning
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin, staff_actor
 from memories.errors import DomainError, InvalidRequest
+from memories.number_words import memories
 from reviews.admin.review_writes import WriteRow, write_rows
 from reviews.approvals import review_approve, review_reject
-from reviews.labels import applied, counts, memories
+from reviews.labels import applied, counts
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
 
@@ -101,8 +102,8 @@ class DecisionAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST `verb` (`approve` or `reject`), `write` (indexes that are ticked) and `words-INDEX`. What is refused
-        comes back as it was typed, with the reason."""
+        """Decide about the writes that are ticked (POST `verb`, which is `approve` or `reject`, `write` with their
+        indexes, and `words-INDEX`). What is refused is shown again as it was typed, with the reason."""
         run = self.get_object(request, unquote(object_id))
         verb = request.POST.get("verb")
         if run is None or verb not in {"approve", "reject"}:
@@ -144,7 +145,7 @@ class DecisionAdmin(DaybookAdmin):
         action_record(request, ReviewRun, f"Rejected {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
     def _page_again(self, request: HttpRequest, run: ReviewRun, typed: Typed) -> HttpResponse:
-        """The page with what was typed. A secret is not shown again: there the proposed words come back."""
+        """Show the page with what was typed. A secret is not shown again: the proposed words take its place."""
         words = {index: words for index, words in typed.words.items() if scanning.scan(words).kind != "secret"}
         shown = copy(request)
         shown.method = "GET"  # to the admin's own view the page is one to look at; it would refuse a POST

@@ -20,7 +20,7 @@ from memories.batches import Slices, in_turns
 from memories.database import in_turn
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
-from reviews.labels import counted, memories
+from memories.number_words import counted, memories
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.services import review_cancel
@@ -39,7 +39,6 @@ class BulkReviewResult:
     skipped: dict[str, list[str]] = field(default_factory=dict)
 
     def skip(self, run: ReviewRun, reason: str) -> None:
-        """Leave one out."""
         self.skipped.setdefault(reason, []).append(review_name(run))
 
 
@@ -109,7 +108,7 @@ def _recorded(request: HttpRequest, change: Callable[[ReviewRun], str]) -> Calla
 
 
 def _each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkReviewResult:
-    """`do` raises DomainErrors."""
+    """Call `do`, which may raise DomainErrors, with each run. One that fails is reported and the others go on."""
     outcome = BulkReviewResult()
     for run in runs:
         try:

@@ -9,7 +9,7 @@ from gateway.admin.session_titles import session_link, title_of
 from gateway.limits.money import usage_words
 from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from memories.admin.columns import column, list_link, moment_column, row_link
-from reviews.labels import counted
+from memories.number_words import counted
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.selectors import review_model

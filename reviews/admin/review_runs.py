@@ -24,14 +24,13 @@ from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
 from memories.admin.filters import MadeDayFilter, choice_filter, text_filter
+from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit import Action
 from memories.batches import in_turns
-from memories.changes import undo_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
-from memories.services import Source
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
@@ -113,7 +112,8 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     # -- actions on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """May take reviews back, cancel them and decide about them. (Nobody edits a review: it is a record.)"""
+        """Return True if the user may undo and cancel reviews and decide about their writes. (Nobody edits a review: it
+        is a record.)"""
         return bool(request.user.has_perm(PERMISSION))
 
     @admin.action(description="Undo the selected reviews", permissions=["decide"])
@@ -158,8 +158,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         undo = _undo_of(run)
         if undo is None:
             raise Conflict("This review is not undone.")
-        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=undo.pk)
-        say_restored(self, request, in_turns(undo_slices(undo, source)))
+        say_restored(self, request, change_set_undo(request, undo))
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")
@@ -167,7 +166,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     @method_decorator(require_POST)
     def now_view(self, request: HttpRequest, session_id: UUID) -> HttpResponse:
-        """POST: review a session now; the button stands on the session's page."""
+        """Review a session now (POST); the button is on the session's page."""
         if not request.user.has_perm(PERMISSION):
             raise PermissionDenied
         session = get_object_or_404(Session, pk=session_id)

@@ -1,4 +1,4 @@
-"""/api/proposals: writes that wait for a person, whoever wanted them, and deciding about each."""
+"""/api/proposals: writes of reviews, turns, apps and imports that wait for a person, and deciding about each."""
 
 from typing import Annotated, Any
 

@@ -11,13 +11,13 @@ from gateway.services import session_get
 from memories.api.answers import as_shape
 from memories.api.bodies import NO_FILTER, Body, Content, one_of
 from memories.api.operations import reading, writing
-from memories.audit import Action, actor_of_caller, audit_record
+from memories.audit import Action, audit_record_own
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
 from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
-from memories.models import Owner, WriteOrigin
+from memories.models import WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json
 from reviews import approvals
 from reviews.api.answers import Review
@@ -129,15 +129,7 @@ def _decide(
 
 def decision_record(caller: Caller, review: ReviewRun, note: str) -> None:
     """Note in the audit log what the owner decided about writes that waited."""
-    owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
-    audit_record(
-        Action.CHANGE,
-        actor=actor_of_caller(caller.owner_id, caller.actor),
-        kind="review run",
-        object_id=review.pk,
-        owner=owner,
-        note=note,
-    )
+    audit_record_own(Action.CHANGE, caller.owner_id, caller.actor, kind="review run", object_id=review.pk, note=note)
 
 
 def _indexes(writes: list[int] | None) -> frozenset[int] | None:

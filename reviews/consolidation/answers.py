@@ -80,7 +80,7 @@ def _object(text: str, key: str) -> dict[str, Any]:
 
 
 def _text(data: dict[str, Any], key: str) -> str:
-    """Null is how some models write an empty string."""
+    """Return a text of the answer; null counts as empty, since some models write it so. Raises AnswerUnusable."""
     value = data.get(key, ...)
     if value is None:
         return ""

@@ -4,7 +4,6 @@ Lock order: reviews → consolidation runs → sessions → book → extractions
 
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +21,7 @@ from memories.batches import BatchSize, Slices
 from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
-from memories.selectors import standing
+from memories.selectors import live_in
 from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
@@ -81,7 +80,7 @@ def contents_of(book: Book) -> Contents:
     """Return what a clear would take away."""
     records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
     return Contents(
-        memories=standing(book).count(),
+        memories=live_in(book).count(),
         documents=live_artifacts(book.owner_id, book.pk).count(),
         sessions=len({*notes_in(book).values_list("session_id", flat=True), *records}),
         proposals=ReviewRun.objects.filter(book=book, state=ReviewRun.State.AWAITING_APPROVAL).count(),
@@ -125,8 +124,8 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
 
 
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
-    """Everything that must happen at once, and the first batch of memories. Returns what happened to these, and the
-    number of the last memory that belongs to the clear."""
+    """Do everything that must happen at once, and delete the first batch of memories. Returns the changes of these, and
+    the number of the last memory that belongs to the clear."""
     reviews_withdraw(book, change_set)
     cancel_all(Q(book=book), REASON)
     # What began, or was noted in the background, since the conversations were passed over.
@@ -173,9 +172,8 @@ def _in_batches(work: Batch) -> Slices[None]:
     size, count = BatchSize(), 1
     while count:
         yield
-        began = time.monotonic()
-        count = work(size.rows)
-        size.took(time.monotonic() - began)
+        with size.measured():
+            count = work(size.rows)
 
 
 def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
@@ -203,7 +201,7 @@ def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None
 
 
 def session_was_forgotten(event: SessionForgotten) -> None:
-    """A session was deleted or is to be forgotten: what it gave goes, and the documents are written without it."""
+    """Erase what a session gave that was deleted or is to be forgotten, and have the documents written without it."""
     ClearedReview.objects.filter(owner_id=event.owner_id, review__session=event.session_id).delete()
     row = Extraction.objects.filter(owner_id=event.owner_id, session_id=event.session_id).first()
     if row is None:
@@ -223,7 +221,7 @@ def purge_cleared(before: datetime) -> int:
 def _delete_memories(writer: BookWriter, most: int, *, through: int | None = None) -> list[dict[str, Any]]:
     """Delete the book's first live memories, `most` at most; with `through` none that has a larger number."""
     book = writer.book
-    rows = standing(book).order_by("number")
+    rows = live_in(book).order_by("number")
     if through is not None:
         rows = rows.filter(number__lte=through)
     bulk = BulkWriter(writer)
@@ -233,7 +231,7 @@ def _delete_memories(writer: BookWriter, most: int, *, through: int | None = Non
 
 
 def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
-    """These sessions of the book count as dealt with up to their present end, and nothing before that is read again."""
+    """Count these sessions of the book as dealt with up to their present end; nothing before that is read again."""
     positions = sessions_pass_over(sessions)
     ends = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
     rows = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=ends))

@@ -7,10 +7,10 @@ from gateway.commands import CommandCall, CommandReply, register_handler
 from memories.batches import Slices
 from memories.errors import Conflict
 from memories.models import Book
+from memories.number_words import counted, memories
 from reviews.consolidation.clear import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.standing import standing_of
-from reviews.labels import counted, memories
 from reviews.models import ConsolidationRun
 
 _TEMPORARY = "Temporary session. No memory is read and none is saved, so there is nothing to do here."

@@ -125,7 +125,8 @@ async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted,
 
 
 def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
-    """Units that may be read now, newest session first; and, if there are none, the one that may be tried next."""
+    """Return the units that may be read now, newest session first; if there are none, the one that may be tried
+    next."""
     rows = Extraction.objects.filter(run_id=run_id, state=Unit.QUEUED)
     now = timezone.now()
     due = list(rows.filter(not_before__lte=now).order_by("-said_at", "-session_id").values_list("pk", flat=True))
@@ -156,7 +157,7 @@ def _prepare(claim: ConsolidationClaim, unit_id: UUID) -> tuple[Extraction, Sess
 def _clean(
     found: ExtractionAnswer, most_secrets: int, unit: Extraction, record: SessionRecord
 ) -> tuple[tuple[Cleaned, Cleaned], HeldStep]:
-    """Both texts, fit to be stored, and the lines of them that wait for a person. Raises AnswerUnusable."""
+    """Return both texts, fit to be stored, and the lines of them that wait for a person. Raises AnswerUnusable."""
     try:
         raw = clean_output(found.raw_memory, most_secrets=most_secrets)
         synopsis = clean_output(found.synopsis, most_secrets=most_secrets)
@@ -238,8 +239,8 @@ def _let_go(claim: ConsolidationClaim, unit: Extraction, *, through_seq: int | N
 
 
 def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
-    """Something happened to a book's extractions: its documents are to be written again, in the caller's transaction.
-    `forgotten`: words were taken away, so the documents are made from the notes that are left alone."""
+    """Note that a book's extractions changed, so that its documents are written again; in the caller's transaction.
+    `forgotten`: words were erased, so the documents are made from the remaining notes alone."""
     ConsolidationState.objects.get_or_create(book_id=book_id, defaults={"owner_id": owner_id})
     row = ConsolidationState.objects.filter(book_id=book_id)
     row.update(changes=F("changes") + 1)

@@ -16,7 +16,8 @@ from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, 
 
 
 def pass_over_extractions(owner_id: UUID, books: Sequence[UUID]) -> Iterator[ErasureStep]:
-    """Every session of the books counts as dealt with up to its present end, and nothing before that is read again."""
+    """Yield the steps that count every session of the books as dealt with up to its present end; nothing before that is
+    read again."""
     for book in Book.objects.filter(owner_id=owner_id, pk__in=books):
         yield ErasureStep("", _marking(book))
         end = Subquery(Session.objects.filter(pk=OuterRef("session_id")).values("message_seq")[:1])
@@ -26,7 +27,7 @@ def pass_over_extractions(owner_id: UUID, books: Sequence[UUID]) -> Iterator[Era
 
 
 def erase_consolidation(owner_id: UUID, books: Sequence[UUID]) -> Iterator[ErasureStep]:
-    """Notes without their words; documents, runs and what was kept of clears are deleted."""
+    """Yield the steps that empty the notes, and delete documents, runs and what was kept of clears."""
     yield ErasureStep("", deleting(ArtifactRevision.objects.filter(owner_id=owner_id, artifact__book__in=books)))
     yield ErasureStep("", deleting(ArtifactUsage.objects.filter(owner_id=owner_id, artifact__book__in=books)))
     yield ErasureStep("artifacts", deleting(Artifact.objects.filter(owner_id=owner_id, book__in=books)))

@@ -10,15 +10,15 @@ from gateway.agents.model_choice import BackgroundModels
 from memories.api.forms import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
+from memories.number_words import counted
 from memories.portability import paged
-from reviews.labels import counted
 from reviews.models import ConsolidationRun, Extraction
 from reviews.selectors import newest_by_book
 
 
 def consolidation_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
-    """Where the newest run of each book stands, its progress in words while it is open, and why nothing runs where no
-    upstream may be given the book."""
+    """Return for each book the newest run, its progress in words while it is open, and why nothing runs if no upstream
+    may be given the book."""
     models = BackgroundModels.now() if consolidation_settings().enabled else None
     runs = newest_by_book(books, ConsolidationRun.objects.all(), "-id")
     return {book.pk: _facts(runs.get(book.pk), models.obstacle(book.name) if models else "") for book in books}
@@ -54,7 +54,7 @@ def finished_text(run: ConsolidationRun) -> str:
 
 
 def progress_words(run: ConsolidationRun) -> str:
-    """One sentence about an open run, or about one that failed; "" for one that ended well."""
+    """Return one sentence about a run that is open or failed; "" for one that ended well."""
     if run.state == ConsolidationRun.State.FAILED:
         return f"The last consolidation failed: {(run.error or {}).get('message', 'nobody knows why')}"
     if run.state not in ConsolidationRun.OPEN:
@@ -66,7 +66,7 @@ def progress_words(run: ConsolidationRun) -> str:
 
 
 def export_consolidation(owner_id: UUID) -> Iterator[dict[str, Any]]:
-    """Documents, and what was noted of each session."""
+    """Yield the documents, and what was noted of each session."""
     documents = Artifact.objects.filter(owner_id=owner_id, deleted_at=None).select_related("book")
     for artifact in paged(documents, "book_id", "path"):
         yield {"type": "artifact", "book": artifact.book.name, **artifact_json(artifact)}

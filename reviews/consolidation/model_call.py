@@ -56,7 +56,7 @@ async def ask(
 
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
-    """About how many tokens a request and its answer take."""
+    """Return about how many tokens a request and its answer take."""
     return sum(text_tokens(str(message["content"])) for message in messages) + ANSWER_TOKENS
 
 

@@ -1,8 +1,7 @@
 """What a run would read and about what it would cost, before anything is asked or written."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -11,16 +10,17 @@ from django.utils import timezone
 from gateway.agents.configuration import consolidation_settings, prices
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
+from gateway.agents.settings import ConsolidationSettings
 from gateway.limits.money import cost_of
 from memories.artifacts import live_artifacts
 from memories.models import Book
+from memories.number_words import counted
 from memories.tokens import text_tokens
 from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.model_call import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.selection import current_versions, needs_synthesis, notes_in, sessions_of
 from reviews.consolidation.standing import Standing, standing_of
-from reviews.labels import counted
 from reviews.models import ConsolidationState
 
 # What one session's notes are estimated at before they are written.
@@ -45,7 +45,7 @@ class Preview:
     obstacle: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return what the API shows."""
         return asdict(self) | {
             "object": "consolidation_preview",
             "sessions_total": len(self.sessions),
@@ -81,18 +81,8 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
     )
     if obstacle := models.obstacle(book.name):
         return replace(nothing, obstacle=obstacle)
-    sessions = []
-    spent: Counter[str] = Counter()  # tokens by model
-    answers: Counter[str] = Counter()
-    for session in sessions_of(book, limits, timezone.now(), force=force):
-        known = getattr(session, "extraction", None)
-        floor = known.floor_seq if known else 0
-        record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
-        tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
-        model = models.of_session(book.name, agent_settings(session.agent), "default").model
-        spent[model] += tokens
-        answers[model] += 1
-        sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
+    estimate = _Estimate()
+    sessions = _sessions_read(book, limits, models, estimate, force=force)
     state = ConsolidationState.objects.filter(book=book).first()
     versions = current_versions(book)
     changed = bool(sessions) or needs_synthesis(state, versions)
@@ -100,17 +90,31 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
     sources = bool(sessions) or notes_in(book).exists() or bool(state and state.from_notes and versions)
     due = (force or changed) and sources
     if due:
-        model = models.of_book(book.name, "smol").model
-        spent[model] += _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit)
-        answers[model] += 1
+        tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit)
+        estimate.add(models.of_book(book.name, "smol").model, tokens)
     return replace(
         nothing,
         sessions=tuple(sessions),
         synthesis=due,
         requests=len(sessions) + int(due),
-        tokens=spent.total(),
-        cost=_cost(spent, answers, models.of_book(book.name, "default").model),
+        tokens=estimate.tokens.total(),
+        cost=estimate.cost(models.of_book(book.name, "default").model),
     )
+
+
+def _sessions_read(
+    book: Book, limits: ConsolidationSettings, models: BackgroundModels, estimate: "_Estimate", *, force: bool
+) -> list[dict[str, Any]]:
+    """Return the sessions that would be read, as the API shows them, and add to the estimate what that takes."""
+    sessions = []
+    for session in sessions_of(book, limits, timezone.now(), force=force):
+        known = getattr(session, "extraction", None)
+        floor = known.floor_seq if known else 0
+        record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
+        tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
+        estimate.add(models.of_session(book.name, agent_settings(session.agent), "default").model, tokens)
+        sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
+    return sessions
 
 
 def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
@@ -120,14 +124,25 @@ def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
     return prompt + documents + min(most, notes + new_sessions * _NOTE_TOKENS)
 
 
-def _cost(tokens: Mapping[str, int], answers: Mapping[str, int], reader: str) -> float | None:
-    """Money for tokens and answers by model; None where one of the models, or the reader of none, has no price."""
-    known = prices()
-    total = 0.0
-    for model in tokens or (reader,):
-        price = known.get(model)
-        if price is None:
-            return None
-        written = min(tokens.get(model, 0), answers.get(model, 0) * ANSWER_TOKENS)
-        total += cost_of(price, tokens.get(model, 0) - written, written)
-    return round(total, 4)
+@dataclass(slots=True)
+class _Estimate:
+    """Tokens and answers, by model."""
+
+    tokens: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+
+    def add(self, model: str, tokens: int) -> None:
+        self.tokens[model] += tokens
+        self.answers[model] += 1
+
+    def cost(self, reader: str) -> float | None:
+        """Return what it costs; None if one of the models, or `reader` where nothing is asked, has no price."""
+        known = prices()
+        total = 0.0
+        for model in self.tokens or (reader,):
+            price = known.get(model)
+            if price is None:
+                return None
+            written = min(self.tokens[model], self.answers[model] * ANSWER_TOKENS)
+            total += cost_of(price, self.tokens[model] - written, written)
+        return round(total, 4)

@@ -81,5 +81,5 @@ def today() -> date:
 
 
 def tomorrow() -> datetime:
-    """When the next day begins."""
+    """Return when the next day begins."""
     return begin_of(today() + timedelta(days=1))

@@ -73,7 +73,7 @@ class Job:
             await in_thread(runs.pause, self.claim, self.claim.after_rest(error), error)
 
     def _leave_extraction(self, outcome: Extracted) -> bool:
-        """After the sessions: rest, or go on to the documents. True when the synthesis is next."""
+        """Pause the run after its sessions, or go on to the documents. Returns True if the synthesis is next."""
         if outcome.quota == "day":
             self._end_at_quota("day")
             return False
@@ -103,9 +103,9 @@ class Job:
 
 
 def _end(claim: ConsolidationClaim, error: BaseException) -> None:
-    """What becomes of a run whose slice was ended by an error."""
+    """Record what became of a run whose slice was ended by an error."""
     if isinstance(error, LeaseLost | RunCancelled):
-        # Stopped, cleared, or in somebody else's hands: this worker writes nothing more.
+        # It was stopped or cleared, or another worker has it: this worker writes nothing more.
         logger.warning("consolidation %s was left: %s", claim.run.pk, error)
         if isinstance(error, RunCancelled):
             runs.cancel(claim.run, str(error))

@@ -49,7 +49,7 @@ class ConsolidationClaim:
         return lease_name(self.run.book_id, self.run.phase)
 
     def after_rest(self, error: DomainError) -> datetime:
-        """When to go on after an upstream asked for a pause."""
+        """Return when to go on after an upstream asked for a pause."""
         return timezone.now() + timedelta(seconds=jobs.rest_after(error, least=self.limits.retry_seconds))
 
 
@@ -140,7 +140,8 @@ def heartbeat(held: ConsolidationClaim) -> bool:
 
 @transaction.atomic
 def advance(held: ConsolidationClaim) -> ConsolidationClaim | None:
-    """From extraction to synthesis: the leases are exchanged in one step. None when the other one is taken."""
+    """Move a run from extraction to synthesis and exchange the leases, in one transaction. Returns None if the other
+    lease is taken."""
     hold(held)
     following = lease_name(held.run.book_id, Phase.SYNTHESIS)
     token = jobs.lease_take(following, seconds=held.limits.lease_seconds)
@@ -193,7 +194,7 @@ def fail(held: ConsolidationClaim, error: DomainError, *, code: str = "") -> Non
 
 
 def cancel(run: ConsolidationRun, reason: str) -> bool:
-    """Stop a run that is not over; what is done stays done. True when it was this call that did it."""
+    """Stop a run that is not over; what is done stays done. Returns True if this call stopped it."""
     return cancel_all(Q(pk=run.pk), reason) == 1
 
 
@@ -204,8 +205,8 @@ def cancel_all(which: Q, reason: str) -> int:
 
 
 def recover() -> int:
-    """Runs whose worker died, and due ones without a job, go to the queue; of those that nobody asked for only so many
-    at a time that reviews need not wait behind them. Returns how many."""
+    """Queue runs whose worker died, and due runs without a job. Of runs that nobody asked for only a few are let in at
+    a time, so that reviews need not wait behind them. Returns how many were queued."""
     now = timezone.now()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
         if not jobs.lease_is_held(lease_name(run.book_id, run.phase)):

@@ -22,16 +22,16 @@ NEWS = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_throug
 
 
 def eligible(limits: ConsolidationSettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
-    """Sessions of anybody that changed since they were last dealt with, have rested, are not too old, are not in use
-    and not temporary; newest first. `force` takes those again whose extraction failed."""
+    """Return the sessions of all owners that may be read and changed since they were last dealt with, newest first.
+    `force` includes those whose extraction failed."""
     rows = rested(limits, now).annotate(said_through=said_through())
     changed = NEWS | Q(extraction__state=Extraction.State.FAILED) if force else NEWS
     return rows.filter(changed, said_through__isnull=False).order_by("-last_active_at", "-id")
 
 
 def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
-    """Sessions of anybody that may be read at all: rested, not too old, not in use, not temporary. A chosen session is
-    looked at again before it is read: somebody may have gone on with it."""
+    """Return the sessions of all owners that may be read at all: rested, not too old, not in use, not temporary. A
+    chosen session is checked again before it is read, since somebody may have gone on with it."""
     return Session.objects.filter(
         ~in_use(),
         temporary=False,
@@ -41,7 +41,7 @@ def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
 
 
 def sessions_in(book: Book) -> "QuerySet[Session]":
-    """Sessions whose memories go to the book; temporary ones give none."""
+    """Return the sessions whose memories go to the book; temporary sessions give none."""
     return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
 
 
@@ -62,15 +62,15 @@ def sessions_of(
 
 
 def notes_in(book: Book) -> "QuerySet[Extraction]":
-    """What was noted of the book's sessions and is still read: no empty notes, none that were cleared."""
+    """Return the notes of the book's sessions that are still read: not empty ones, and none that were cleared."""
     rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
     return rows.exclude(raw_memory="", synopsis="")
 
 
 def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> list[Book]:
-    """Books with sessions to read or documents to write, the cool-down observed, no run under way, and an upstream that
-    may be given them. Those with sessions come first, the one whose last run is longest ago at the head, so that none
-    waits for ever."""
+    """Return the books that have sessions to read or documents to write, are past the cool-down, have no open run, and
+    may be given to an upstream. Those with sessions come first, and of them the one whose last run is longest ago, so
+    that none waits for ever."""
     models = BackgroundModels.now()
     under_way = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
@@ -111,28 +111,28 @@ def has_cooled(state: ConsolidationState | None, limits: ConsolidationSettings, 
 
 
 def current_versions(book: Book) -> dict[str, int]:
-    """`{path: version}` of a book's documents."""
+    """Return `{path: version}` of a book's documents."""
     return versions_of(list(live_artifacts(book.owner_id, book.pk)))
 
 
 def said_in(session: OuterRef) -> "QuerySet[Message]":
-    """Messages of a session that count, as for a review (reviews.frozen.reviewable)."""
+    """Return the messages of a session that count, as for a review (reviews.frozen.reviewable)."""
     return Message.objects.filter(STANDING, session=session).exclude(kind=Message.Kind.COMMAND)
 
 
 def said_through() -> Subquery:
-    """The number of the last message that counts; null where there is none."""
+    """Return a subquery for the number of the last message that counts; null if there is none."""
     return Subquery(said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1])
 
 
 def in_use() -> Exists:
-    """Whether a turn of the session is open."""
+    """Return the condition that a turn of the session is open."""
     open_states = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
     return Exists(Run.objects.filter(session=OuterRef("pk"), state__in=open_states))
 
 
 def said_by_person() -> Exists:
-    """Whether a person said something in a session since what was cleared."""
+    """Return the condition that a person said something in the session after what was cleared."""
     floor = Coalesce(OuterRef("extraction__floor_seq"), 0)
     return Exists(said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=floor))
 

@@ -10,9 +10,9 @@ from django.utils import timezone
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.settings import ConsolidationSettings
 from memories.models import Book
+from memories.number_words import counted
 from memories.viewers import Viewer, zone_of
 from reviews.consolidation.selection import NEWS, in_use, said_by_person, said_through, sessions_in
-from reviews.labels import counted
 from reviews.models import Extraction
 
 

@@ -24,7 +24,7 @@ _left: int | None = None  # sessions that the look under way may still read, Non
 
 
 def consolidation_sweep() -> None:
-    """One sweep. Idempotent; safe in several workers: a book has one open run at most."""
+    """Run one sweep. It is idempotent and safe in several workers: a book has one open run at most."""
     global _left
     recover()
     limits = consolidation_settings()

@@ -39,7 +39,7 @@ def reviews_withdraw(book: Book, change_set: ChangeSet) -> None:
 
 
 def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
-    """Everything said so far counts as reviewed. Returns how it was."""
+    """Count everything said so far as reviewed. Returns how far it was reviewed before."""
     rows = sessions.select_for_update(of=("self",)).order_by("pk")
     positions = {pk: (through, turns) for pk, through, turns in rows.values_list(
         "pk", "reviewed_through", "turns_since_memory_review")}  # fmt: skip
@@ -48,7 +48,7 @@ def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
 
 
 def withdrawn_lock(root: ChangeSet) -> None:
-    """Before a clear is undone, or put back: lock its reviews and sessions, ahead of the book."""
+    """Lock the reviews and sessions of a clear, before the book is locked to undo the clear or redo it."""
     if root.kind == ChangeSet.Kind.CLEAR:
         kept = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
         list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=kept).order_by("pk"))
@@ -57,7 +57,8 @@ def withdrawn_lock(root: ChangeSet) -> None:
 
 
 def withdrawn_return(root: ChangeSet, *, taken_back: bool) -> None:
-    """The clear is undone: what it ended and nobody decided since waits again. Or it is put back: it ends again."""
+    """Let writes wait again that a clear ended and nobody decided about since, now that it is undone; or end them
+    again, now that its undo is undone."""
     epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
         run = ReviewRun.objects.filter(pk=row.review_id)
@@ -73,8 +74,8 @@ def withdrawn_return(root: ChangeSet, *, taken_back: bool) -> None:
 
 
 def sessions_return(before: Mapping[Session, tuple[int, tuple[int, int] | None]]) -> None:
-    """How far sessions were reviewed before the clear; each with the message up to which the clear passed them over, as
-    a session that was reviewed from there on stays as it is. With the sessions locked."""
+    """Restore how far sessions were reviewed before a clear. Each is given with the message up to which the clear
+    passed it over: a session that was reviewed beyond that stays as it is. The caller has locked the sessions."""
     changed = []
     for session, (passed, position) in before.items():
         if position and session.reviewed_through == passed:

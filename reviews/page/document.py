@@ -8,10 +8,10 @@ from django.utils.safestring import SafeString, mark_safe
 
 from gateway.chat.markdown import render_markdown
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
+from memories.number_words import counted
 from memories.page.rows import IconLabel, origin_label
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
-from reviews.labels import counted
 from reviews.page.panel import document_name
 
 MOST_REVISIONS = 30
@@ -82,7 +82,7 @@ def lines_of(revision: ArtifactRevision) -> list[tuple[Piece, ...]]:
 
 
 def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
-    """Only the stretches of lines that changed, with their words compared; of a new text all its lines."""
+    """Return the stretches of lines that changed, with their words compared; of a new text all its lines."""
     if not before:
         return [(Piece("same", line),) for line in after.splitlines() if line.strip()]
     old, new = before.splitlines(), after.splitlines()

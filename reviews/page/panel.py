@@ -11,6 +11,7 @@ from gateway.limits.money import cost_of
 from memories.artifact_paths import SUMMARY_PATH, skill_name
 from memories.artifacts import artifact_usage, live_artifacts
 from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
+from memories.number_words import times
 from memories.viewers import Viewer
 from reviews.consolidation.health import finished_text, obstacle_of
 from reviews.consolidation.model_call import ANSWER_TOKENS
@@ -155,5 +156,5 @@ def _meta(artifact: Artifact, usage: ArtifactUsage | None, viewer: Viewer) -> st
         parts.append("sent with every new session")
     else:
         reads = usage.reads if usage else 0
-        parts.append({0: "not read yet", 1: "read once", 2: "read twice"}.get(reads, f"read {reads} times"))
+        parts.append(f"read {times(reads)}" if reads else "not read yet")
     return ", ".join(parts)

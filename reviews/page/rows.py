@@ -14,10 +14,10 @@ from gateway.chat.labels import day_words
 from gateway.chat.session_list import title_of, titled
 from gateway.models import Session
 from memories.models import Target
+from memories.number_words import counted
 from memories.page.rows import IconLabel
 from memories.provenance import Turns
 from memories.viewers import Viewer
-from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.page.undo import Steps, near_minute, steps_of, undone_words
 from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
@@ -91,7 +91,7 @@ class Row:
 
 
 def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
-    """Rows in the given order, with a day where another one begins."""
+    """Return rows in the given order; the first row of each day names the day."""
     ids = {review.session_id for review in reviews if review.session_id}
     found = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
     sessions = {session.pk: session for session in found}

@@ -14,7 +14,7 @@ Steps = Mapping[int, ChangeSet]
 
 
 def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
-    """By change set of a review, and by number of the memory: the newest undo or put back that touched it."""
+    """Return, by change set of a review and by number of the memory, the newest undo or redo that touched it."""
     steps = {step.pk: (root, step) for root, step, _ in undo_steps(owner_id, sets)}
     by_set: dict[UUID, dict[int, ChangeSet]] = defaultdict(dict)
     if steps:

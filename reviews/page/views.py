@@ -14,10 +14,10 @@ from memories.caller import DEFAULT_BOOK
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
-from memories.selectors import book_named
+from memories.number_words import counted
+from memories.selectors import book_named, row_by_id
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
-from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
 from reviews.page.panel import panel_of
@@ -59,8 +59,7 @@ def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     if artifact is None:
         return HttpResponse(status=404)
     if given := request.GET.get("revision"):
-        wanted = parse_uuid(given)
-        revision = ArtifactRevision.objects.filter(artifact=artifact, pk=wanted).first() if wanted else None
+        revision = row_by_id(ArtifactRevision.objects.filter(artifact=artifact), given)
         if revision is None:
             return HttpResponse(status=404)
         return HttpResponse(str(revision.after.get("content", "")), content_type="text/plain; charset=utf-8")
@@ -75,10 +74,7 @@ def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 @action_view
 def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
     """Stop a review that is scheduled or running. Answers 204, also when it is over already."""
-    try:
-        review = review_get(viewer.owner.pk, review_id)
-    except NotFound:
-        return HttpResponse(status=404)
+    review = review_get(viewer.owner.pk, review_id)
     if review.state in ReviewRun.OPEN:
         services.review_cancel(review, "You cancelled it.")
     return HttpResponse(status=204)

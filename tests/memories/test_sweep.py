@@ -12,7 +12,7 @@ from pytest_django import Settings
 from memories import sweep
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from memories.sweep import expired_bury, memories_sweep
+from memories.sweep import expired_delete, memories_sweep
 from tests.factories import memory_make
 from tests.in_one_go import undo_changes
 
@@ -108,7 +108,7 @@ def test_many_go_a_few_at_a_time(alice: Owner, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sweep, "_ROWS", 2)
     for number in range(5):
         expired(alice, f"Until Monday {number}.")
-    assert [expired_bury() for _ in range(4)] == [2, 2, 1, 0]
+    assert [expired_delete() for _ in range(4)] == [2, 2, 1, 0]
 
 
 def test_the_page_says_that_it_expired(alice: Owner, client: Client) -> None:

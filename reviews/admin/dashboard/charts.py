@@ -24,7 +24,6 @@ class Series:
 
     @property
     def total(self) -> int:
-        """The sum of the days."""
         return sum(self.numbers)
 
     @property
@@ -56,7 +55,6 @@ class Chart:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to draw."""
         return not any(series.total for series in self.series)
 
     @property

@@ -52,12 +52,11 @@ class Used:
     spent: dict[date, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, word: str, day: date, taken: Tokens, cost: float) -> None:
-        """What a model took on a day."""
+        """Add what a model took on a day."""
         self.tokens[day, word] += taken.total
         self.spent[day] += cost
 
     def total(self, word: str) -> int:
-        """All tokens of one kind of use."""
         return sum(number for (_, kind), number in self.tokens.items() if kind == word)
 
 
@@ -101,7 +100,7 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Used]:
 
 
 def _by_model(period: Period, table: type[Run] | type[ReviewRun], column: str) -> list[Any]:
-    """Day, state, model, how many, their tokens, and the written ones of these."""
+    """Return rows of day, state, model, how many, their tokens, and the written ones of these."""
 
     def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
         by = table._default_manager.filter(rows).annotate(day=day_of(column)).order_by()
@@ -169,6 +168,6 @@ def _scan_chart(period: Period) -> Chart:
 
 
 def _tallies(words: Mapping[str, str], counted: Mapping[str, int]) -> list[Tally]:
-    """Most first."""
+    """Return the tallies, largest first."""
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     return [Tally(words.get(name, name), number) for name, number in ordered]

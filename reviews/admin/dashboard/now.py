@@ -57,7 +57,7 @@ class NowFacts:
 
 
 def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
-    """As it is now. Five queries, and those of the queue."""
+    """Return what is going on now. Five queries, and those of the queue."""
 
     def lapsed_or(otherwise: str) -> Callable[[Any], str]:
         return lambda run: "its lease ran out" if run.lease_expires_at and run.lease_expires_at < now else otherwise
@@ -81,7 +81,7 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
 
 
 def queue_facts(now: datetime) -> Queue:
-    """Length and age of the queue, of whichever broker."""
+    """Return the length and age of the queue, for either broker."""
     broker = get_broker()
     try:
         length = broker.queue_size() or 0

@@ -39,12 +39,10 @@ class QuotaUse:
 
     @property
     def percent(self) -> int:
-        """How much of it is used."""
         return min(100, 100 * self.used // self.most) if self.most else 0
 
     @property
     def is_near(self) -> bool:
-        """Nearly reached, or reached."""
         return self.percent >= _NEARLY
 
 
@@ -62,17 +60,16 @@ class OwnerUse:
 
     @property
     def total(self) -> int:
-        """All tokens."""
         return self.turns + self.reviews + self.consolidation
 
     @property
     def cost(self) -> str:
-        """Money, as it is shown."""
         return dollars(self.spent)
 
 
 def owners_table(request: HttpRequest, period: Period, money: Money, used: Used, now: datetime) -> list[OwnerUse]:
-    """At most twenty owners, most tokens first, and the rest of what was `used`. Seven queries, ten when cold."""
+    """Return at most twenty owners, most tokens first, and a row for the rest of what was `used`. Seven queries, ten
+    when cold."""
     spent = defaultdict[UUID, float](float)
     turns, reviewed = (_by_owner(period, table, column, money, spent) for table, column in _ASKED)
     consolidated = Counter[UUID]()
@@ -113,7 +110,7 @@ def _others(table: list[OwnerUse], used: Used) -> OwnerUse:
 def _by_owner(
     period: Period, table: type[Run] | type[ReviewRun], column: str, money: Money, spent: dict[UUID, float]
 ) -> "Counter[UUID]":
-    """Tokens; what they cost is added to `spent`."""
+    """Return tokens by owner, and add what they cost to `spent`."""
 
     def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
         chosen: QuerySet[Any] = table._default_manager.filter(rows)

@@ -36,7 +36,6 @@ class Period:
 
     @property
     def length(self) -> int:
-        """How many days."""
         return len(self.days)
 
     @property
@@ -61,7 +60,8 @@ class _Day(TruncDate):
     """The date of a time, in UTC."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
-        """Times are texts in UTC there, which begin with the day; Django's own way calls Python for every row."""
+        """Cut the date off the text: SQLite has times as texts in UTC, and Django's own way calls Python for every
+        row."""
         sql, params = compiler.compile(self.lhs)
         return f"substr({sql}, 1, 10)", params
 

@@ -80,7 +80,7 @@ def headlines(request: HttpRequest, money: Money, now: datetime) -> list[Headlin
 
 
 def _time(runs: "QuerySet[Run]") -> tuple[str, str]:
-    """How long 95 of 100 answers took at most, of today's newest ones, and how many these are. One query."""
+    """Return how long 95 of 100 of today's newest answers took at most, and how many answers these are. One query."""
     over = runs.filter(state=Run.State.COMPLETED, finished_at__isnull=False)
     times = over.values_list("started_at", "finished_at")[:TIMED]
     took = sorted((end - began).total_seconds() for began, end in times if end)
@@ -91,7 +91,8 @@ def _time(runs: "QuerySet[Run]") -> tuple[str, str]:
 
 
 def _cost(money: Money, day: date) -> tuple[str, str]:
-    """Money spent today and what it is for; reviews count by the prices of now. Two queries, none without prices."""
+    """Return the money spent today and what it is for; reviews count by the present prices. Two queries, none without
+    prices."""
     if not money.known:
         return "–", "no price is set"
     # Totals of a day are made on that day: its rows are the newest.

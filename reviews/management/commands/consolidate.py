@@ -80,7 +80,7 @@ class Command(BaseCommand):
 
 
 def rest() -> None:
-    """The pause between two looks."""
+    """Wait between two looks."""
     threading.Event().wait(LOOK_SECONDS)
 
 

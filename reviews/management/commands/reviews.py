@@ -12,7 +12,8 @@ from gateway.models import Session
 from gateway.upstream import disconnect
 from memories.books import book_state
 from memories.errors import DomainError
-from memories.ids import parse_uuid
+from memories.number_words import counted
+from memories.selectors import row_by_id
 from reviews.frozen import said_through
 from reviews.models import ReviewRun
 from reviews.runner import Reflection, prepare, reflect
@@ -32,9 +33,7 @@ class Command(BaseCommand):
         trial.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        session_id = parse_uuid(options["session"])
-        found = Session.objects.select_related("agent", "owner").filter(pk=session_id) if session_id else None
-        session = found.first() if found is not None else None
+        session = row_by_id(Session.objects.select_related("agent", "owner"), options["session"])
         if session is None:
             raise CommandError("There is no such session.")
         if session.temporary:
@@ -62,12 +61,12 @@ class Command(BaseCommand):
         for name, times in reflection.book.dropped.items():
             self.stdout.write(f"dropped: {times} call(s) of {name}")
         tokens = reflection.usage.get("total_tokens", 0)
-        steps = f"{reflection.steps} {'step' if reflection.steps == 1 else 'steps'}"
+        steps = counted(reflection.steps, "step")
         self.stdout.write(f"\n{reflection.model}, {steps}, {tokens} tokens. Nothing was written.")
 
 
 def lines_of(write: ReviewWrite) -> Iterator[str]:
-    """A write as a person reads it: what it would do, and below it what it would replace and be found by."""
+    """Yield the lines that show a write: what it would do, and below that what it would replace and be found by."""
     number = f" {write.memory_id}" if write.memory_id else ""
     kind = f"[{write.target}, {write.category}]"
     yield f"{write.action}{number} {kind} {write.after or write.before or ''}"

@@ -1,0 +1,48 @@
+"""How full a book is: the characters that its live memories take, beside what its agents allow it to hold."""
+
+from dataclasses import dataclass
+
+from django.db.models import Sum
+from django.db.models.functions import Length
+
+from memories.errors import OverBudget
+from memories.models import Book, Memory, Target
+from memories.selectors import live_in
+from memories.services.books import book_limits
+
+
+@dataclass(slots=True)
+class Budgets:
+    """Characters that live memories of a book take, by target, kept up to date while memories come and go."""
+
+    limits: dict[Target, int]
+    used: dict[str, int]
+
+    @classmethod
+    def of(cls, book: Book | None, name: str) -> "Budgets":
+        """Return the budgets of a book as they are now, also of one that does not exist yet."""
+        rows = live_in(book).order_by() if book else Memory.objects.none()
+        used = rows.values_list("target").annotate(sum=Sum(Length("content")))
+        return cls(book_limits(name), dict(used))
+
+    def take(self, target: str, needed: int, *, freed: int = 0, freed_of: str = "") -> None:
+        """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget, unless it
+        takes no more of this target than before."""
+        had = freed if freed_of == target else 0
+        used, limit = self.used.get(target, 0) - had, self.limits[Target(target)]
+        if limit and needed > had and used + needed > limit:
+            raise OverBudget(
+                f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
+                f"“{Target(target).label}”. Edit or delete something first.",
+                target=str(target),
+                used=used,
+                limit=limit,
+                needed=needed,
+            )
+        if freed_of and freed_of != target:
+            self.used[freed_of] = self.used.get(freed_of, 0) - freed
+        self.used[target] = used + needed
+
+    def give_back(self, target: str, freed: int) -> None:
+        """Note that a memory of `freed` characters is gone."""
+        self.used[target] -= freed
