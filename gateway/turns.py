@@ -38,7 +38,6 @@ from memories.recall import Injection, contained
 logger = logging.getLogger("daybook.turns")
 
 _PARAGRAPH = "\n\n"
-SHORT_CHARACTERS = 32_000
 _USUAL_ENDS = frozenset({"stop", "tool_calls"})
 
 
@@ -294,12 +293,9 @@ class Turn:
         self.output.trace = self._attempts.noted(self.output.trace)
         if self.context.injected is None:  # only now, since the reasons take as long to find as half of a search
             self.output.recalled = [item.as_json() for item in self._injection.recalled]
-        store = held.close_short if self._is_short() else held.in_closing_thread
-        turns_since_review = await store(closing.close, self.context, self.output, state=state, error=error)
+        turns_since_review = await held.in_closing_thread(
+            closing.close, self.context, self.output, state=state, error=error
+        )
         self._stored = True
         self.context.allowance.leave()  # before the client hears of the end, and asks again
         return turns_since_review
-
-    def _is_short(self) -> bool:
-        """Return True for an answer without tools, of a few pages at most."""
-        return len(self.output.messages) <= 1 and len(self.output.text) + len(self.output.reasoning) <= SHORT_CHARACTERS

@@ -7,8 +7,7 @@ long query: the leases of open runs, and closing them at shutdown. Another one c
 
 With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
 transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
-public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002). So do,
-on a server with SQLite, short writes of a turn that is alone (memories.loop_writes)."""
+public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
 
 import asyncio
 import contextlib
@@ -26,7 +25,6 @@ from django.db.models import Model, QuerySet
 
 from memories.errors import Overloaded
 from memories.lanes import BUSY, DatabaseBusy, Lane, in_lane
-from memories.loop_writes import LoopWrites
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,19 +80,6 @@ async def in_shared_thread(function: Callable[P, T], *args: P.args, **kwargs: P.
 async def in_patient_shared_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_shared_thread` for work whose result must not be lost."""
     return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs), share=True)
-
-
-async def on_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_shared_thread` for a write of about a millisecond while nobody else is served: on SQLite it is done on the
-    event loop, if the lock is free and the disk was quick lately."""
-    job = functools.partial(function, *args, **kwargs)
-    return await _run(_write_lane, _busy_seconds(), job, share=True, here=True)
-
-
-async def patiently_on_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`on_loop` for work whose result must not be lost."""
-    job = functools.partial(function, *args, **kwargs)
-    return await _run(_write_lane, PATIENT_SECONDS, job, share=True, here=True)
 
 
 async def in_spare_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -195,21 +180,13 @@ _write_lane = Lane("daybook-db", lambda: settings.DB_THREADS)
 _read_lane = Lane("daybook-read", lambda: settings.DB_READ_THREADS)
 _spare_lane = Lane("daybook-spare", lambda: 1)
 _checkpoint_lane = Lane("daybook-checkpoint", lambda: 1)
-_loop_writes = LoopWrites(_write_lane)
 _next_checkpoint = 0.0
 
 
-async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False, here: bool = False) -> T:
+async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: bool = False) -> T:
     loop = asyncio.get_running_loop()
     if not settings.DB_THREADS:
         return _inline(loop, function)
-    if here and _loop_writes.can_be():
-        _checkpoint_soon(loop)
-        try:
-            return _inline(loop, functools.partial(_loop_writes.do, function))
-        except OperationalError as error:
-            if _sqlite_code(error.__cause__) not in _SQLITE_BUSY:
-                raise  # else nothing was done: somebody else writes, and a thread can wait for that
     job = lane.share(seconds, function) if share else lane.submit(seconds, function)
     expired = False
 

@@ -61,12 +61,6 @@ class Lane:
         if self._pool is not None:
             self.submit(seconds, function)
 
-    def here(self, seconds: float, function: Callable[[], T]) -> T:
-        """Do a job in this thread, which gets a connection of its own, and waits so long for the database's lock."""
-        self._know(connections[_DEFAULT])
-        self._wait_at_most(seconds)
-        return function()
-
     def close(self) -> None:
         """End the threads after what they do now. What still waits is cancelled."""
         with self._lock:
@@ -87,11 +81,7 @@ class Lane:
 
     def _begin(self) -> None:
         _thread.here = True
-        self._know(connections[_DEFAULT])
-
-    def _know(self, connection: BaseDatabaseWrapper) -> None:
-        if connection in self._opened:
-            return
+        connection = connections[_DEFAULT]
         connection.inc_thread_sharing()  # `close` is called by another thread, when this one has ended
         with self._lock:
             self._opened.append(connection)

@@ -24,11 +24,10 @@ from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import last_asked, read_conversation
 from gateway.runs.joined import SAID, joined_context, running_state
-from gateway.runs.opening import open_run, open_short_run
+from gateway.runs.opening import open_run
 from gateway.runs.requested import HistoryUnkept, SameTurnRunning, SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turn_events import TurnOptions
-from gateway.turns import SHORT_CHARACTERS
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
@@ -39,7 +38,6 @@ _BUSY_POLL = 0.1
 JOIN_SECONDS = 10.0
 _MAX_KEY = 255
 _MANY = 500
-_FEW = 20
 _MOST_SEARCHES = 50
 # Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
 _CONVERSATION_HEADERS = (
@@ -116,11 +114,10 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
     v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
     if _takes_a_while(v1_request.messages, newest):  # the thread that writes must not wait for it
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
-    begin = open_short_run if _is_short(v1_request.messages) else open_run
     while True:
         last_try = time.monotonic() >= deadline
         try:
-            return await begin(
+            return await open_run(
                 open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, finding=finding
             )
         except SessionUnknown:  # compare its turns outside of the transaction, without a lock
@@ -139,16 +136,6 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
             if last_try:  # results of tools cannot go to a fork
                 raise
             await asyncio.sleep(_BUSY_POLL)
-
-
-def _is_short(messages: Sequence[dict[str, Any]]) -> bool:
-    """Return True for few messages, of text only, that are a few pages in all."""
-    texts = [message.get("content") or "" for message in messages[:_FEW]]
-    return (
-        len(messages) <= _FEW
-        and all(isinstance(text, str) for text in texts)
-        and (sum(map(len, texts)) <= SHORT_CHARACTERS)
-    )
 
 
 def _takes_a_while(messages: Sequence[dict[str, Any]], newest: int) -> bool:

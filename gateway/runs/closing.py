@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.utils import timezone
 
 from gateway.agents.model_choice import agent_target
@@ -231,4 +232,4 @@ def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
     asked = target.upstream, target.model
     tokens = output.usage.get("total_tokens") or estimate(context.messages, asked) + text_tokens(output.text)
     if tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
-        enqueue(COMPACTION_TASK, context.session_id)
+        transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)

@@ -16,7 +16,7 @@ from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
 from gateway.runs.closing import RunOutput
 from gateway.runs.context import TurnContext
-from memories.database import in_patient_shared_thread, in_spare_thread, patiently_on_loop
+from memories.database import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.runs")
@@ -134,13 +134,6 @@ def expect(opening: "asyncio.Future[Any]") -> None:
 async def in_closing_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that ends a run in a database thread; at shutdown in the spare one."""
     run: Callable[..., Awaitable[T]] = in_spare_thread if _ending else in_patient_shared_thread
-    return await run(function, *args, **kwargs)
-
-
-async def close_short(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_closing_thread` for what takes about a millisecond, which a run that is alone needs no thread for."""
-    alone = len(_held) <= 1 and not _opening and not _ending
-    run: Callable[..., Awaitable[T]] = patiently_on_loop if alone else in_closing_thread
     return await run(function, *args, **kwargs)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import ParamSpec
 
 from django.db import OperationalError
@@ -13,29 +13,19 @@ from gateway.errors import RunSuperseded
 from gateway.models import Run
 from gateway.runs import closing, held
 from gateway.runs.context import TurnContext
-from memories.database import in_shared_thread, on_loop
+from memories.database import in_shared_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
 P = ParamSpec("P")
-_Store = Callable[..., Awaitable[TurnContext]]
 
 
 async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.kwargs) -> TurnContext:
     """Run an opening transaction in a database thread. Raises what it raises; Restarting at shutdown.
 
     A thread cannot be cancelled: when the caller is, the run that opens all the same is closed as stopped."""
-    return await _open_by(in_shared_thread, functools.partial(opener, *args, **kwargs))
-
-
-async def open_short_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.kwargs) -> TurnContext:
-    """`open_run` for a transaction of about a millisecond, which a run that is alone needs no thread for."""
-    return await _open_by(on_loop if held.is_idle() else in_shared_thread, functools.partial(opener, *args, **kwargs))
-
-
-async def _open_by(store: _Store, opener: Callable[[], TurnContext]) -> TurnContext:
     held.refuse_at_shutdown()
-    opening = asyncio.ensure_future(_opened(store, opener))
+    opening = asyncio.ensure_future(_opened(functools.partial(opener, *args, **kwargs)))
     held.expect(opening)
     try:
         return await asyncio.shield(opening)
@@ -44,9 +34,9 @@ async def _open_by(store: _Store, opener: Callable[[], TurnContext]) -> TurnCont
         raise
 
 
-async def _opened(store: _Store, opener: Callable[[], TurnContext]) -> TurnContext:
+async def _opened(opener: Callable[[], TurnContext]) -> TurnContext:
     """Return the turn with the bytes of what is attached, which are read when its transaction is over."""
-    return await context_read(await store(_open, opener))
+    return await context_read(await in_shared_thread(_open, opener))
 
 
 def _open(opener: Callable[[], TurnContext]) -> TurnContext:

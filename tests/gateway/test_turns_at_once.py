@@ -2,39 +2,27 @@
 the others."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 
 import pytest
-from django.conf import settings as configured
-from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Message, Run, Session, UsageDay
-from gateway.turns import SHORT_CHARACTERS
-from memories import database
 from memories.database import in_thread
-from memories.loop_writes import LoopWrites
 from memories.models import ThreadRecord
 from tests.conftest import Api
 from tests.endings import close_lanes
 from tests.gateway.v1 import ask
-from tests.scripted_model import Hangs, ScriptedModel
-from tests.waiting import eventually_async
+from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AT_ONCE = 12
-LOOP, THREAD = "MainThread", "daybook-db_0"
-only_sqlite = pytest.mark.skipif(
-    not configured.DATABASES["default"]["ENGINE"].endswith("sqlite3"), reason="only SQLite is written on the loop"
-)
 
 
 @pytest.fixture(autouse=True)
-def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Real database threads, and no write that took long before."""
+def lanes(settings: Settings) -> Iterator[None]:
+    """Real database threads."""
     settings.DB_THREADS = 1
-    monkeypatch.setattr(database, "_loop_writes", LoopWrites(database._write_lane))
     yield
     close_lanes()
 
@@ -81,44 +69,3 @@ async def test_of_one_named_session_only_one_run_is_open_at_once(
 
     assert (await in_thread(runs))[0] == 1
     assert await in_thread(Run.objects.filter(state=Run.State.COMPLETED).count) == 3
-
-
-@pytest.fixture
-def commits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The threads in which something was committed."""
-    seen: list[str] = []
-    commit = BaseDatabaseWrapper._commit
-
-    def watched(self: BaseDatabaseWrapper) -> None:
-        seen.append(threading.current_thread().name)
-        commit(self)
-
-    monkeypatch.setattr(BaseDatabaseWrapper, "_commit", watched)
-    return seen
-
-
-@only_sqlite
-async def test_a_short_turn_that_is_alone_is_stored_by_the_event_loop(
-    alice_api: Api, agent: Agent, model: ScriptedModel, commits: list[str]
-) -> None:
-    model.script("Fine.", "Good.", "x" * (SHORT_CHARACTERS + 1), "Well.")
-    assert (await ask(alice_api, "Hello.")).status == 200
-    assert (await ask(alice_api, "Hello.", "Fine.", "And?")).status == 200
-    assert commits == [LOOP] * 4
-    assert (await ask(alice_api, "Say more.")).status == 200  # storing that takes longer
-    assert (await ask(alice_api, "y" * (SHORT_CHARACTERS + 1))).status == 200
-    assert commits[4:] == [LOOP, THREAD, THREAD, LOOP]
-
-
-@only_sqlite
-async def test_turns_beside_another_are_stored_by_threads(
-    alice_api: Api, agent: Agent, model: ScriptedModel, commits: list[str]
-) -> None:
-    model.script(Hangs(), "Fine.")
-    other = asyncio.create_task(ask(alice_api, "Take your time."))
-    await eventually_async(lambda: len(model.calls) == 1, within=10)
-    commits.clear()
-    assert (await ask(alice_api, "Hello.")).status == 200
-    assert commits == [THREAD] * 2
-    other.cancel()
-    await asyncio.gather(other, return_exceptions=True)
