@@ -14,7 +14,7 @@ from scanning.model.features import SHRINK, SIZES, Occurrences, distinct
 Floats = NDArray[np.float64]
 WEIGHT_OF_BLOCK = (1.0, 0.7, 1.0)
 OFFSETS = (0, SIZES[0], SIZES[0] + SIZES[1])
-PENALTY = 1e-3
+PENALTY = 3e-4
 """Of the squared weights, for values that are multiplied by SCALE."""
 SCALE = 6.0
 _ROUNDS = 80
