@@ -1,4 +1,4 @@
-"""The connected apps of the account page: listed, and disconnected one by one."""
+"""The connected apps on the account page."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,5 @@
-"""One conversation as a file: Markdown for people, JSON for programs. Replaced turns are left out; what a model was
-given from memory is no part of a transcript. Rows are read in pages."""
+"""A conversation as a file: Markdown for people, JSON for programs. Replaced turns are left out, and so are the
+memories that a model was given. Rows are read in pages."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def export_name(session: Session, title: str, kind: ExportFormat) -> str:
 
 
 def export_session(session: Session, title: str, kind: ExportFormat) -> Iterator[str]:
-    """Return the conversation in pieces, one for each message. The row comes with its agent."""
+    """Yield the conversation, one piece per message. The agent must be selected with the session."""
     current = Q(run=None) | Q(run__superseded=False)
     rows = Message.objects.filter(current, owner_id=session.owner_id, session=session).select_related("run")
     messages = paged(rows, "seq")
