@@ -1,4 +1,4 @@
-"""Which database Daybook uses, and with how many connections: SQLite in the home, or PostgreSQL."""
+"""The database, and the number of connections to it: SQLite in DAYBOOK_HOME, or PostgreSQL."""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +7,11 @@ import dj_database_url
 
 from config.environment import ConfigurationError, Environment, owner_only
 
-_PAGE_CONNECTIONS = 2  # what is left of the pool, at least, when every database thread holds its own
+_PAGE_CONNECTIONS = 2  # connections of the pool that remain, at least, when every database thread holds one
 
 
 def database(env: Environment, home: Path) -> dict[str, Any]:
-    """Return Django's settings of the one database. Raises ConfigurationError."""
+    """Return Django's settings of the database. Raises ConfigurationError."""
     if env.database_url:
         try:
             config: dict[str, Any] = dict(
@@ -46,7 +46,7 @@ def database(env: Environment, home: Path) -> dict[str, Any]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": env.db_busy_seconds,
-            # What is deleted is overwritten: forgetting must not rest on how SQLite was compiled.
+            # Overwrite deleted rows, however SQLite was compiled, so that forgotten text is gone.
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON; "
             f"PRAGMA synchronous={env.sqlite_synchronous};",
         },

@@ -1,5 +1,5 @@
-"""The worker process: django-q2's cluster and, beside it, the loop of sweeps with the heartbeat.
-django-q2 looks at its own schedules only every 30 s and waits for running tasks for ever; this doesn't."""
+"""The worker process: django-q2's cluster and, beside it, the loop of sweeps with the heartbeat. django-q2 checks its
+own schedules only every 30 s and waits for running tasks without limit; this module does neither."""
 
 import logging
 import signal
@@ -48,9 +48,8 @@ behind (lost jobs, expired leases, old rows)."""
 
 
 class SweepLoop:
-    """Runs the sweeps and the heartbeat in a thread of its own, every settings.SWEEP_SECONDS.
-
-    A failing sweep is logged and does not stop the others; next time everything is tried again."""
+    """Runs the sweeps and the heartbeat in a thread, every settings.SWEEP_SECONDS. An error in one sweep is logged and
+    does not stop the others; the next round tries all of them again."""
 
     def __init__(self, sweeps: Sequence[Sweep]) -> None:
         self.worker_id = uuid7()
@@ -59,7 +58,7 @@ class SweepLoop:
         self._thread = threading.Thread(target=self._run, name="daybook-sweeps", daemon=True)
 
     def start(self) -> None:
-        """Begin, with a round at once."""
+        """Start with a round at once."""
         self._thread.start()
 
     def is_alive(self) -> bool:
@@ -67,12 +66,12 @@ class SweepLoop:
         return self._thread.is_alive()
 
     def stop(self, within: float) -> None:
-        """End after the sweep that runs now; waits up to `within` seconds for it."""
+        """Stop after the current sweep; wait up to `within` seconds for it."""
         self._stopping.set()
         self._thread.join(within)
 
     def round(self) -> None:
-        """One heartbeat and one call of each sweep."""
+        """Beat once and call each sweep once."""
         for step in (self._beat, *self._sweeps):
             if self._stopping.is_set():
                 return
@@ -91,7 +90,7 @@ class SweepLoop:
     def _guarded(self, step: Sweep) -> None:
         try:
             step()
-        except Exception:  # whatever it was, the others must run and this one must be tried again
+        except Exception:  # whatever it is, the other sweeps must run, and this one is tried again
             sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
 
     def _beat(self) -> None:
@@ -102,7 +101,7 @@ class SweepLoop:
 
 
 def run_worker(processes: int | None = None) -> int:
-    """Work until SIGTERM or SIGINT, with so many processes (DAYBOOK_WORKERS). Returns the exit code: 1 if queue or
+    """Work until SIGTERM or SIGINT, with this many processes (DAYBOOK_WORKERS). Returns the exit code: 1 if queue or
     sweeps ended by themselves."""
     if processes is not None:
         Conf.WORKERS = Conf.QUEUE_LIMIT = processes
@@ -135,7 +134,7 @@ def _watch(cluster: Cluster, inbox: SignalInbox, sweeps: SweepLoop) -> int:
 
 
 def _stop_cluster(cluster: Cluster) -> None:
-    """Give running tasks some seconds, then kill the queue: their leases run out, and sweeps take them up."""
+    """Give running tasks some seconds, then kill the queue. Their leases expire, and sweeps queue them again."""
     guard = cluster.sentinel
     if guard.is_alive():
         cluster.stop_event.set()

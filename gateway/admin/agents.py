@@ -1,5 +1,5 @@
-"""Agents in the admin: one form, made from the settings' own schema,
-saved by the same service as the agents file."""
+"""Agents in the admin: a form made from the schema of the settings. It is saved by the same service as the agents
+file."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ AgentForm: type[_AgentForm] = type("AgentForm", (_AgentForm,), dict(schema_field
 
 
 def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
-    """Every setting in one section: the named ones, those of reviews and of limits, and what is new."""
+    """Put every setting into one section: named ones, reviews, limits, and all others."""
     names = list(AgentSettings.model_fields)
     named = {name for _, section in _SECTIONS for name in section}
     reviews = tuple(name for name in names if name.startswith("memory_review_"))
