@@ -12,33 +12,37 @@ _PAGE_CONNECTIONS = 2  # connections of the pool that remain, at least, when eve
 
 def database(env: Environment, home: Path) -> dict[str, Any]:
     """Return Django's settings of the database. Raises ConfigurationError."""
-    if env.database_url:
-        try:
-            config: dict[str, Any] = dict(
-                dj_database_url.parse(env.database_url, conn_max_age=0, conn_health_checks=True)
-            )
-        except (ValueError, KeyError):
-            config = {}
-        if config.get("ENGINE") != "django.db.backends.postgresql":
-            raise ConfigurationError(
-                "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
-            )
-        threads = env.db_threads + env.db_read_threads
-        if env.db_pool < threads + _PAGE_CONNECTIONS:
-            raise ConfigurationError(
-                f"DAYBOOK_DB_POOL is {env.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
-                f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
-            )
-        # Pages take a connection for their request and give it back, database threads keep theirs: this process
-        # never has more than these, and a request that finds none free within the busy time is answered as overloaded.
-        config.setdefault("OPTIONS", {})["pool"] = {
-            "min_size": 0,
-            "max_size": env.db_pool,
-            "timeout": env.db_busy_seconds,
-            "max_idle": 60,
-            "num_workers": 2,
-        }
-        return config
+    return _postgres(env) if env.database_url else _sqlite(env, home)
+
+
+def _postgres(env: Environment) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = dict(dj_database_url.parse(env.database_url, conn_max_age=0, conn_health_checks=True))
+    except (ValueError, KeyError):
+        config = {}
+    if config.get("ENGINE") != "django.db.backends.postgresql":
+        raise ConfigurationError(
+            "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
+        )
+    threads = env.db_threads + env.db_read_threads
+    if env.db_pool < threads + _PAGE_CONNECTIONS:
+        raise ConfigurationError(
+            f"DAYBOOK_DB_POOL is {env.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
+            f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
+        )
+    # Pages take a connection for their request, and database threads keep theirs. A request that finds none free
+    # within the busy time is answered as overloaded.
+    config.setdefault("OPTIONS", {})["pool"] = {
+        "min_size": 0,
+        "max_size": env.db_pool,
+        "timeout": env.db_busy_seconds,
+        "max_idle": 60,
+        "num_workers": 2,
+    }
+    return config
+
+
+def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": owner_only(home / "daybook.sqlite3"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
+from itertools import chain
 from operator import and_
 from uuid import UUID
 
@@ -58,7 +59,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSession:
-    """A session with its newest matching messages and their number. If its title matches there are none."""
+    """A session with its newest matching messages and how many match: possibly none, if its title matches."""
 
     session: Session
     hits: Sequence[Hit]
@@ -90,12 +91,7 @@ def search_sessions(
     words = query_words(query)
     if not words:
         return [], False
-    messages = limits.filter(
-        _standing(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
-    )
-    by_session: dict[UUID, list[UUID]] = {key: [] for key in _titles_with(sessions, words)}
-    for pk, session_id in messages.order_by("-created_at", "-id").values_list("pk", "session_id"):
-        by_session.setdefault(session_id, []).append(pk)
+    by_session = _matches(sessions, owner_id, words, limits)
     order = list(by_session)
     if narrowed:
         among = set(sessions.filter(pk__in=order).values_list("pk", flat=True))
@@ -105,17 +101,27 @@ def search_sessions(
     begin = order.index(after) + 1 if after else 0
     page = order[begin : begin + limit]
     rows = sessions.in_bulk(page)
-    hits = _hits(owner_id, [pk for key in page for pk in by_session[key][:HITS_SHOWN]], words)
+    shown = {key: by_session[key][:HITS_SHOWN] for key in page}
+    hits = _hits(owner_id, list(chain.from_iterable(shown.values())), words)
     found = [
-        FoundSession(
-            session=rows[key],
-            hits=[hits[pk] for pk in by_session[key][:HITS_SHOWN] if pk in hits],
-            count=len(by_session[key]),
-        )
+        FoundSession(session=rows[key], hits=[hits[pk] for pk in shown[key] if pk in hits], count=len(by_session[key]))
         for key in page
         if key in rows
     ]
     return found, len(order) > begin + limit
+
+
+def _matches(
+    sessions: "QuerySet[Session]", owner_id: UUID, words: Sequence[str], limits: KeyLimits
+) -> dict[UUID, list[UUID]]:
+    """Return the ids of the matching messages by session, both in the order in which they are shown."""
+    messages = limits.filter(
+        _standing(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
+    )
+    found: dict[UUID, list[UUID]] = {key: [] for key in _titles_with(sessions, words)}
+    for pk, session_id in messages.order_by("-created_at", "-id").values_list("pk", "session_id"):
+        found.setdefault(session_id, []).append(pk)
+    return found
 
 
 def _of_owner(owner_id: UUID) -> "QuerySet[Message]":
