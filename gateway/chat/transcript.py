@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
@@ -110,5 +110,5 @@ def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
 
 
 def _shown(session: Session) -> QuerySet[Message]:
-    current = Q(run__isnull=True) | Q(run__superseded=False)
-    return Message.objects.filter(current, owner_id=session.owner_id, session=session).exclude(role=Message.Role.TOOL)
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session)
+    return rows.exclude(run__superseded=True).exclude(role=Message.Role.TOOL)

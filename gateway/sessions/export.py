@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import Q
 from django.utils.text import slugify
 
 from gateway.attachments.reading import content_read
@@ -39,9 +38,8 @@ def export_name(session: Session, title: str, kind: ExportFormat) -> str:
 
 def export_session(session: Session, title: str, kind: ExportFormat) -> Iterator[str]:
     """Yield the conversation, one piece per message. The agent must be selected with the session."""
-    current = Q(run=None) | Q(run__superseded=False)
-    rows = Message.objects.filter(current, owner_id=session.owner_id, session=session).select_related("run")
-    messages = paged(rows, "seq")
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
+    messages = paged(rows.select_related("run"), "seq")
     return _json(session, messages) if kind is ExportFormat.JSON else _markdown(session, title, messages)
 
 
