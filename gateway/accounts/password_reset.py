@@ -48,12 +48,12 @@ def password_forgotten(request: HttpRequest) -> HttpResponse:
     form = PasswordResetForm(request.POST or None)
     if not form.is_valid():
         return render(request, "gateway/password_forgotten.html", {"form": form}, status=400 if form.is_bound else 200)
-    if _asked(address=client_address(request) or "") >= FROM_ADDRESS:
+    if _requested(address=client_address(request) or "") >= FROM_ADDRESS:
         page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
         page.headers["Retry-After"] = "3600"
         return page
     named = form.get_users(form.cleaned_data["email"])
-    users = [user for user in named if _asked(kind="user", object_id=str(user.pk)) < FOR_ACCOUNT][:_MOST_ACCOUNTS]
+    users = [user for user in named if _requested(kind="user", object_id=str(user.pk)) < FOR_ACCOUNT][:_MOST_ACCOUNTS]
     for user in users:
         owner = Owner.objects.filter(user=user).select_related("user").first()
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY, kind="user", object_id=user.pk, owner=owner)
@@ -108,7 +108,7 @@ def _mail(user: User, origin: str) -> bool:
     return mail_send([user.email], "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
 
 
-def _asked(**about: str) -> int:
+def _requested(**about: str) -> int:
     """Return the number of requests within the last hour, from the audit log."""
     since = first_id(timezone.now() - timedelta(hours=1))
     return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, id__gte=since, **about).count()

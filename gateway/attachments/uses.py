@@ -71,36 +71,36 @@ def _usable(owner_id: UUID, hashes: Iterable[str]) -> "QuerySet[Attachment]":
 
 def is_deletion_due(now: datetime) -> bool:
     """Return True if there may be a file to delete."""
-    return _given_up(now).exists() or _half_deleted(now).exists()
+    return _released_uses(now).exists() or _failed_deletions(now).exists()
 
 
 def deletion_begin(now: datetime) -> Attachment | None:
     """Return an unused file that this process is to delete; None if there is none. From now on nothing may use it."""
-    while use := _given_up(now).order_by("expires_at").first():
-        if file := _unused(use.attachment_id, now):
+    while use := _released_uses(now).order_by("expires_at").first():
+        if file := _claim_if_unused(use.attachment_id, now):
             return file
-    for file in _half_deleted(now).order_by("deleting_at")[:1]:
+    for file in _failed_deletions(now).order_by("deleting_at")[:1]:
         if Attachment.objects.filter(pk=file.pk, deleting_at=file.deleting_at).update(deleting_at=now) == 1:
             file.deleting_at = now
             return file
     return None
 
 
-def _given_up(now: datetime) -> "QuerySet[AttachmentUse]":
+def _released_uses(now: datetime) -> "QuerySet[AttachmentUse]":
     """Return the uses that no longer protect their file."""
     return AttachmentUse.objects.filter(session=None, expires_at__lte=now)
 
 
-def _half_deleted(now: datetime) -> "QuerySet[Attachment]":
+def _failed_deletions(now: datetime) -> "QuerySet[Attachment]":
     """Return files whose deletion began so long ago that it must have failed."""
     return Attachment.objects.filter(deleting_at__lte=now - RETRY)
 
 
 @transaction.atomic
-def _unused(attachment_id: UUID, now: datetime) -> Attachment | None:
+def _claim_if_unused(attachment_id: UUID, now: datetime) -> Attachment | None:
     """Delete the released uses of a file. Return the file, marked as being deleted, if no other uses are left."""
     file = Attachment.objects.select_for_update().get(pk=attachment_id)
-    _given_up(now).filter(attachment=file).delete()
+    _released_uses(now).filter(attachment=file).delete()
     if file.deleting_at or file.uses.exists():
         return None
     file.deleting_at = now

@@ -173,7 +173,7 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
     except OperationalError as error:
         logger.warning("The deletion %s goes on in the background: %s", erasure.pk, error)
-    return render(request, "gateway/account_deleted.html", _how_far(erasure))
+    return render(request, "gateway/account_deleted.html", _progress(erasure))
 
 
 def _proof_refused(request: HttpRequest, user: Any) -> str:
@@ -192,10 +192,10 @@ def deleting(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     erasure = Erasure.objects.filter(pk=erasure_id).exclude(scope=Erasure.Scope.MEMORIES).first()
     if erasure is None:
         return render(request, "gateway/not_found.html", status=404)
-    return render(request, "gateway/account_deleted.html", _how_far(erasure))
+    return render(request, "gateway/account_deleted.html", _progress(erasure))
 
 
-def _how_far(erasure: Erasure) -> dict[str, Any]:
+def _progress(erasure: Erasure) -> dict[str, Any]:
     return {
         "erasure": erasure,
         "receipt": receipt_rows(erasure.erased),

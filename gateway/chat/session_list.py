@@ -121,11 +121,11 @@ def session_page(
     if first := [_row(session) for session in pinned]:
         groups.insert(0, SessionGroup(label="Pinned", rows=first))
     more = len(found) > PAGE_SESSIONS
-    put_away = Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=False)
+    archived_sessions = Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=False)
     return SessionPage(
         groups=groups,
         before=str(PageCursor(shown[-1].last_active_at, shown[-1].pk)) if more else "",
-        has_archived=not archived and put_away.exists(),
+        has_archived=not archived and archived_sessions.exists(),
         tags=tags_of(owner_id) if before is None else (),
     )
 
