@@ -12,6 +12,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from gateway.accounts.devices import device_words
@@ -80,7 +81,7 @@ def logins_end(user: AbstractBaseUser, rows: "QuerySet[Login]", *, by: Actor) ->
         close_sockets(key)
     if keys:
         owner = Owner.objects.filter(user_id=user.pk).select_related("user").first()
-        note = f"From {len(keys)} browser{'' if len(keys) == 1 else 's'}."
+        note = f"From {len(keys)} browser{pluralize(len(keys))}."
         audit_record(Action.LOGINS_END, actor=by, kind="user", object_id=user.pk, owner=owner, note=note)
     return len(keys)
 

@@ -17,6 +17,7 @@ from django.contrib.auth.views import LoginView
 from django.db.models import Max, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -185,7 +186,7 @@ def _wait_minutes(request: HttpRequest, name: str) -> int:
 
 
 def _too_many(minutes: int) -> str:
-    return f"Too many failed attempts. Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
+    return f"Too many failed attempts. Wait {minutes} minute{pluralize(minutes)}, then try again."
 
 
 def _refused(page: HttpResponse, status: int, *, seconds: int = 0) -> HttpResponse:

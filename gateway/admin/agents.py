@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -97,7 +98,7 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
         settings = agent_settings(agent)
         every, pause = settings.memory_review_interval, settings.memory_review_idle_minutes
         turns = ["after every turn" if every == 1 else f"after every {every} turns"] * bool(every)
-        idle = [f"after a pause of {pause} minute{'' if pause == 1 else 's'}"] * bool(pause)
+        idle = [f"after a pause of {pause} minute{pluralize(pause)}"] * bool(pause)
         return ", ".join([*turns, *idle]) or "off"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> tuple[str, ...]:
