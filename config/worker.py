@@ -1,5 +1,5 @@
-"""The worker process: django-q2's cluster and, beside it, the loop of sweeps with the heartbeat. django-q2 checks its
-own schedules only every 30 s and waits for running tasks without limit; this module does neither."""
+"""The worker process: django-q2's cluster and, beside it, the loop of sweeps with the heartbeat.
+django-q2 looks at its own schedules only every 30 s and waits for running tasks for ever; this doesn't."""
 
 import logging
 import signal
@@ -134,7 +134,7 @@ def _watch(cluster: Cluster, inbox: SignalInbox, sweeps: SweepLoop) -> int:
 
 
 def _stop_cluster(cluster: Cluster) -> None:
-    """Give running tasks some seconds, then kill the queue. Their leases expire, and sweeps queue them again."""
+    """Give running tasks some seconds, then kill the queue: their leases run out, and sweeps take them up."""
     guard = cluster.sentinel
     if guard.is_alive():
         cluster.stop_event.set()

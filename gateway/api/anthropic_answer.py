@@ -30,7 +30,7 @@ _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at w
 
 
 async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator[Event]:
-    """Run a turn to its end and yield the events of its message. `names`: see MessageEvents. Raises DomainErrors."""
+    """Run a turn to its end; yields the events of its message. `names`: see MessageEvents. Raises DomainErrors."""
     message = MessageEvents(turn.context.agent.name, names)
     async with aclosing(turn.events()) as events:
         async for event in events:
@@ -47,7 +47,7 @@ async def turn_events(turn: AnyTurn, names: Mapping[str, str]) -> AsyncGenerator
 
 
 async def plain_events(call: PlainCall, agent: str, names: Mapping[str, str], *, stream: bool) -> AsyncGenerator[Event]:
-    """Ask the model for a task of the client and yield the events of its message. Raises DomainErrors."""
+    """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
     message = MessageEvents(agent, names)
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
@@ -105,16 +105,16 @@ def whole_message(events: Sequence[Event]) -> dict[str, Any]:
                 pieces[-1].append(delta[_FIELDS[delta["type"]]])
         elif event["type"] == "message_delta":
             message = {**message, **event["delta"], "usage": event["usage"]}
-    for block, texts in zip(blocks, pieces, strict=True):
+    for block, said in zip(blocks, pieces, strict=True):
         if block["type"] == "tool_use":
-            block["input"] = _input("".join(texts))
+            block["input"] = _input("".join(said))
         else:
-            block[block["type"]] = "".join(texts)
+            block[block["type"]] = "".join(said)
     return {**message, "content": blocks}
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """Return a call's arguments as an object, which clients expect. Anything else is put into one."""
+    """Return a call's arguments as the object that clients expect; what is not one stands in one."""
     try:
         given = json.loads(arguments or "{}")
     except (ValueError, RecursionError):

@@ -33,8 +33,8 @@ class _Piece:
 
 
 class MessageEvents:
-    """Makes the events of a message from its pieces. `model` is the name that the client asked for; `names` are the
-    client's names of tools, by the names that the model knows."""
+    """Yields the events of a message as its pieces come. `model` is the name that the client asked for, `names` what it
+    calls tools that the model knows otherwise."""
 
     def __init__(self, model: str, names: Mapping[str, str]) -> None:
         self._model = model
@@ -44,9 +44,9 @@ class MessageEvents:
         self._open: tuple[str, int] | None = None
         self._closed: set[tuple[str, int]] = set()  # calls that are complete
         self._arguments: list[str] = []  # of the open call
-        self._looked_at = -1  # how many of these were looked at and were not complete JSON
+        self._looked_at = -1  # how many of these were no complete JSON
         self._held: list[_Piece] = []
-        self._blank = ""  # white space before the first word of a text, which does not begin a block
+        self._blank = ""  # white space before the first word of a text: alone it is no block
 
     def take(self, thought: str, text: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
         """Yield the events for one delta. `calls` are pieces of tool calls as chat completions stream them."""
@@ -105,7 +105,7 @@ class MessageEvents:
             yield from self._switch(piece)
 
     def _release(self, *, ended: bool = False) -> Iterator[Event]:
-        """Yield the pieces that waited, block by block, once the open block is complete."""
+        """Go on with what was held, as soon as the open block is complete; each block whole."""
         while self._held and (ended or self._may_close()):
             block = self._held[0].block
             first, *more = [piece for piece in self._held if piece.block == block]
@@ -115,7 +115,7 @@ class MessageEvents:
                 yield from self._delta(piece)
 
     def _may_close(self) -> bool:
-        """Return True if another block may begin. An open tool call must be complete first, as JSON."""
+        """Return True if another block may begin: an open call has to be complete, since more of it may come."""
         if self._open is None or self._open[0] != "tool_use":
             return True
         if len(self._arguments) == self._looked_at:
