@@ -72,7 +72,6 @@ _budget = _Budget()
 
 
 def has_body(scope: Scope) -> bool:
-    """Return True if a request has a body, by its headers."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip() not in {b"", b"0"})
         for name, value in scope["headers"]

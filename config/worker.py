@@ -62,7 +62,6 @@ class SweepLoop:
         self._thread.start()
 
     def is_alive(self) -> bool:
-        """Return True if the thread runs."""
         return self._thread.is_alive()
 
     def stop(self, within: float) -> None:

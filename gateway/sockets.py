@@ -30,7 +30,6 @@ def close_login(sender: Any, request: HttpRequest | None, **kwargs: Any) -> None
 
 
 def close_sockets(session_key: str) -> None:
-    """Close the sockets of a login that ends."""
     group = login_group(session_key)
     transaction.on_commit(lambda: send_hint(group, {"type": "session.closed"}), robust=True)
 

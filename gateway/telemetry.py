@@ -30,7 +30,6 @@ class Span:
         self._inner = inner
 
     def note(self, attributes: Attributes) -> None:
-        """Add attributes."""
         if self._inner is not None:
             self._inner.set_attributes(attributes)
 

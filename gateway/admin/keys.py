@@ -67,7 +67,6 @@ class ApiKeyForm(RefusableForm):
         )  # fmt: skip
 
     def clean_books(self) -> list[str]:
-        """Return the names."""
         return [name.strip() for name in self.cleaned_data["books"].split(",") if name.strip()]
 
     def clean(self) -> dict[str, Any]:

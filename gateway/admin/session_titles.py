@@ -25,7 +25,6 @@ class SessionTitles:
 
 
 def may_see_titles(request: HttpRequest) -> bool:
-    """Return True if the user may see sessions."""
     return bool(request.user.has_perm("gateway.view_session"))
 
 

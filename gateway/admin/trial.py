@@ -22,8 +22,6 @@ from memories.errors import DomainError
 
 
 class TrialForm(forms.Form):
-    """The message of a trial."""
-
     message = forms.CharField(
         max_length=MOST,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "aria-describedby": "trial-note"}),

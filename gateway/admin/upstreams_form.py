@@ -32,7 +32,6 @@ class UpstreamsField(forms.CharField):
         )
 
     def clean(self, value: Any) -> dict[str, Any]:
-        """Raises ValidationError."""
         text = super().clean(value)
         if not text.strip():
             return {}

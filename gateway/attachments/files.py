@@ -24,7 +24,6 @@ class Unread(StrEnum):
 
 
 def storage() -> Storage:
-    """Return the storage of attachments."""
     return storages[ALIAS]
 
 
@@ -53,7 +52,6 @@ def sha256_of(data: bytes) -> str:
 
 
 def file_name(owner_id: UUID, sha256: str) -> str:
-    """Return the name of a file in the storage."""
     return f"{owner_id}/{sha256[:2]}/{sha256}"
 
 

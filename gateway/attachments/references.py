@@ -53,7 +53,6 @@ class Attached(Hashed):
 
     @property
     def is_read(self) -> bool:
-        """Return True if the text is complete."""
         return len(self) == self.reference.length
 
 

@@ -63,8 +63,6 @@ _RECEIPT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """One API key of the list."""
-
     key: ApiKey
     may: str
     used: str

@@ -17,8 +17,6 @@ from memories.viewers import Viewer, form_view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppRow:
-    """One connected app of the list."""
-
     key: ApiKey
     may: str
     place: str

@@ -17,8 +17,6 @@ _MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginRow:
-    """One browser in the list."""
-
     login: Login
     here: bool
     said: str

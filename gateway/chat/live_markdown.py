@@ -62,7 +62,6 @@ class LiveMarkdown:
         self._coloured: dict[tuple[str, str], str] = {}
 
     def add(self, text: str) -> None:
-        """Append to the text."""
         self._pieces.append(text)
         self._length += len(text)
         self._marks += count_marks(text)

@@ -23,8 +23,6 @@ COMMAND_LINES = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The frame of a page."""
-
     name: str
     initials: str
     demo: bool

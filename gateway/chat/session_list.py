@@ -29,8 +29,6 @@ _TITLE_FROM_WORDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """One session in the list."""
-
     id: UUID
     title: str
     pinned: bool

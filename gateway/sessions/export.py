@@ -26,12 +26,10 @@ class ExportFormat(StrEnum):
 
     @property
     def content_type(self) -> str:
-        """The media type of the file."""
         return "application/json" if self is ExportFormat.JSON else "text/markdown; charset=utf-8"
 
 
 def export_name(session: Session, title: str, kind: ExportFormat) -> str:
-    """Return the name of the file."""
     name = slugify(title)[:_NAME_LENGTH].strip("-") or f"session-{session.created_at:%Y-%m-%d}"
     return f"{name}.{'json' if kind is ExportFormat.JSON else 'md'}"
 
