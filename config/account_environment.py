@@ -1,4 +1,4 @@
-"""The variables about people: how they sign in, and who is sent mail. Part of config.environment's Environment."""
+"""Variables about people: how they sign in, and how mail is sent. Part of config.environment.Environment."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""What the settings say about people: the mail server, the OpenID provider, and whether passwords are taken."""
+"""The settings about people: the mail server, the OpenID provider, and whether passwords are used."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -8,7 +8,7 @@ from gateway.accounts.settings import ROLES, Mail, OpenID
 
 
 def mail(env: Environment) -> Mail | None:
-    """Return the mail server; None where none is configured. Raises ConfigurationError."""
+    """Return the mail server; None if none is configured. Raises ConfigurationError."""
     parts = urlsplit(env.mail_url.get_secret_value())
     if not parts.hostname:
         if env.alerts_mail:
@@ -28,7 +28,7 @@ def mail(env: Environment) -> Mail | None:
 
 
 def oidc(env: Environment) -> OpenID | None:
-    """Return the OpenID provider; None where none is configured. Raises ConfigurationError."""
+    """Return the OpenID provider; None if none is configured. Raises ConfigurationError."""
     if not env.oidc_issuer:
         return None
     if not env.oidc_client_id:
@@ -54,7 +54,7 @@ def passwords_allowed(env: Environment) -> bool:
 
 
 def _roles(given: str) -> dict[str, str]:
-    """Return the role of each group. A group's name may contain `=`; a role's does not."""
+    """Return the role of each group. The name of a group may contain `=`; that of a role does not."""
     found = {}
     for pair in split_list(given):
         group, _, role = pair.rpartition("=")

@@ -1,5 +1,5 @@
-"""How the admin looks and what stands in its sidebar; config.settings takes UNFOLD from here.
-Imports no model: settings are read before the apps are there."""
+"""The look of the admin and its sidebar; config.settings imports UNFOLD from here. Imports no model, since settings are
+read before apps are loaded."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def _item(title: str, icon: str, app: str, model: str) -> Item:
 
 
 def _shades(values: str) -> dict[str, str]:
-    """Return the theme's eleven shades of a colour, from the lightest on, as lightness, chroma and hue each."""
+    """Return the theme's eleven shades of a colour, lightest first, each as lightness, chroma and hue."""
     return {name: f"oklch({value})" for name, value in zip(_SHADES, values.split(", "), strict=True)}
 
 
@@ -85,7 +85,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _static("admin/daybook.svg")}],
     "STYLES": [_static("admin/daybook.css")],
     "DASHBOARD_CALLBACK": "reviews.admin.dashboard.dashboard",
-    "SHOW_HISTORY": False,  # a memory's history stands beside it; the admin's own log has a page
+    "SHOW_HISTORY": False,  # memories have their own history, and the admin's log has a page
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "3px",
     "COLORS": {

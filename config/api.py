@@ -1,4 +1,4 @@
-"""The assembled APIs: every app's routers, one error handler."""
+"""The APIs: the routers of all apps, and one error handler."""
 
 from functools import cache
 
@@ -39,7 +39,7 @@ for tag, part in (
     ("Audit", audit),
 ):
     api.add_router("", part.router, tags=[tag])
-# `ingest`, `search` and `bulk` first: their addresses look like that of a memory.
+# `ingest`, `search` and `bulk` first, since their paths match that of a memory, too.
 for tag, part in (
     ("Memories", ingest),
     ("Memories", search),

@@ -1,8 +1,8 @@
-"""HTTP under ASGI: pages go through Django's handler, API requests through a slimmer one.
+"""HTTP under ASGI: pages use Django's handler, API requests a smaller one.
 
-Django's handler gives each request a thread of its own, runs three synchronous signal receivers in it and closes the
-response there. An API request of ours touches the ORM only in the long-lived database threads, which look after their
-own connections, so it needs none of that: the same Django, without the hops."""
+Django's handler gives each request a thread of its own, in which it runs three synchronous signal receivers and closes
+the response. API requests use the ORM only in the long-lived database threads, which manage their own connections, so
+they need none of that."""
 
 import asyncio
 import contextlib
@@ -30,13 +30,13 @@ _cors = CorsMiddleware(lambda request: HttpResponse())
 
 
 class HttpApplication:
-    """Chooses the handler by path; both share one loaded middleware chain."""
+    """Chooses the handler by path; both share one middleware chain."""
 
     def __init__(self) -> None:
         self.pages = ASGIHandler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Django would read any body of a page to its end before it looks at anything, so none goes to it unread."""
+        """Django would read the whole body of a page before it checks anything, so bodies are read here."""
         api = is_api(scope["path"])
         if not api and not has_body(scope):
             await self.pages(scope, receive, send)
@@ -100,7 +100,7 @@ async def _disconnect(receive: Receive) -> None:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """Return what gives a body that was read as one message, and then goes on."""
+    """Return a `receive` that gives a body, which was read already, as one message and then continues."""
     read = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replayed() -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _refused(error: DomainError, scope: Scope) -> HttpResponse:
-    """Return the answer to a request of an API that never became one."""
+    """Return the answer to an API request that was refused before it became a request object."""
     given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin1")
     request_id.set(request_id_of(given))
     response = error_response(error, scope["path"])

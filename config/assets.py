@@ -1,7 +1,8 @@
-"""The static files that pages load: joined (config.joined_files), named by a hash of their content, and compressed.
+"""The static files of pages: joined (config.joined_files), named by a hash of their content, and compressed.
 
-The first web process of a version prepares them in STATIC_ROOT, within two seconds; others find them there. It needs
-neither a build step nor a network. Pages name them with `{% static %}`, browsers keep them for ever."""
+The first web process of a version prepares them in STATIC_ROOT, which takes up to two seconds; other processes find
+them there. There is no build step and no network access. Templates use `{% static %}`, and browsers cache the files for
+ever."""
 
 import fcntl
 import functools
@@ -37,7 +38,7 @@ _LEFT_OUT = [
     "jquery.js",
 ]
 _KEPT_SECONDS = 86_400
-_THOROUGH_BYTES = 400_000  # the viewer of the API alone is larger, and would take seconds
+_THOROUGH_BYTES = 400_000  # only the API viewer is larger; compressing it would take seconds
 
 
 def _without_maps(patterns: Any) -> Any:
@@ -54,7 +55,7 @@ class _Compressor(Compressor):  # type: ignore[misc]  # the package has no types
 
 
 class AssetStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the package has no types
-    """servestatic's storage with manifest; it does not look for maps of sources, which are left out."""
+    """servestatic's storage with manifest. It ignores references to source maps, which are left out."""
 
     patterns = _without_maps(CompressedManifestStaticFilesStorage.patterns)
     keep_intermediate_files = False
@@ -73,8 +74,8 @@ class AssetMiddleware(ServeStaticMiddleware):  # type: ignore[misc]  # the packa
 
 @functools.cache
 def prepare_assets() -> None:
-    """Bring STATIC_ROOT up to date with the static files of this version, looking once in a process; several processes
-    at once do it once."""
+    """Bring STATIC_ROOT up to date with the static files of this version. Each process checks once, and only one of
+    several processes does the work."""
     folder = Path(settings.STATIC_ROOT)
     state = _state()
     if _prepared(folder) != state:
@@ -102,7 +103,7 @@ def _prepared(folder: Path) -> str:
 
 
 def _state() -> str:
-    """Return a hash of all that the prepared files are made from, these two modules among it."""
+    """Return a hash of everything that the prepared files depend on, including this module and config.joined_files."""
     digest = hashlib.sha256()
     for module in (__file__, joined_files.__file__):
         digest.update(Path(module).read_bytes())
@@ -114,7 +115,8 @@ def _state() -> str:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove files of earlier versions, but those of the last day: a process that is about to end may serve them."""
+    """Remove files of earlier versions, except those of the last day, which a process that is about to end may still
+    serve."""
     storage = cast(AssetStorage, staticfiles_storage)
     named = {name for each in storage.hashed_files.values() for name in (each, f"{each}.gz", f"{each}.br")}
     before = time.time() - _KEPT_SECONDS

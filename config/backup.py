@@ -1,8 +1,8 @@
-"""Backups: a folder with a copy of the database, attachments and the signing key where they are kept in the home, and a
-manifest that says what they are. `manage.py backup` and `manage.py restore` call this.
+"""Backups: a folder with a copy of the database, the attachments and signing key if they are kept in DAYBOOK_HOME, and
+a manifest that describes them. Used by `manage.py backup` and `manage.py restore`.
 
-A backup is taken while Daybook runs: SQLite's online backup and pg_dump both copy one consistent state. It is written
-to a temporary folder and renamed at the end, so a folder with a manifest is always whole."""
+A backup can be made while Daybook runs: SQLite's online backup and pg_dump copy one consistent state. It is written to
+a temporary folder, which is renamed at the end, so a folder with a manifest is always complete."""
 
 import hashlib
 import json
@@ -34,8 +34,8 @@ _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a backup says of itself: `files` maps names to SHA-256, `migrations` are those that were applied.
-    `attachments`: how many are in it, each named by its SHA-256; None where they are in another storage."""
+    """The description of a backup. `files` maps names to SHA-256; `migrations` are the applied ones; `attachments` is
+    their number, each file named by its SHA-256, or None if they are in another storage."""
 
     format: int
     made_at: str
@@ -46,13 +46,13 @@ class Manifest:
 
     @property
     def database(self) -> str:
-        """Name of the database's file."""
+        """The name of the database's file."""
         return _DATABASE[self.engine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restore did. `replaced`: where the backup of what was there before is, if anything was."""
+    """The result of a restore. `replaced` is the folder with a backup of the replaced data, if there was any."""
 
     manifest: Manifest
     secret_key: Literal["restored", "environment", "missing"]
@@ -61,8 +61,8 @@ class Restored:
 
 
 def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
-    """Write a backup to `folder`, which must not exist or be empty; by default a new one in DAYBOOK_HOME/backups.
-    Raises CommandError."""
+    """Write a backup to `folder`, which must be empty or not exist; the default is a new folder in
+    DAYBOOK_HOME/backups. Raises CommandError."""
     target = (folder or _default_folder("daybook")).absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CommandError(f"{target} is not empty. Name a folder that does not exist yet.")
@@ -74,10 +74,9 @@ def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
 
 
 def restore(folder: Path, *, force: bool = False) -> Restored:
-    """Put a backup in the place of what is there. Nothing is changed before the backup was checked.
-
-    Raises CommandError for a backup that is not whole or not for this installation and, without `force`, when
-    something is there already or Daybook runs. With `force` what is there is backed up first."""
+    """Restore a backup. It is checked before anything is changed. Raises CommandError for a backup that is incomplete
+    or of another kind of installation and, without `force`, if there are data already or Daybook runs. With `force`,
+    existing data are backed up first."""
     manifest = verify(folder)
     there = bool(connection.introspection.table_names())
     if not force:
@@ -100,7 +99,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
 
 
 def verify(folder: Path) -> Manifest:
-    """Check that a backup is whole and can be restored here. Raises CommandError that says what is wrong."""
+    """Check that a backup is complete and can be restored here. Raises CommandError."""
     manifest = _read_manifest(folder)
     if manifest.engine != connection.vendor:
         raise CommandError(f"This is a backup of {manifest.engine}; this installation uses {connection.vendor}.")
@@ -146,7 +145,7 @@ def _write(folder: Path) -> Manifest:
 
 
 def _applied(database: Path) -> set[tuple[str, str]]:
-    """Return the migrations of the copy itself where it can be asked: the server may be migrated meanwhile."""
+    """Return the migrations in the copy if it can be queried, since the server may be migrated in the meantime."""
     if connection.vendor == "sqlite":
         with closing(sqlite3.connect(database)) as copy:
             return set(copy.execute("SELECT app, name FROM django_migrations").fetchall())
@@ -170,7 +169,7 @@ def _read_manifest(folder: Path) -> Manifest:
 
 
 def _copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a database, also one in use, as one consistent state into one file without a write-ahead log."""
+    """Copy a database, which may be in use, as one consistent state into one file without a write-ahead log."""
     if not source.exists():
         raise CommandError(f"There is no database {source} yet.")
     with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
@@ -185,12 +184,12 @@ def _check_sqlite(database: Path) -> None:
 
 
 def _at_rest(database: Path) -> str:
-    """Return SQLite's address of a file that nobody writes to."""
+    """Return SQLite's URI of a file that nobody writes to."""
     return f"{database.absolute().as_uri()}?mode=ro&immutable=1"
 
 
 def _integrity(address: str) -> str:
-    """Return what SQLite says of a database: "ok", or what is wrong with it."""
+    """Return SQLite's result of an integrity check: "ok", or what is wrong."""
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:
             return str(database.execute("PRAGMA integrity_check").fetchone()[0])
@@ -199,8 +198,8 @@ def _integrity(address: str) -> str:
 
 
 def _restore_sqlite(source: Path, *, into: bool) -> None:
-    """Put a copy where no database is, by a rename. `into` one that is there by SQLite's own backup: one transaction,
-    which a process that still has the file open sees as well."""
+    """Put a copy in place by a rename if there is no database. Write it into an existing database with SQLite's backup:
+    one transaction, which a process that has the file open sees as well."""
     target = Path(settings.DATABASES["default"]["NAME"])
     if not into:
         with _temporary_folder(target.parent) as part:
@@ -241,7 +240,7 @@ def _default_folder(name: str) -> Path:
 
 @contextmanager
 def _temporary_folder(parent: Path) -> Iterator[Path]:
-    """A folder beside the target, so that a rename does; whatever is left of it in the end is deleted."""
+    """Yield a folder beside the target, so that it can be renamed. It is deleted in the end if it still exists."""
     parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".daybook-part-", dir=parent))
     try:

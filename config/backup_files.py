@@ -1,6 +1,6 @@
-"""Attachments in a backup: the files that rows name, where they are in a folder of this machine. Another storage is
-backed up with its own means. A restore takes what the restored rows name and nothing else: a file without a row would
-never be deleted."""
+"""The attachments of a backup: the files that rows name, if they are in a folder of this machine. Other storages have
+their own means of backup. A restore takes only files with a restored row, since a file without a row would never be
+deleted."""
 
 import os
 import sqlite3
@@ -21,28 +21,28 @@ Stored = tuple[UUID, str, int]  # an owner, and the hash and size of a file
 
 
 def attachments_known() -> set[Stored]:
-    """Return what the database names; a database of an earlier version, or none yet, names nothing."""
+    """Return the files that the database names; none for a database of an earlier version or without tables."""
     if _TABLE not in connection.introspection.table_names():
         return set()
     return set(Attachment.objects.values_list("owner_id", "sha256", "size"))
 
 
 def attachments_copy(folder: Path, database: Path) -> int | None:
-    """Copy attachments into a backup, after its copy of the database. Returns how many, None where they are in another
+    """Copy attachments into a backup, after the database was copied. Returns how many; None if they are in another
     storage."""
     if not is_local():
         return None
     count = 0
     for owner_id, sha256, size in sorted(_known_in(database)):
         data = file_load(owner_id, sha256, size)
-        if isinstance(data, bytes):  # else it was deleted since
+        if isinstance(data, bytes):  # it may have been deleted in the meantime
             _write(folder / FOLDER / file_name(owner_id, sha256), data)
             count += 1
     return count
 
 
 def _known_in(database: Path) -> set[Stored]:
-    """Return what a copy of the database names, where it can be asked; else what the database names now."""
+    """Return the files that a copy of the database names, if it can be queried, or else those in the database now."""
     if connection.vendor != "sqlite":
         return attachments_known()
     with closing(sqlite3.connect(database)) as copy:
@@ -53,7 +53,7 @@ def _known_in(database: Path) -> set[Stored]:
 
 
 def attachments_check(folder: Path, count: int | None) -> None:
-    """Raises CommandError where the files of a backup are not those that were backed up."""
+    """Raises CommandError if the files of a backup are not those that were backed up."""
     found = [path for path in (folder / FOLDER).rglob("*") if path.is_file()]
     for path in found:
         if sha256_of(path.read_bytes()) != path.name:
@@ -63,8 +63,8 @@ def attachments_check(folder: Path, count: int | None) -> None:
 
 
 def attachments_restore(folder: Path, *, replaced: Iterable[Stored]) -> int:
-    """Store what the restored database names and the backup holds; delete what only the `replaced` one named, from a
-    folder of this machine: a copy is in the backup of it. Returns how many were stored."""
+    """Store the files of a backup that the restored database names, and delete those that only the `replaced` database
+    named from a local folder; its backup has a copy. Returns how many were stored."""
     known, count = attachments_known(), 0
     for owner_id, sha256, _ in sorted(known):
         path = folder / FOLDER / file_name(owner_id, sha256)

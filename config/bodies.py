@@ -1,7 +1,7 @@
-"""The body of a request: who sends it is asked before it is read, and size, time and memory are bounded.
+"""Reads the bodies of requests, with bounds on size, time and memory.
 
-What is small is read as it comes. Above SMALL_BYTES the key or login is looked up first, so that nobody without one
-makes this process hold anything, and the bodies of all requests together have a budget."""
+Small bodies are read as they arrive. For a body above SMALL_BYTES the key or login is looked up first, so that nobody
+without one can make this process hold it, and all large bodies together have a budget."""
 
 import asyncio
 import io
@@ -41,23 +41,23 @@ _RETRY_SECONDS = 2
 
 
 class Disconnected(Exception):
-    """The client went away before its body was complete."""
+    """The client disconnected before its body was complete."""
 
 
 class TooSlow(DomainError):
-    """The body did not come in time."""
+    """The body did not arrive in time."""
 
     code, http_status = "request_timeout", 408
 
 
 class _Budget:
-    """Bytes of large bodies that this process holds now."""
+    """The bytes of large bodies that this process holds."""
 
     def __init__(self) -> None:
         self.held = 0
 
     def take(self, count: int) -> None:
-        """Raises Overloaded where they would be too many."""
+        """Add to the bytes. Raises Overloaded if they would be too many."""
         if self.held + count > settings.BODY_BUDGET:
             raise Overloaded(
                 "Too many large requests are being read. Try again in a moment.", retry_after=_RETRY_SECONDS
@@ -72,7 +72,6 @@ _budget = _Budget()
 
 
 def has_body(scope: Scope) -> bool:
-    """Return True if a request comes with a body, by its headers."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip() not in {b"", b"0"})
         for name, value in scope["headers"]
@@ -81,9 +80,8 @@ def has_body(scope: Scope) -> bool:
 
 @asynccontextmanager
 async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
-    """The body of a request, whole, and counted while the block lasts.
-
-    Raises Disconnected, TooLarge, TooSlow, Overloaded, and Unauthorized where the API wants a key that is not there."""
+    """Yield the complete body of a request, which counts towards the budget until the block ends. Raises Disconnected,
+    TooLarge, TooSlow, Overloaded, and Unauthorized if the API requires a key and there is none."""
     reading = _Reading(scope, receive)
     try:
         yield await reading.whole()
@@ -130,7 +128,7 @@ class _Reading:
                 _budget.take(more_bytes)
                 self.counted += more_bytes
             if not more and not body:
-                body = piece  # most bodies come in one piece
+                body = piece  # most bodies arrive in one piece
             elif size <= self._limit:
                 body += piece
             else:
@@ -140,7 +138,7 @@ class _Reading:
         return bytes(body)
 
     def _announced(self) -> int | None:
-        """Return the length that the headers name; None where the body comes in chunks."""
+        """Return the length in the headers; None if the body arrives in chunks."""
         text = self._headers.get("content-length", "").strip()
         if "transfer-encoding" in self._headers or not text.isdecimal():
             return None
@@ -153,7 +151,7 @@ class _Reading:
             raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
 
     async def _admit(self) -> None:
-        """Look up the sender of a large body, once. On pages, only logged-in users may send one."""
+        """Look up the sender of a large body once. On pages, only logged-in users may send one."""
         if self._admitted:
             return
         self._admitted = True
@@ -184,7 +182,7 @@ class _Reading:
         return TooLarge(f"A request has at most {self._limit} bytes.", limit=self._limit)
 
     async def _next(self, size: int) -> dict[str, Any]:
-        """Return the next message of the client: within the seconds of silence, and of the whole body."""
+        """Return the next message of the client, within the time limits between messages and for the whole body."""
         left = self._begun + settings.BODY_SECONDS + size / _LEAST_BYTES_PER_SECOND - time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, min(left, settings.BODY_SILENCE_SECONDS))):

@@ -1,5 +1,5 @@
-"""What `up` does before it starts anything: the database is copied aside and migrated; first
-administrator, first key and agents are made. Under one lock: several starts at once do it once."""
+"""The preparation in `up`: the database is backed up and migrated; the first administrator, key and agents are created.
+A lock ensures that several starts at once do it only once."""
 
 import fcntl
 import secrets
@@ -31,8 +31,8 @@ _LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook": advisory locks of PostgreSQL ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What was done. `admin_user`: "" if there was one; password and key: only if they were made up.
-    `no_administrator`: nobody can look after the rest, and an account has the name that a new one would get."""
+    """The result. `admin_user` is "" if there was one already; password and key are set only if they were generated.
+    `no_administrator`: there is no administrator, and an account already has the name that one would get."""
 
     admin_user: str = ""
     admin_password: str = ""
@@ -43,9 +43,8 @@ class Prepared:
 
 
 def prepare() -> Prepared:
-    """Migrate and bootstrap; everything that is there already is kept.
-
-    Raises ConfigurationError with one line for a database that can't be used and for wrong first values."""
+    """Migrate and create what is missing. Raises ConfigurationError with one line for an unusable database and for
+    invalid first values."""
     tighten(settings.DAYBOOK_HOME)
     sqlite = _sqlite_path()
     existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
@@ -72,16 +71,15 @@ def prepare() -> Prepared:
 
 @transaction.atomic
 def first_credentials() -> tuple[str, str, str]:
-    """Make the first administrator if there is none, and the first key if there has never been one.
-
-    Returns the name of a new administrator, and the password and the key that were made up here (else "")."""
+    """Create the first administrator if there is none, and the first key if there never was one. Returns the name of
+    the new administrator, and the generated password and key (or "")."""
     users = User.objects
     name = password = key = ""
     admin = users.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if admin is None:
         name, password = settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD
         if users.filter(username=name).exists():
-            return "", "", ""  # an account of that name is not made an administrator behind its back
+            return "", "", ""  # do not silently make an existing account an administrator
         made_up = "" if password else secrets.token_urlsafe(12)
         admin = users.create_superuser(username=name, password=password or made_up)
         password = made_up
@@ -100,7 +98,7 @@ def _first_key(admin: User) -> str:
 
 
 def _migrate(sqlite: Path | None) -> Path | None:
-    """Apply what is pending. An existing SQLite file is copied aside first; returns the copy."""
+    """Apply pending migrations. An existing SQLite file is copied first; returns the copy."""
     if not pending_migrations():
         return None
     backup = back_up(sqlite, settings.DAYBOOK_HOME / "backups") if sqlite else None
@@ -109,14 +107,15 @@ def _migrate(sqlite: Path | None) -> Path | None:
 
 
 def back_up(database: Path, folder: Path) -> Path:
-    """Copy a SQLite database, also one in use, to `folder/before-<UTC time>.sqlite3`; keeps three."""
+    """Copy a SQLite database, which may be in use, to `folder/before-<UTC time>.sqlite3`; the newest three copies are
+    kept."""
     folder.mkdir(mode=0o700, exist_ok=True)
     target = folder / f"before-{timezone.now():%Y%m%dT%H%M%S%f}Z.sqlite3"
     part = target.with_suffix(".part")
     part.touch(mode=0o600)
     with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as copy:
         source.backup(copy)
-    part.replace(target)  # a copy that was cut short never looks like a whole one
+    part.replace(target)  # an interrupted copy never looks complete
     for old in sorted(folder.glob("before-*.sqlite3"))[:-KEPT_BACKUPS]:
         old.unlink()
     return target
@@ -124,7 +123,7 @@ def back_up(database: Path, folder: Path) -> Path:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """A lock that ends with the process: one of PostgreSQL's, or one on a file in the home."""
+    """Hold a lock that ends with the process: one of PostgreSQL's, or one on a file in DAYBOOK_HOME."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK_NUMBER])

@@ -1,7 +1,7 @@
-"""What `manage.py check` says beyond Django: prompt files that cannot be used, and what Django cannot see of a
-deployment. It looks for its middlewares by name, and ours are subclasses, which API requests pass by
-(config.middleware). Its three checks by name are silenced in the settings; these look at the classes, and at the
-settings that Django checks only where it finds the name."""
+"""Checks of `manage.py check` in addition to Django's: unusable prompt files, and deployment settings that Django
+cannot check. Django looks for its middlewares by name, and ours are subclasses, which API requests skip
+(config.middleware). Its three checks by name are silenced in the settings; these check the classes, and the settings
+that Django checks only if it finds the name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ _NEEDED = {
 
 @register(Tags.security, deploy=True)
 def check_middlewares(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
-    """Each protection that Django looks for by name is there as a class."""
+    """Check that each protection that Django looks for by name is there as a class."""
     classes = [import_string(name) for name in settings.MIDDLEWARE]
     return [
         Warning(f"No middleware is a {base.__name__}.", id=number)
@@ -37,13 +37,13 @@ def check_middlewares(app_configs: Sequence[AppConfig] | None, **options: Any) -
 
 @register()
 def check_prompts(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
-    """Return a warning for each prompt file that was edited and cannot be used."""
+    """Return a warning for each edited prompt file that is unusable."""
     return [Warning(problem, hint=MEANWHILE, id="daybook.W020") for problem in prompt_problems()]
 
 
 @register(Tags.security, deploy=True)
 def check_transport(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
-    """Return what a browser is told about TLS. The redirect from http is the proxy's business (deploy/)."""
+    """Check what browsers are told about TLS. The redirect from http is done by the proxy (deploy/)."""
     found: list[CheckMessage] = []
     if not settings.SECURE_HSTS_SECONDS:
         hint = "SECURE_HSTS_SECONDS"

@@ -1,16 +1,16 @@
-"""The garbage collector. Importing makes only objects that stay, so it rests meanwhile and never looks at them again: a
-full pass over 200,000 objects holds up every thread for a fifth of a second, in the middle of somebody's request."""
+"""The garbage collector. Objects that are created by imports stay for ever, so collection pauses while a process loads,
+and later ignores them: a full collection of 200,000 objects stops every thread for a fifth of a second."""
 
 import gc
 
 
 def pause() -> None:
-    """Do without it while a process loads."""
+    """Stop collecting while a process loads."""
     gc.disable()
 
 
 def resume(*, collect: bool = False) -> None:
-    """Go on, without what is loaded by now; forks can share that. `collect` frees before what is not used."""
+    """Collect again, without the objects that exist now; forks can share those. `collect` frees unused ones first."""
     if collect:
         gc.collect()
     gc.freeze()

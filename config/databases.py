@@ -1,4 +1,4 @@
-"""Which database Daybook uses, and with how many connections: SQLite in the home, or PostgreSQL."""
+"""The database, and the number of connections to it: SQLite in DAYBOOK_HOME, or PostgreSQL."""
 
 from pathlib import Path
 from typing import Any
@@ -7,38 +7,42 @@ import dj_database_url
 
 from config.environment import ConfigurationError, Environment, owner_only
 
-_PAGE_CONNECTIONS = 2  # what is left of the pool, at least, when every database thread holds its own
+_PAGE_CONNECTIONS = 2  # connections of the pool that remain, at least, when every database thread holds one
 
 
 def database(env: Environment, home: Path) -> dict[str, Any]:
-    """Return Django's settings of the one database. Raises ConfigurationError."""
-    if env.database_url:
-        try:
-            config: dict[str, Any] = dict(
-                dj_database_url.parse(env.database_url, conn_max_age=0, conn_health_checks=True)
-            )
-        except (ValueError, KeyError):
-            config = {}
-        if config.get("ENGINE") != "django.db.backends.postgresql":
-            raise ConfigurationError(
-                "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
-            )
-        threads = env.db_threads + env.db_read_threads
-        if env.db_pool < threads + _PAGE_CONNECTIONS:
-            raise ConfigurationError(
-                f"DAYBOOK_DB_POOL is {env.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
-                f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
-            )
-        # Pages take a connection for their request and give it back, database threads keep theirs: this process
-        # never has more than these, and a request that finds none free within the busy time is answered as overloaded.
-        config.setdefault("OPTIONS", {})["pool"] = {
-            "min_size": 0,
-            "max_size": env.db_pool,
-            "timeout": env.db_busy_seconds,
-            "max_idle": 60,
-            "num_workers": 2,
-        }
-        return config
+    """Return Django's settings of the database. Raises ConfigurationError."""
+    return _postgres(env) if env.database_url else _sqlite(env, home)
+
+
+def _postgres(env: Environment) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = dict(dj_database_url.parse(env.database_url, conn_max_age=0, conn_health_checks=True))
+    except (ValueError, KeyError):
+        config = {}
+    if config.get("ENGINE") != "django.db.backends.postgresql":
+        raise ConfigurationError(
+            "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
+        )
+    threads = env.db_threads + env.db_read_threads
+    if env.db_pool < threads + _PAGE_CONNECTIONS:
+        raise ConfigurationError(
+            f"DAYBOOK_DB_POOL is {env.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
+            f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
+        )
+    # Pages take a connection for their request, and database threads keep theirs. A request that finds none free
+    # within the busy time is answered as overloaded.
+    config.setdefault("OPTIONS", {})["pool"] = {
+        "min_size": 0,
+        "max_size": env.db_pool,
+        "timeout": env.db_busy_seconds,
+        "max_idle": 60,
+        "num_workers": 2,
+    }
+    return config
+
+
+def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": owner_only(home / "daybook.sqlite3"),
@@ -46,7 +50,7 @@ def database(env: Environment, home: Path) -> dict[str, Any]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": env.db_busy_seconds,
-            # What is deleted is overwritten: forgetting must not rest on how SQLite was compiled.
+            # Overwrite deleted rows, however SQLite was compiled, so that forgotten text is gone.
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON; "
             f"PRAGMA synchronous={env.sqlite_synchronous};",
         },

@@ -1,4 +1,4 @@
-"""What `doctor` looks at: one finding per check, in the order in which an operator would look."""
+"""The checks of `doctor`, each with one finding, in the order in which an operator would look."""
 
 import shutil
 import tempfile
@@ -47,7 +47,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. `text` never holds a key or a password."""
+    """One line of the report. `text` never contains a key or a password."""
 
     check: str
     level: Level
@@ -55,7 +55,7 @@ class Finding:
 
 
 def findings() -> Iterator[Finding]:
-    """Every check in turn. Those that need a database are left out where there is none."""
+    """Yield the finding of every check. Those that need a database are left out if there is none."""
     yield _configuration()
     yield _prompts()
     yield _disk()
@@ -76,7 +76,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _configuration() -> Finding:
-    # Wrong variables never come this far: the settings refuse them.
+    # Invalid variables are refused by the settings before this.
     serious = [message for message in checks.run_checks() if message.level >= checks.ERROR]
     if serious:
         return Finding("configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious))
@@ -125,7 +125,7 @@ def _database() -> Finding:
 
 
 def _asked(name: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield what a look into the database finds; that it is unknown where the database does not answer."""
+    """Yield the findings of a check of the database, or that they are unknown if the database does not answer."""
     try:
         yield from list(look())
     except DatabaseError as error:
@@ -149,7 +149,7 @@ def _worker() -> Iterator[Finding]:
 
 
 def _stuck(check: str, model: type[Run | ReviewRun]) -> Iterator[Finding]:
-    # The sweeps end what has run out; what they leave for that long is stuck.
+    # The sweeps end expired rows; those that remain for so long are stuck.
     before = timezone.now() - heartbeat.stale_after()
     if stuck := model.objects.filter(state=model.State.RUNNING, lease_expires_at__lt=before).count():
         text = f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?"
@@ -175,15 +175,15 @@ def _upstreams() -> Iterator[Finding]:
 
 
 def _alerts() -> Iterator[Finding]:
-    """Whether alerts that are posted are signed; nothing where there is no address."""
+    """Yield whether posted alerts are signed; nothing if no address is set."""
     if settings.ALERTS_URL:
         signed = "posted and signed" if settings.ALERTS_SECRET else "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"
         yield Finding("alerts", Level.OK, signed)
 
 
 def _vectors() -> Iterator[Finding]:
-    """How many memories have a vector of the configured embedding model, and what the others will take; nothing where
-    there is no such model."""
+    """Yield how many memories have a vector of the configured embedding model, and what the others will take; nothing
+    if there is no such model."""
     if not settings.EMBEDDING_MODEL:
         return
     every = embeddable().count()
@@ -198,15 +198,15 @@ def _vectors() -> Iterator[Finding]:
 
 
 def _learned() -> Iterator[Finding]:
-    """What refusals have taught, with dates and the server's words; nothing where there is nothing."""
+    """Yield what was learned from refusals, with dates and the server's words; nothing if there is nothing."""
     for one in learned_now():
         when = f"since {one.learned_at:%Y-%m-%d}, until {one.expires_at:%Y-%m-%d}"
         yield Finding("learned", Level.OK, f"{one.upstream}, model {one.model}: {one.change}, {when}: “{one.words}”")
 
 
 def _left_out() -> Iterator[Finding]:
-    """Agents on an upstream that is not configured, and shared books that no upstream may be given; nothing where all
-    is well."""
+    """Yield agents on an upstream that is not configured, and shared books that no upstream may read; nothing if there
+    are none."""
     configured = set(settings.DAYBOOK_UPSTREAMS) or {"default"}
     for agent in Agent.objects.order_by("name"):
         for upstream in sorted(agent_upstreams(agent_settings(agent)) - configured):

@@ -1,5 +1,5 @@
-"""The typed environment: every variable Daybook reads, its default, and what is allowed.
-Read once, by config.settings; nothing else looks at os.environ."""
+"""The typed environment: every variable of Daybook, its default and its allowed values. Only config.settings reads it,
+once; nothing else uses os.environ."""
 
 import contextlib
 import os
@@ -18,18 +18,18 @@ from gateway.agents.upstream_options import read_at_once, read_dialect, read_opt
 
 _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
 _KEY_LENGTH = 32  # characters; 32 random bytes take 43 of them
-_KEY_VARIETY = 8  # different characters: a word that is repeated is no secret
+_KEY_VARIETY = 8  # different characters, since a repeated word is no secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class ConfigurationError(Exception):
-    """A variable that is not usable. The message is one line: name, what was given, what is allowed."""
+    """An unusable variable. The message is one line: its name, its value, and what is allowed."""
 
 
 class Environment(AccountEnvironment):
     """Variables are named DAYBOOK_<FIELD>, except those that carry an alias."""
 
-    # A variable that is set to nothing is as one that is not set: files of variables name what is left empty.
+    # An empty variable counts as not set, since files of variables list unused ones.
     model_config = SettingsConfigDict(
         env_prefix="DAYBOOK_", env_ignore_empty=True, extra="ignore", populate_by_name=True
     )
@@ -149,12 +149,12 @@ def _checked_url(value: str) -> str:
 
 
 def split_list(value: str) -> list[str]:
-    """Values of a comma separated list, without blanks."""
+    """Return the values of a comma-separated list, without blanks."""
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
 def load_environment() -> Environment:
-    """Read and check the environment. Raises ConfigurationError with one line for the first wrong value."""
+    """Read and check the environment. Raises ConfigurationError with one line for the first invalid value."""
     try:
         return Environment()
     except ValidationError as error:
@@ -164,7 +164,7 @@ def load_environment() -> Environment:
         name = (info.alias if info and info.alias else None) or (
             field if field.isupper() else f"DAYBOOK_{field.upper()}"
         )
-        # A value may be a secret or hold one (DATABASE_URL): only short plain ones are repeated.
+        # Repeat only short plain values: others may be or contain a secret (DATABASE_URL).
         given = repr(first["input"]) if _printable(name, first["input"]) else "a value that is not shown"
         allowed = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None
@@ -175,7 +175,7 @@ def _printable(name: str, value: object) -> bool:
 
 
 def allowed_hosts(named: str, host: str) -> list[str]:
-    """Return what DAYBOOK_ALLOWED_HOSTS names, or else loopback and the bound host."""
+    """Return the hosts in DAYBOOK_ALLOWED_HOSTS, or else loopback and the bound host."""
     bound = [] if host in {"0.0.0.0", "::"} else [f"[{host}]" if ":" in host else host]  # noqa: S104 - compared, not bound
     return split_list(named) or [*_LOOPBACK, *bound]
 
@@ -195,7 +195,7 @@ def owner_only(database: Path) -> Path:
 
 
 def secret_key(env: Environment, home: Path) -> str:
-    """Return the signing key: from the environment, else kept in the home (one machine only)."""
+    """Return the signing key: from the environment, or else the one kept in DAYBOOK_HOME (for one machine only)."""
     given = env.secret_key.get_secret_value()
     scale = bool(env.database_url or env.redis_url.get_secret_value())
     if scale:
@@ -215,7 +215,7 @@ def secret_key(env: Environment, home: Path) -> str:
 
 
 def _require_strong(name: str, keys: list[str]) -> None:
-    """Refuse keys that can be guessed: who knows the key can sign in as anybody and queue any job."""
+    """Refuse a key that can be guessed: whoever knows the key can sign in as anybody and queue any job."""
     if any(len(key) < _KEY_LENGTH or len(set(key)) < _KEY_VARIETY for key in keys):
         raise ConfigurationError(
             f"{name} is a value that is not shown; with DATABASE_URL or REDIS_URL it must be at least {_KEY_LENGTH} "
@@ -224,7 +224,7 @@ def _require_strong(name: str, keys: list[str]) -> None:
 
 
 def _keep_key(path: Path) -> str:
-    """Make a key; of two processes that start together one links its file, and both read that one, whole."""
+    """Create a key file. If two processes start together only one of them links its file, and both read that one."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secrets.token_urlsafe(48))
@@ -235,8 +235,8 @@ def _keep_key(path: Path) -> str:
 
 
 def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
-    """Named upstreams `{name: {url, key, dialect?, options?, at_once?}}`. "default" is OPENAI_*; no address at all
-    means the demo model."""
+    """Return the named upstreams `{name: {url, key, dialect?, options?, at_once?}}`. "default" is OPENAI_*; without any
+    address the demo model answers."""
     found: dict[str, dict[str, Any]] = {}
     key = env.openai_api_key.get_secret_value()
     if env.openai_base_url or key:

@@ -1,5 +1,5 @@
-"""/healthz: this process lives. /readyz: a person could chat now and would be reviewed.
-Both are open and say nothing about the data."""
+"""/healthz: this process is alive. /readyz: a person could chat now and would be reviewed. Both are public and reveal
+nothing about the data."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from memories.redis_clients import redis_answers
 
 logger = logging.getLogger("daybook.health")
 _DATABASE_SECONDS = 5.0
-# Below this a write may fail at any moment: SQLite's log alone grows to some megabytes.
+# With less, a write may fail at any moment: SQLite's log alone grows to some megabytes.
 LEAST_FREE_BYTES = 20_000_000
 _NO_REDIS = "Redis does not answer: chats go on, reviews and notices come late"
 _NO_STORE = {"Cache-Control": "no-store"}
@@ -33,8 +33,8 @@ async def healthz(request: HttpRequest) -> JsonResponse:
 async def readyz(request: HttpRequest) -> JsonResponse:
     """200 `{"status": "ready", "model": "demo" or "upstream", "reasons": []}`; 503 with status "unready".
 
-    A Redis that does not answer is named but leaves it ready: every web server would go at once, for hints and jobs
-    that come late."""
+    A Redis that does not answer is listed as a reason but the status remains ready: otherwise all web servers would be
+    taken out at once, only because hints and jobs are late."""
     try:
         async with asyncio.timeout(_DATABASE_SECONDS):
             reasons = await in_read_thread(unready_reasons)
@@ -46,13 +46,13 @@ async def readyz(request: HttpRequest) -> JsonResponse:
         status=503 if reasons else 200,
         headers=_NO_STORE,
     )
-    # Django would log each 503 as an error, and a load balancer asks every second.
+    # Django would log each 503 as an error, and load balancers ask every second.
     response._has_been_logged = True  # type: ignore[attr-defined]
     return response
 
 
 def unready_reasons() -> list[str]:
-    """Return why this installation is not ready, for operators; empty when it is. Asks the database."""
+    """Return why this installation is not ready, for operators; empty if it is. Queries the database."""
     if full := _full_disk():
         return [full]
     try:
@@ -67,7 +67,7 @@ def unready_reasons() -> list[str]:
 
 
 def _full_disk() -> str:
-    """Return why nothing can be stored, or ""."""
+    """Return why nothing can be stored; "" if there is room."""
     if full_lately():
         return "the disk of the database is full: a write failed within the last minute"
     try:
@@ -78,8 +78,8 @@ def _full_disk() -> str:
 
 
 def pending_migrations() -> list[str]:
-    """Migrations of the code that the database does not have, as `app.name`. Once there are none this is not
-    asked again: a running process can't get new ones."""
+    """Return migrations of the code that the database lacks, as `app.name`. Once there are none it is not queried
+    again, since a running process cannot get new ones."""
     global _migrated
     if _migrated:
         return []
@@ -90,5 +90,5 @@ def pending_migrations() -> list[str]:
 
 
 def model_kind() -> str:
-    """`demo` while no upstream at all is configured, which the page says too."""
+    """Return `demo` if no upstream is configured, else `upstream`."""
     return "demo" if is_demo() else "upstream"

@@ -1,5 +1,5 @@
-"""The heartbeat of workers: the only writer of gateway.Worker rows. /readyz and `doctor` read it.
-A worker that stops in order takes its row away; the row of one that was killed goes stale."""
+"""The heartbeat of workers, in gateway.Worker rows that only this module writes. /readyz and `doctor` read them. A
+worker that stops normally deletes its row; the row of a killed one becomes stale."""
 
 import os
 import socket
@@ -15,12 +15,13 @@ KEPT = timedelta(days=1)
 
 
 def stale_after() -> timedelta:
-    """Return the silence after which a worker counts as gone: 15 s, or four sweeps where those are rarer."""
+    """Return the silence after which a worker counts as gone: 15 s, or four intervals between sweeps if that is
+    longer."""
     return timedelta(seconds=max(15.0, 4 * settings.SWEEP_SECONDS))
 
 
 def beat(worker_id: UUID) -> None:
-    """This process works under that id, now. Rows of workers that went long ago are deleted."""
+    """Record that this process works under that id. Rows of workers that are long gone are deleted."""
     now = timezone.now()
     if not Worker.objects.filter(pk=worker_id).update(beat_at=now):
         Worker.objects.create(pk=worker_id, host=socket.gethostname(), pid=os.getpid(), started_at=now, beat_at=now)
@@ -28,22 +29,22 @@ def beat(worker_id: UUID) -> None:
 
 
 def end(worker_id: UUID) -> None:
-    """The worker stops in order."""
+    """Delete the row of a worker that stops normally."""
     Worker.objects.filter(pk=worker_id).delete()
 
 
 def forget_dead() -> None:
-    """Delete the rows of workers of this machine whose process is gone, so that a start after a crash
-    does not take an old heartbeat for a new one. A row deleted by mistake comes back with the next beat."""
+    """Delete rows of workers on this machine whose process is gone, so that a start after a crash does not mistake an
+    old heartbeat for a new one. A row that is deleted by mistake is written again by the next beat."""
     for worker in Worker.objects.filter(host=socket.gethostname()):
         try:
             os.kill(worker.pid, 0)
         except ProcessLookupError:
             worker.delete()
         except PermissionError:
-            continue  # another user's process; it lives
+            continue  # it is alive, but of another user
 
 
 def alive() -> bool:
-    """Return True if any worker was heard lately."""
+    """Return True if any worker has a recent heartbeat."""
     return Worker.objects.filter(beat_at__gte=timezone.now() - stale_after()).exists()

@@ -1,5 +1,5 @@
-"""Uvicorn's HTTP protocol with limits that it lacks: for the head of a request, in seconds and bytes, and for what a
-client goes on sending after it was answered."""
+"""Uvicorn's HTTP protocol with limits that it lacks: on the head of a request, in seconds and bytes, and on what a
+client sends after it was answered."""
 
 import asyncio
 
@@ -11,8 +11,8 @@ REST_SECONDS = 15.0
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """One connection. It is closed when a head comes too slowly or is too large, and when a client that has its answer
-    takes too long over the rest of its body."""
+    """One connection. It is closed if a head is too slow or too large, and if a client that has its answer takes too
+    long to send the rest of its body."""
 
     _deadline: asyncio.TimerHandle | None = None
     _in_head = True

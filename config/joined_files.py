@@ -1,8 +1,8 @@
-"""Our scripts and styles as few files: what a module or a style sheet imports is written into it.
+"""Joins our scripts and styles into few files: imports of a module or a style sheet are replaced by the imported file.
 
-Browsers would ask for each imported file by itself, one level after the other. In the folder `static` every file stays
-small and says what it needs; a file that is collected from there holds all of it, once and in order. Only the forms
-that our own files use are understood, and any other is refused, so that nothing is joined wrongly."""
+Browsers would request each imported file separately, one level after the other. In the folder `static` files remain
+small and say what they need; a collected file contains all of it, once and in order. Only the forms that our own files
+use are supported; any other is refused, so that nothing is joined wrongly."""
 
 import posixpath
 import re
@@ -24,10 +24,9 @@ _CSS_OTHER = re.compile(r"@import\b.*")
 
 
 def joined_script(name: str, read: Read) -> str:
-    """Return the module with all that it imports: each module once, in a function of its own that returns its exports.
-
-    What the module itself exports is exported. `read` returns the text of a file by its name below `static`. Raises
-    ImproperlyConfigured for a form of import or export that is not understood."""
+    """Return a module with all its imports, each once in a function that returns its exports. The module's own exports
+    remain. `read` returns the text of a file by its name below `static`. Raises ImproperlyConfigured for an unsupported
+    form of import or export."""
     source = read(name)
     if not _JS_IMPORT.search(source):
         return source
@@ -38,12 +37,12 @@ def joined_script(name: str, read: Read) -> str:
 
 
 def joined_styles(name: str, read: Read) -> str:
-    """Return the style sheet with those that it imports in their places, each once."""
+    """Return a style sheet with its imports in their places, each once."""
     return "".join(_styles(each, name, read(each)) for each in _in_order(name, read, _CSS_IMPORT))
 
 
 def _in_order(name: str, read: Read, pattern: re.Pattern[str]) -> Iterator[str]:
-    """Yield the names of all files that this one needs, each after those that it needs itself."""
+    """Yield the names of all files that this one needs, each after its own imports."""
     done: set[str] = set()
 
     def visit(each: str, path: tuple[str, ...]) -> Iterator[str]:
@@ -94,7 +93,7 @@ _JOINED = {".js": joined_script, ".css": joined_styles}
 
 
 class JoinedFiles(FileSystemStorage):
-    """A folder of static files whose scripts and styles are read joined."""
+    """A folder of static files that joins scripts and styles when they are read."""
 
     def open(self, name: str, mode: str = "rb") -> "File[Any]":
         join = _JOINED.get(posixpath.splitext(name)[1])

@@ -1,4 +1,4 @@
-"""Logging: one line a record, to standard error; never a message's or a memory's text."""
+"""Logging: one line for each record, to standard error. It never contains the text of a message or a memory."""
 
 import json
 import logging
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the exception's trace if there is one."""
+    """One JSON object per line: time, level, logger, message, and the traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -34,12 +34,12 @@ def logging_config(form: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             "daybook": {"level": "INFO"},
-            # Access lines and every 4xx as a warning say nothing that the run's row does not.
+            # Access lines and warnings for 4xx repeat what the run's row holds.
             "django.request": {"level": "ERROR"},
-            "axes": {"level": "ERROR"},  # gateway.accounts.sign_in says what is to be said
-            "oauthlib": {"level": "WARNING"},  # below that it tells codes and tokens
+            "axes": {"level": "ERROR"},  # gateway.accounts.sign_in logs failures
+            "oauthlib": {"level": "WARNING"},  # lower levels log codes and tokens
             "oauth2_provider": {"level": "WARNING"},
-            "psycopg.pool": {"level": "ERROR"},  # it tells every attempt to connect; the request says that none is free
+            "psycopg.pool": {"level": "ERROR"},  # it logs every attempt to connect
             "django_q": {"level": "WARNING"},
             "django-q": {"level": "WARNING"},
         },

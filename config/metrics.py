@@ -1,6 +1,7 @@
-"""/metrics: what this process counts (gateway.metrics) and what the database knows of all processes.
-The database is asked at most every few seconds, for figures that partial indexes or recent keys bound. Off unless
-DAYBOOK_METRICS; open like /healthz, and without a label that names anybody."""
+"""/metrics: the counters of this process (gateway.metrics), and figures of the database about all processes.
+
+The database is queried at most every few seconds, for figures that partial indexes or recent keys bound. Off unless
+DAYBOOK_METRICS is set; public like /healthz, and without labels that identify anybody."""
 
 import asyncio
 import logging
@@ -35,7 +36,7 @@ from reviews.models import ReviewRun
 logger = logging.getLogger("daybook.metrics")
 State = ReviewRun.State
 WINDOW = timedelta(minutes=5)
-MOST_ROWS = 10_000  # that one figure looks at; a busier installation sees this many at most
+MOST_ROWS = 10_000  # rows in one figure; busier installations see at most this many
 KEPT_SECONDS = 5.0
 DATABASE_SECONDS = 5.0
 _OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
@@ -67,7 +68,7 @@ async def _facts() -> list[Metric]:
 
 
 def database_facts() -> Iterator[Metric]:
-    """Figures about all processes; each query is bounded. Synchronous. Raises DatabaseError."""
+    """Return figures about all processes; each query is bounded. Synchronous. Raises DatabaseError."""
     now = timezone.now()
     try:
         yield _gauge("queue_length", "Jobs that wait in the queue.", get_broker().queue_size() or 0)
@@ -98,7 +99,8 @@ def database_facts() -> Iterator[Metric]:
 
 
 def _recent(model: type[Model], *fields: str) -> Iterable[tuple[Any, ...]]:
-    """Fields of the rows made in the window, newest first. Keys are UUIDv7: the primary index finds them."""
+    """Return fields of the rows created in the window, newest first. Keys are UUIDv7, so the primary index finds
+    them."""
     first = first_id(timezone.now() - WINDOW)
     return model._default_manager.filter(pk__gte=first).order_by("-pk").values_list(*fields)[:MOST_ROWS]
 

@@ -1,5 +1,5 @@
-"""Middlewares. Under ASGI each of Django's own costs a thread hop per request, so API requests pass them by:
-an API request meets only RequestBoundary."""
+"""Middlewares. Under ASGI each of Django's own costs a switch of threads per request, so API requests skip them and use
+only RequestBoundary."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ _STRICT = (
     "connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'"
 )
-# The admin theme ships Alpine's eval build and inline styles; the API docs page loads nothing from elsewhere either.
+# The admin theme uses Alpine's eval build and inline styles. The API docs page loads nothing from other hosts, either.
 _ADMIN = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -50,7 +50,7 @@ _NOT_OURS = (
     "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
     "again. A Daybook whose address is https takes no forms over http."
 )
-# Swagger's page styles itself; its scripts are files of ours.
+# Swagger's page has inline styles; its scripts are our files.
 _DOCS = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -58,15 +58,15 @@ _DOCS = (
 
 
 def _policy(path: str) -> str:
-    """Return the content policy of a page; "" for other answers of the APIs."""
+    """Return the content security policy of a page; "" for other answers of the APIs."""
     if is_api(path):
         return _DOCS if path == "/api/docs" else ""
     return _ADMIN if path.startswith("/admin/") else _STRICT
 
 
 def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
-    """What Django or ninja answer as a page or as plain text, as the APIs' JSON; pages of other origins may read it as
-    they may any answer."""
+    """Return a page or plain text of Django or ninja as JSON of the APIs, which pages of other origins may read like
+    any answer."""
     kind = response.headers.get("Content-Type", "")
     if response.status_code < 400 or kind.startswith("application/json"):
         return response
@@ -78,7 +78,7 @@ def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
 
 
 def _unreadable(request: HttpRequest) -> HttpResponse | None:
-    """The refusal of an address with a NUL in it: no database takes one, so it names nothing and finds nothing."""
+    """Return the refusal of an address with a NUL, which no database stores, so that nothing can have that address."""
     if "\x00" in request.path_info:
         return HttpResponseNotFound()
     if "%00" in request.META.get("QUERY_STRING", ""):
@@ -87,8 +87,8 @@ def _unreadable(request: HttpRequest) -> HttpResponse | None:
 
 
 def page_failed(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: a plain page, 503 with Retry-After where the database is busy or full. It uses neither
-    session nor database, and no template that would."""
+    """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full. It uses no session,
+    no database, and no template that would."""
     error = sys.exc_info()[1]
     busy = overloaded(error) if error else None
     if busy is None:
@@ -97,19 +97,19 @@ def page_failed(request: HttpRequest) -> HttpResponse:
 
 
 def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's handler404: a page with a way back. APIs get their JSON from RequestBoundary."""
+    """Django's handler404: a page with a link back. RequestBoundary gives APIs JSON."""
     if is_api(request.path_info) or request.path_info.startswith(settings.STATIC_URL):
         return HttpResponseNotFound()
     return render(request, "gateway/not_found.html", status=404)
 
 
 def page_not_ours(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Django's CSRF_FAILURE_VIEW: what happened to a form, for the person who sent it."""
+    """Django's CSRF_FAILURE_VIEW: explains to the person what happened to their form."""
     return refused_page(Forbidden(_NOT_OURS))
 
 
 def refused_page(error: DomainError) -> HttpResponse:
-    """A plain page that says why a request was not taken."""
+    """Return a plain page that says why a request was refused."""
     heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not accepted"
     response = HttpResponse(format_html(_FAILED_PAGE, heading, str(error)), status=error.http_status)
     response.headers["Content-Security-Policy"] = _STRICT
@@ -121,7 +121,7 @@ def refused_page(error: DomainError) -> HttpResponse:
 
 
 class RequestBoundary:
-    """The outermost: gives the request its id and every answer its headers."""
+    """The outermost middleware: gives the request its id and every response its headers."""
 
     async_capable = True
     sync_capable = True
@@ -150,7 +150,7 @@ class RequestBoundary:
         windows.set({})
         origin.set(Origin(client_address(request) or "", request_id.get()))
         if is_api(request.path_info) and request.path_info.endswith("/"):
-            request.path_info = request.path_info.rstrip("/")  # every API address works with and without it
+            request.path_info = request.path_info.rstrip("/")  # API addresses work with and without a trailing slash
 
     @staticmethod
     def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -172,8 +172,8 @@ class RequestBoundary:
 
 
 def _for_pages(base: type) -> type:
-    """Return the middleware, passed by when the path is an API's. `process_view` becomes a coroutine, or Django would
-    give it a thread of its own for every request."""
+    """Return a middleware that API requests skip. Its `process_view` becomes a coroutine, since Django would otherwise
+    use a thread for it on every request."""
 
     class ForPages(base):  # type: ignore[misc]  # a dynamic base
         def __call__(self, request: HttpRequest) -> Any:
@@ -189,7 +189,7 @@ def _for_pages(base: type) -> type:
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Compresses pages. Everything else is compressed already (static files, pictures) or is a download."""
+    """Compresses pages. All else is compressed already (static files, pictures) or is a download."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.streaming or not response.headers.get("Content-Type", "").startswith("text/html"):

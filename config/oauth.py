@@ -1,5 +1,5 @@
-"""What django-oauth-toolkit is told: authorization codes with PKCE and rotating refresh tokens, nothing else.
-The pages and endpoints are ours (gateway.oauth); of the library they use the models, the validator and oauthlib."""
+"""Settings of django-oauth-toolkit: only authorization codes with PKCE, and rotating refresh tokens. Pages and
+endpoints are ours (gateway.oauth); of the library we use the models, the validator and oauthlib."""
 
 from typing import Any
 

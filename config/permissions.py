@@ -1,6 +1,5 @@
-"""Files and folders of Daybook are for its own user alone, whatever the umask of the shell that started it.
-
-Called by config.settings (every process) and by config.bootstrap (what older versions left open)."""
+"""Makes files and folders of Daybook private to its user, whatever the umask of the shell. Called by config.settings
+(in every process) and by config.bootstrap (for files of older versions)."""
 
 import logging
 import os
@@ -12,27 +11,27 @@ logger = logging.getLogger("daybook.permissions")
 
 OWN_UMASK = 0o077
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# What is ours in DAYBOOK_HOME. The folder may hold other things, which are left alone.
+# Our files in DAYBOOK_HOME. All others are left alone.
 _OWN = ("daybook.sqlite3*", "test.sqlite3*", "secret_key*", "up.lock", "backups", "cache", "files", "sockets")
 
 
 def make_private() -> None:
-    """From now on this process makes files of mode 0600 and folders of mode 0700 at most."""
+    """Limit new files of this process to mode 0600 and new folders to mode 0700."""
     os.umask(OWN_UMASK)
 
 
 def tighten(home: Path) -> int:
-    """Take group and others away from the home and from everything of ours in it that is open to them. Returns how
-    many paths were changed, and logs the number. What belongs to another user is logged and left."""
+    """Remove permissions of group and others from DAYBOOK_HOME and from our files in it. Returns how many paths were
+    changed, and logs the number. Paths of another user are logged and left."""
     changed = 0
     for path in [home, *_own_paths(home)]:
         try:
             mode = path.stat().st_mode
-            if mode & _OTHERS and not mode & stat.S_ISVTX:  # a folder such as /tmp is everybody's
+            if mode & _OTHERS and not mode & stat.S_ISVTX:  # a shared folder such as /tmp
                 path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
                 changed += 1
         except FileNotFoundError:
-            continue  # a -wal file that has just gone
+            continue  # a -wal file that was just deleted
         except PermissionError:
             logger.warning("%s can be read by others and belongs to another user; take it over or close it.", path)
     if changed:

@@ -1,4 +1,4 @@
-"""pg_dump and pg_restore, for config.backup. The password travels in the environment, never in an argument."""
+"""pg_dump and pg_restore, for config.backup. The password is passed in the environment, never in an argument."""
 
 import os
 import shutil
@@ -27,15 +27,15 @@ def check(source: Path) -> None:
 
 
 def load(source: Path) -> None:
-    """Put a dump in the place of the schema `public`, in one transaction. What is there is set aside under another name
-    meanwhile, and comes back if the dump cannot be loaded. Raises CommandError."""
+    """Replace the schema `public` by a dump, in one transaction. The existing schema is renamed in the meantime, and
+    restored if the dump cannot be loaded. Raises CommandError."""
     aside = f"replaced_{timezone.now():%Y%m%d%H%M%S%f}"
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '10s'")
         cursor.execute(f'ALTER SCHEMA public RENAME TO "{aside}"')
         cursor.execute("CREATE SCHEMA public")
         try:
-            # The dump brings the schema itself along where it is not the server's own.
+            # The dump creates the schema itself, unless it is the server's default schema.
             _run("pg_restore", "--exit-on-error", "--single-transaction", "--schema=public", *_WITHOUT_ROLES,
                  f"--dbname={connection.settings_dict['NAME']}", str(source))  # fmt: skip
         except CommandError:

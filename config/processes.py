@@ -1,6 +1,7 @@
-"""Processes that must not outlive the one that made them, and signals read as plain events.
-Linux ends a child with its parent when asked to. macOS has nothing like it: there, kill -9 of the supervisor
-may leave its children behind, and every other way of stopping still leaves none."""
+"""Processes that must not outlive their parent, and signals as plain events.
+
+Linux can end a child with its parent. macOS cannot: there, kill -9 of the supervisor may leave its children running;
+after any other way of stopping none remain."""
 
 import ctypes
 import os
@@ -20,29 +21,28 @@ _forking_pid = 0
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent (a process id) ends. Exits if it already has.
-
-    The kernel watches the thread that made this process, so children are started from main threads only."""
+    """Ask the kernel to kill this process when its parent (a process id) ends. Exits if it has ended already. The
+    kernel watches the thread that started this process, so children are started from main threads only."""
     if _libc is not None and _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
-    if os.getppid() != parent:  # it went before we asked
+    if os.getppid() != parent:  # it ended before we asked
         os._exit(1)
 
 
 def name_process(name: str) -> None:
-    """Give this process a name, of 15 bytes at most, which `ps -e` and `top` show. On Linux only."""
+    """Set the name of this process, up to 15 bytes, which `ps -e` and `top` show. Linux only."""
     if _libc is not None:
         _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def may_fork() -> bool:
-    """Return True if this process may go on in forks: with other threads in it they could hang, and macOS forbids it
-    to processes that use its frameworks."""
+    """Return True if this process may fork and continue in the forks: with other threads these could hang, and macOS
+    forbids it to processes that use its frameworks."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 
 def fork(name: str) -> int:
-    """Fork, as `os.fork` does. The child is called `name`, ends with its parent, and has a session of its own, so that
+    """Fork, as `os.fork` does. The child is called `name`, ends with its parent, and has its own session, so that
     Ctrl-C does not reach it. From main threads only."""
     parent = os.getpid()
     pid = os.fork()
@@ -57,7 +57,7 @@ def fork(name: str) -> int:
 
 
 def forks_die_with_parent() -> None:
-    """From now on every process forked from this one, and from those in turn, ends with its parent."""
+    """Make all later forks of this process, and their forks, end with their parent."""
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
@@ -71,9 +71,8 @@ def _after_fork() -> None:
 
 
 class SignalInbox:
-    """Signals as bytes in a socket. Nothing happens inside a handler, so nothing can deadlock there.
-
-    One per process, made in the main thread. A hang-up that nohup told us to ignore stays ignored."""
+    """Signals as bytes in a socket. Nothing else is done in a handler, so it cannot deadlock. There is one per process,
+    made in the main thread. A hang-up that nohup has set to be ignored stays ignored."""
 
     def __init__(self, *numbers: signal.Signals) -> None:
         self._reader, self._writer = socket.socketpair()
@@ -88,16 +87,16 @@ class SignalInbox:
         os.register_at_fork(after_in_child=self._forget)
 
     def fileno(self) -> int:
-        """For select and multiprocessing.connection.wait."""
+        """Return the file descriptor, for select and multiprocessing.connection.wait."""
         return self._reader.fileno()
 
     def wait(self, seconds: float) -> set[int]:
-        """Return the signals that came since the last call; waits up to `seconds` for the first."""
+        """Return the signals since the last call; wait up to `seconds` for the first."""
         readable, _, _ = select.select([self._reader], [], [], seconds)
         return set(self._reader.recv(4096)) if readable else set()
 
     def close(self) -> None:
-        """Put back the handlers as they were."""
+        """Restore the previous handlers."""
         signal.set_wakeup_fd(self._wakeup_before)
         for number, handler in self._before.items():
             signal.signal(number, handler)
@@ -106,7 +105,7 @@ class SignalInbox:
         self._writer.close()
 
     def _forget(self) -> None:
-        # A forked child shares the socket: its signals would be taken for ours.
+        # A forked child shares the socket, so its signals would look like ours.
         if self._before:
             signal.set_wakeup_fd(-1)
             for number in self._before:
@@ -114,9 +113,9 @@ class SignalInbox:
 
 
 def _noted(number: int, frame: FrameType | None) -> None:
-    """The handler; the interpreter has already written the number into the socket."""
+    """The handler. The interpreter has written the number into the socket already."""
 
 
 def is_stop(signals: Iterable[int]) -> bool:
-    """Return True if one of them asks for the end."""
+    """Return True if one of the signals asks the process to end."""
     return not STOPS.isdisjoint(signals)

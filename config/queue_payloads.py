@@ -1,6 +1,6 @@
-"""Jobs in the queue are JSON. django-q2 signs them but pickles what it signs, so somebody who learned the signing key,
-or found a way round it, could run code in a worker. It has no setting for this, only one module-level class that every
-part of it looks up when it signs or reads a package; that class is replaced here (docs/decisions/0018)."""
+"""Jobs in the queue as JSON. django-q2 signs jobs but pickles them, so somebody who knew the signing key, or a way
+around it, could run code in a worker. It has no setting for this, only one class in a module that all its parts use to
+sign and read packages; that class is replaced here (docs/decisions/0018)."""
 
 import json
 from datetime import datetime
@@ -17,8 +17,8 @@ _TIME, _ID, _STATUS = "@time", "@id", "@status"
 
 
 class JsonSerializer:
-    """What `django_q.signing` uses: a package as bytes, and back. Strings, numbers, lists, objects, times, UUIDs, and
-    the status that a cluster reports of itself; anything else is a TypeError where the job is made."""
+    """The serializer for `django_q.signing`. It supports strings, numbers, lists, objects, times, UUIDs, and the status
+    of a cluster; anything else raises TypeError when the job is queued."""
 
     @staticmethod
     def dumps(package: Any) -> bytes:
@@ -27,8 +27,8 @@ class JsonSerializer:
 
     @staticmethod
     def loads(data: bytes) -> Any:
-        """Read a package. Raises BadSignature for one that is not JSON, which django-q2 drops: the sweeps queue again
-        what a job of an older version was to do."""
+        """Read a package. Raises BadSignature for one that is not JSON. django-q2 drops it, and the sweeps queue the
+        work of such jobs of an older version again."""
         try:
             return json.loads(data, object_hook=_object)
         except ValueError:
@@ -36,7 +36,7 @@ class JsonSerializer:
 
 
 def install() -> None:
-    """Have django-q2 use JSON. Raises ImproperlyConfigured if this version of it would go on pickling."""
+    """Make django-q2 use JSON. Raises ImproperlyConfigured if this version of it would still use pickle."""
     signing.PickleSerializer = JsonSerializer
     package = {"args": ["job"]}
     signed = signing.SignedPackage.dumps(package, False)

@@ -1,5 +1,5 @@
-"""The listening socket and the choice of the ASGI server.
-The socket is made before anything is started: a busy port is known at once, a free one stays ours."""
+"""The listening socket and the choice of the ASGI server. The socket is opened before anything is started, so that a
+port in use is reported at once."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from config import collector
 from config.cores import keep_on_one_core
 from config.environment import ConfigurationError, allowed_hosts
 
-# By name: each server brings an event loop library of its own, and a process needs one of them.
+# By name, since each server imports an event loop library, and a process needs only one.
 SERVERS = {"daphne": "config.serve_daphne.serve", "uvicorn": "config.serve_uvicorn.serve"}
 _BACKLOG = 2048
 # How long a thread that computes keeps the interpreter while another one waits. An answer takes several turns of the
@@ -24,13 +24,13 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def allow_host(host: str) -> None:
-    """Take requests for the host that the command line names, as settings do for DAYBOOK_HOST."""
+    """Accept requests for the host on the command line, as settings do for DAYBOOK_HOST."""
     if host != settings.DAYBOOK_HOST:
         settings.ALLOWED_HOSTS = allowed_hosts(settings.ENV.allowed_hosts, host)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on host and port (0: a free one). Raises ConfigurationError with one line."""
+    """Return a socket that listens on host and port (0: any free one). Raises ConfigurationError with one line."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -58,19 +58,19 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def reachable(listener: socket.socket) -> tuple[str, int]:
-    """Host and port to reach a listener from this machine."""
+    """Return host and port at which a listener is reached from this machine."""
     host, port = listener.getsockname()[:2]
     return _ANY.get(host, host), port
 
 
 def address(listener: socket.socket) -> str:
-    """Return the address of the server as a URL for people."""
+    """Return the URL of the server for people."""
     host, port = reachable(listener)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def preload(name: str) -> None:
-    """Import the named server, so that forks share it. Not daphne: its reactor is of one process."""
+    """Import the named server so that forks share it; not daphne, whose reactor belongs to one process."""
     if name == "uvicorn":
         import_string(SERVERS[name])
 

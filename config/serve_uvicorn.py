@@ -23,10 +23,10 @@ class _Server(Server):
 
 
 def serve(listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM: then open runs end as stopped, and other requests get two seconds. No access log:
-    runs are recorded as rows.
+    """Serve until SIGINT or SIGTERM: then open runs end as stopped, and other requests get two seconds. There is no
+    access log, since runs are recorded as rows.
 
-    No lifespan: daphne has none, so nothing may rest on it. Proxy headers are Django's business."""
+    There is no lifespan, since daphne has none and nothing may depend on it. Django handles proxy headers."""
     config = Config(
         application,
         loop="uvloop",

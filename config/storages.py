@@ -1,4 +1,4 @@
-"""Where attachments are stored: in a folder of the home, or in the Django storage that DAYBOOK_ATTACHMENTS names."""
+"""The storage of attachments: a folder in DAYBOOK_HOME, or the Django storage in DAYBOOK_ATTACHMENTS."""
 
 import json
 from importlib.util import find_spec
@@ -15,8 +15,8 @@ _ALLOWED = 'allowed is {"BACKEND": "dotted.path.of.a.Storage", "OPTIONS": {…}}
 
 
 def attachments_storage(env: Environment, home: Path) -> dict[str, Any]:
-    """Return Django's settings of the storage. Raises ConfigurationError; its options may hold secrets, so nothing of
-    them is repeated."""
+    """Return Django's settings of the storage. Raises ConfigurationError, which repeats none of its options, since they
+    may contain secrets."""
     given = env.attachments.get_secret_value()
     if not given:
         return _local(home / ALIAS)
@@ -35,10 +35,10 @@ def attachments_storage(env: Environment, home: Path) -> dict[str, Any]:
 
 
 def require_storage() -> None:
-    """Make the storage, once apps are loaded. Raises ConfigurationError."""
+    """Create the storage, after apps are loaded. Raises ConfigurationError."""
     try:
         made = storages[ALIAS]
-    except Exception as error:  # each storage has its own errors, and says in them what it was given
+    except Exception as error:  # each storage has its own errors, which may repeat its options
         raise ConfigurationError(
             f"{_VARIABLE} is a storage that cannot be made ({type(error).__name__}); {_ALLOWED}."
         ) from error

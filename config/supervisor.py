@@ -1,5 +1,5 @@
-"""Starts the web server and the worker as two children, tells when they are ready, and ends them together.
-A child that ends by itself ends everything: half a Daybook would look alive and lose reviews."""
+"""Starts the web server and the worker as two children, reports when they are ready, and ends them together. If one
+child ends the other is ended, too: otherwise Daybook would seem to run and yet lose reviews."""
 
 import http.client
 import json
@@ -23,14 +23,14 @@ _ECHO_SECONDS = 0.5  # make and service managers may pass the same signal on a s
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What /readyz says. `reasons` tell why not."""
+    """The answer of /readyz. `reasons` say why it is not ready."""
 
     ready: bool
     reasons: tuple[str, ...] = ()
 
 
 def readiness(host: str, port: int) -> Readiness:
-    """Ask /readyz once, for about a second at most. Never raises for a server that does not answer."""
+    """Ask /readyz once, for about a second at most. Does not raise if the server does not answer."""
     connection = http.client.HTTPConnection(host, port, timeout=_PROBE_SECONDS)
     try:
         connection.request("GET", "/readyz")
@@ -46,7 +46,7 @@ def readiness(host: str, port: int) -> Readiness:
 
 
 def ending(returncode: int) -> str:
-    """Return how a process ended, for people."""
+    """Return how a process ended, in words."""
     return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"exit code {returncode}"
 
 
@@ -58,7 +58,7 @@ class _Child:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Return how it ended; None while it lives."""
+        """Return how it ended; None if it is running."""
         return self._look(os.WNOHANG)
 
     def wait(self) -> int:
@@ -85,9 +85,8 @@ def start(command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[
 
 
 class Supervisor:
-    """Children by name; a context manager that leaves none of them running.
-
-    `tell` gets one line for the operator about anything that went wrong; `grace` is in seconds."""
+    """Children by name; a context manager that ends all of them. `tell` is called with one line for the operator about
+    anything that goes wrong; `grace` is in seconds."""
 
     def __init__(self, *, tell: Callable[[str], None], grace: float = GRACE_SECONDS) -> None:
         self._tell = tell
@@ -102,13 +101,13 @@ class Supervisor:
         self.stop()
 
     def adopt(self, name: str, pid: int) -> None:
-        """Look after a child of this process that was started before."""
+        """Supervise a child of this process that was started before."""
         self._children[name] = _Child(pid)
 
     def watch(
         self, *, probe: Callable[[], Readiness], on_ready: Callable[[], None], within: float = READY_SECONDS
     ) -> int:
-        """Return 0 when a signal asks for the end, 1 when something failed. Calls `on_ready` once."""
+        """Return 0 after a signal to end, 1 after a failure. Calls `on_ready` once."""
         deadline = time.monotonic() + within
         ready = False
         while True:
@@ -136,9 +135,9 @@ class Supervisor:
         return None
 
     def stop(self) -> None:
-        """End every child: politely; after the grace period or a second Ctrl-C by killing its group."""
+        """Ask every child to end; kill its group after the grace period or a second Ctrl-C."""
         for child in self._children.values():
-            child.terminate()  # does nothing to a child that is gone
+            child.terminate()  # does nothing if the child has ended
         begun = time.monotonic()
         while any(child.poll() is None for child in self._children.values()):
             passed = time.monotonic() - begun
@@ -146,7 +145,7 @@ class Supervisor:
             if impatient or passed > self._grace:
                 break
         for child in self._children.values():
-            _kill_group(child.pid)  # also what a child that is gone has left behind
+            _kill_group(child.pid)  # also processes that an ended child has left
             child.wait()
         self._children.clear()
         self._inbox.close()
@@ -158,5 +157,5 @@ def _kill_group(group: int) -> None:
     except ProcessLookupError:
         return  # nobody is left in it
     except PermissionError:
-        if sys.platform != "darwin":  # macOS says so of a group that holds only the dead
+        if sys.platform != "darwin":  # macOS raises this for a group of ended processes
             raise

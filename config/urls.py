@@ -20,7 +20,7 @@ from reviews.page import views as reviews
 handler404 = "config.middleware.page_missing"
 handler500 = "config.middleware.page_failed"
 urlpatterns = [
-    # First, since patterns are tried in order and these are asked most.
+    # First, since patterns are tried in order and these are used most.
     path("v1/", v1.urls),
     path("api/", api.urls),
     path("mcp", mcp.urls),

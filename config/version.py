@@ -1,4 +1,4 @@
-"""The version of this Daybook, for clients that ask what they speak to."""
+"""The version of Daybook."""
 
 import tomllib
 from importlib.metadata import PackageNotFoundError, version
@@ -8,8 +8,8 @@ _UNKNOWN = "0+unknown"
 
 
 def package_version(folder: Path) -> str:
-    """Return the version in the `pyproject.toml` of a checkout or an image; without that file the one of the installed
-    package, or `0+unknown`."""
+    """Return the version in `pyproject.toml` of a checkout or an image, or else that of the installed package, or
+    `0+unknown`."""
     file = folder / "pyproject.toml"
     if file.is_file():
         return str(tomllib.loads(file.read_text(encoding="utf-8"))["project"]["version"])

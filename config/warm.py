@@ -15,9 +15,9 @@ from search.index import BookIndex
 
 @contextmanager
 def first_work_beside() -> Iterator[None]:
-    """Do beside the block what takes seconds at the first start of a version, needs no database and holds the
-    interpreter for a small part of its time: the static files and the scanner's rules. The threads are over at the end,
-    so that the process may fork."""
+    """Prepare the static files and the scanner's rules in threads during the block. At the first start of a version
+    this takes seconds, but needs no database and only a little of the interpreter's time. The threads have ended when
+    the block ends, so that the process may fork."""
     with ThreadPoolExecutor(2) as pool:
         works = [pool.submit(prepare_assets), pool.submit(scanning.warm)]
         yield
@@ -26,8 +26,8 @@ def first_work_beside() -> Iterator[None]:
 
 
 def warm_up() -> None:
-    """Load every view, what is known of upstreams, the scanner's rules and the search's stemmers and embeddings (off
-    the path of any turn)."""
+    """Load all views, what is known of upstreams, the scanner's rules, and the stemmers and embeddings of the search,
+    so that no turn has to."""
     get_resolver().url_patterns  # noqa: B018 - reading it imports them
     known.sync()
     scanning.warm()

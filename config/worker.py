@@ -50,9 +50,8 @@ behind (lost jobs, expired leases, old rows)."""
 
 
 class SweepLoop:
-    """Runs the sweeps and the heartbeat in a thread of its own, every settings.SWEEP_SECONDS.
-
-    A failing sweep is logged and does not stop the others; next time everything is tried again."""
+    """Runs the sweeps and the heartbeat in a thread, every settings.SWEEP_SECONDS. An error in one sweep is logged and
+    does not stop the others; the next round tries all of them again."""
 
     def __init__(self, sweeps: Sequence[Sweep]) -> None:
         self.worker_id = uuid7()
@@ -61,20 +60,19 @@ class SweepLoop:
         self._thread = threading.Thread(target=self._run, name="daybook-sweeps", daemon=True)
 
     def start(self) -> None:
-        """Begin, with a round at once."""
+        """Start with a round at once."""
         self._thread.start()
 
     def is_alive(self) -> bool:
-        """Return True if the thread runs."""
         return self._thread.is_alive()
 
     def stop(self, within: float) -> None:
-        """End after the sweep that runs now; waits up to `within` seconds for it."""
+        """Stop after the current sweep; wait up to `within` seconds for it."""
         self._stopping.set()
         self._thread.join(within)
 
     def round(self) -> None:
-        """One heartbeat and one call of each sweep."""
+        """Beat once and call each sweep once."""
         for step in (self._beat, *self._sweeps):
             if self._stopping.is_set():
                 return
@@ -93,7 +91,7 @@ class SweepLoop:
     def _guarded(self, step: Sweep) -> None:
         try:
             step()
-        except Exception:  # whatever it was, the others must run and this one must be tried again
+        except Exception:  # whatever it is, the other sweeps must run, and this one is tried again
             sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
 
     def _beat(self) -> None:
@@ -104,7 +102,7 @@ class SweepLoop:
 
 
 def run_worker(processes: int | None = None) -> int:
-    """Work until SIGTERM or SIGINT, with so many processes (DAYBOOK_WORKERS). Returns the exit code: 1 if queue or
+    """Work until SIGTERM or SIGINT, with this many processes (DAYBOOK_WORKERS). Returns the exit code: 1 if queue or
     sweeps ended by themselves."""
     if processes is not None:
         Conf.WORKERS = Conf.QUEUE_LIMIT = processes

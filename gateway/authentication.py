@@ -1,4 +1,4 @@
-"""Authentication: by an API key or, for the native API, by a session cookie with CSRF. It returns a Caller with an
+"""Authentication by an API key or, for the native API, by a session cookie with CSRF. It returns a Caller with an
 owner; the layers below do not know Django users."""
 
 import time
@@ -50,15 +50,15 @@ _keys: "OrderedDict[tuple[str, str, str], _Known]" = OrderedDict()
 
 
 def forget_keys() -> None:
-    """Empty the cache of keys (a key was made, changed or revoked in this process; tests)."""
+    """Empty the cache of keys, after a key was created, changed or revoked in this process (or in tests)."""
     _keys.clear()
 
 
-Header = Callable[[str], str | None]  # the value of a header by its name in lower case
+Header = Callable[[str], str | None]  # returns the value of a header by its name in lower case
 
 
 def given_key(header: Header) -> str:
-    """Return the key that headers carry: Authorization: Bearer, X-API-Key or api-key; "" for none."""
+    """Return the key in the headers Authorization: Bearer, X-API-Key or api-key; "" if there is none."""
     scheme, _, token = (header("authorization") or "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
@@ -66,10 +66,9 @@ def given_key(header: Header) -> str:
 
 
 def end_user(header: Header) -> tuple[str, str]:
-    """Return `(namespace, external id)` of the end user that the headers name, or two empty strings.
-
-    Raises InvalidRequest for a header without a value. A program that sends one has lost its user's id. To answer it as
-    the key's owner would show its user the owner's memories."""
+    """Return `(namespace, external id)` of the end user in the headers, or two empty strings. Raises InvalidRequest for
+    a header without a value: the program has lost its user's id, and an answer for the key's owner would show that user
+    the owner's memories."""
     for name, namespace in END_USER_HEADERS.items():
         given = header(name)
         if given is None:
@@ -81,14 +80,14 @@ def end_user(header: Header) -> tuple[str, str]:
 
 
 def known_key(header: Header) -> bool:
-    """Return True if this process took the key of these headers in the last minute."""
+    """Return True if this process accepted the key in these headers within the last minute."""
     known = _keys.get((key_hash(given_key(header)), *end_user(header)))
     return known is not None and time.monotonic() - known.at <= _CACHE_SECONDS
 
 
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
-    """Return the caller of a request's key. `cached` trusts what this process saw in the last minute: only for paths
-    whose opening transaction looks at the key again. Raises Unauthorized, Forbidden, RateLimited."""
+    """Return the caller of a request's key. With `cached`, what this process knew within the last minute is trusted:
+    only for paths whose opening transaction checks the key again. Raises Unauthorized, Forbidden, RateLimited."""
     plain = given_key(request.headers.get)
     if not plain:
         raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
@@ -106,8 +105,8 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
 
 
 async def caller_by_token(plain: str, resource: str, header: Header) -> Caller:
-    """Return the caller of an access token that is for this resource. Tokens are not cached, so a revoked one is
-    refused at once. Raises Unauthorized, Forbidden, RateLimited."""
+    """Return the caller of an access token for this resource. Tokens are not cached, so a revoked one is refused at
+    once. Raises Unauthorized, Forbidden, RateLimited."""
     caller = await _look_up(_find_by_token, plain, resource, *end_user(header))
     await count_request(str(caller.key_id), caller.requests_per_minute)
     return caller
@@ -119,8 +118,8 @@ async def caller_of_key(sha256: str, namespace: str, external_id: str) -> Caller
 
 
 async def _look_up(find: Callable[..., Caller], *given: object) -> Caller:
-    """Call a function that finds a caller. It runs in a thread that only reads, and again in the thread that writes if
-    the owner or the end user is seen for the first time."""
+    """Call a function that finds a caller, in a thread that only reads. If the owner or the end user is seen for the
+    first time it is called again in the thread that writes."""
     try:
         return await in_read_thread(find, *given, write=False)
     except FirstSight:
@@ -128,8 +127,8 @@ async def _look_up(find: Callable[..., Caller], *given: object) -> Caller:
 
 
 def find_caller(sha256: str, namespace: str = "", external_id: str = "", *, write: bool = True) -> Caller:
-    """Return the caller of the key with this hash, for the end user that the request names. Raises Unauthorized,
-    Forbidden, and without `write` FirstSight."""
+    """Return the caller of the key with this hash, for the end user in the request. Raises Unauthorized, Forbidden, and
+    without `write` FirstSight."""
     key = key_find(sha256)
     if key is None:
         raise Unauthorized("This API key is not known here, or it has expired or was revoked.")
@@ -162,7 +161,7 @@ def _caller_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) ->
 
 
 def _owner_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> tuple[UUID, bool]:
-    """Return the owner that a request speaks for, and whether memory may be used for them."""
+    """Return the owner that a request is for, and whether memory may be used."""
     if not external_id:
         return key.owner_id, True
     if key.trusted:
@@ -184,7 +183,7 @@ def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller
 
 
 def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
-    """Raises UnsupportedMediaType for a body that is neither JSON nor of the types `also`."""
+    """Raises UnsupportedMediaType for a body that is neither JSON nor one of the types `also`."""
     if request.method not in _WRITES or not request.body:
         return
     kind = (request.content_type or "").lower()
@@ -194,7 +193,7 @@ def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
 
 
 def _also(request: HttpRequest) -> Collection[str]:
-    """Return what a body of the native API may be beside JSON: an import is a file."""
+    """Return the types of bodies that the native API accepts beside JSON: an import is a file."""
     return (_LINES, *IMPORT_TYPES) if request.path_info.rstrip("/") == _IMPORT else ()
 
 
@@ -217,13 +216,13 @@ class KeyAuth(_BearerAuth):
         asks = request.method == "POST"
         caller = await caller_by_key(request, cached=asks)
         require_json(request)
-        if not asks:  # else this is looked at before a model is asked
+        if not asks:  # else it is checked before a model is asked
             await note_tokens(caller)
         return caller
 
 
 def require_memory(caller: Caller) -> None:
-    """Raises Forbidden for a key that several people share: they get no memory, since people would be merged."""
+    """Raises Forbidden for a key that several people share. It gets no memory, since their memories would be merged."""
     if not caller.remembers:
         raise Forbidden("This key was used for several end users and is not trusted to name them: no memory for them.")
 
@@ -246,7 +245,7 @@ class NativeAuth(_BearerAuth):
 
 
 class MemoryAuth(NativeAuth):
-    """For the parts of /api that read or write what is remembered."""
+    """For the parts of /api that read or write memory."""
 
     async def __call__(self, request: HttpRequest) -> Caller:
         caller = await super().__call__(request)

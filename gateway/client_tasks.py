@@ -41,7 +41,7 @@ _CODEX_KINDS = frozenset({"prewarm", "compaction", "memory"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownRequest:
     """A known request of a client; see client_tasks.toml. Words are folded."""
 
     where: str
@@ -93,12 +93,12 @@ def _places(messages: Sequence[Message]) -> Iterator[tuple[str, Message]]:
 
 
 @cache
-def known_requests() -> tuple[Known, ...]:
+def known_requests() -> tuple[KnownRequest, ...]:
     """Return what client_tasks.toml lists."""
     with _FILE.open("rb") as file:
         rows = tomllib.load(file)["request"]
     return tuple(
-        Known(
+        KnownRequest(
             where=row["where"],
             signs=tuple(frozenset(sign.split("+")) for sign in row["signs"]),
             **{name: tuple(map(_folded, row.get(name, ()))) for name in ("starts", "holds", "ends")},
@@ -108,7 +108,7 @@ def known_requests() -> tuple[Known, ...]:
 
 
 @cache
-def _possible(where: str, signs: frozenset[str]) -> tuple[Known, ...]:
+def _possible(where: str, signs: frozenset[str]) -> tuple[KnownRequest, ...]:
     """Return the known requests for that place that have one of their signs among these."""
     return tuple(
         known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)

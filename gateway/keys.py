@@ -1,4 +1,5 @@
-"""API keys: made, found, changed, rotated and revoked. A key is 256 random bits, stored as its SHA-256."""
+"""API keys: creating, finding, changing, rotating and revoking them. A key is 256 random bits; only its SHA-256 is
+stored."""
 
 import hashlib
 import secrets
@@ -24,15 +25,15 @@ from memories.services import FirstSight, check_book_name
 from memories.statements import Given, Select, given
 
 PREFIX = "dbk_"
-MOST_KEYS = 50  # that a person makes without an administrator, revoked ones not counted
-MOST_MONEY = 10**9  # a day: more is meant as no limit
+MOST_KEYS = 50  # valid keys that a person may create without an administrator
+MOST_MONEY = 10**9  # a day; a larger number is meant as no limit
 LONGEST_OVERLAP = timedelta(days=7)
 _KIND = "API key"
-CONNECTION = "connected app"  # what a key with a client is called
+CONNECTION = "connected app"  # the name of a key with a client in the audit log
 
 
 class KeyRights(TypedDict, total=False):
-    """What a key is called, what it may do, and for how long."""
+    """The name of a key, what it may do, and for how long."""
 
     name: str
     read_only: bool
@@ -50,10 +51,11 @@ class KeyRights(TypedDict, total=False):
 def api_key_create(
     *, owner: Owner, plain: str | None = None, by: Actor = SYSTEM, **rights: Unpack[KeyRights]
 ) -> tuple[ApiKey, str]:
-    """A new key, made `by` an actor, and its plain text, which is not stored. `plain` takes a given one (first start).
+    """Create a key as `by`, and return it with its plain text, which is not stored. `plain` is a given one (first
+    start).
 
-    Raises InvalidRequest for an unknown agent, no name of a book, an end that is over, an owner without a user, or a
-    given value that is not a key."""
+    Raises InvalidRequest for an unknown agent, an invalid name of a book, an end in the past, an owner without a user,
+    or a given value that is not a key."""
     if owner.user_id is None:
         raise InvalidRequest("A key belongs to a user; a trusted key names its end users.", param="owner")
     plain = plain or _new_plain()
@@ -67,16 +69,15 @@ def api_key_create(
 
 
 def require_room(owner: Owner) -> None:
-    """Raises Conflict for a person who has as many keys as a person may make."""
+    """Raises Conflict for a person who has MOST_KEYS keys."""
     if plain_keys().filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
         raise Conflict(f"You have {MOST_KEYS} keys. Revoke one first.", limit=MOST_KEYS)
 
 
 @transaction.atomic
 def api_key_update(key: ApiKey, *, by: Actor = SYSTEM, **rights: Unpack[KeyRights]) -> None:
-    """Change what a key may do. Processes that took the key within the last minute go on as before for the rest of it.
-
-    Raises InvalidRequest for an unknown agent or an end that is over, and Conflict for a key that was revoked."""
+    """Change what a key may do. Processes that used the key within the last minute notice the change within a minute.
+    Raises InvalidRequest for an unknown agent or an end in the past, and Conflict for a revoked key."""
     _require_valid(key)
     _give_rights(key, rights)
     key.save(update_fields=list(rights))
@@ -85,9 +86,8 @@ def api_key_update(key: ApiKey, *, by: Actor = SYSTEM, **rights: Unpack[KeyRight
 
 @transaction.atomic
 def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor = SYSTEM) -> str:
-    """Give a key a new plain text and return it; the old one is taken for as long as `overlap` says. Rights, end users
-    and limits stay with the key. Raises InvalidRequest for an overlap of more than a week, and Conflict for a key that
-    was revoked."""
+    """Give a key a new plain text and return it; the old one remains valid for `overlap`. Rights, end users and limits
+    stay with the key. Raises InvalidRequest for an overlap of more than a week, and Conflict for a revoked key."""
     _require_valid(key)
     if not timedelta() <= overlap <= LONGEST_OVERLAP:
         raise InvalidRequest("The old key may be taken for a week at most.", param="overlap_seconds")
@@ -126,7 +126,7 @@ def _require_valid(key: ApiKey) -> None:
 
 @transaction.atomic
 def api_key_revoke(key: ApiKey, *, by: Actor = SYSTEM) -> None:
-    """Revoke a key; it stays listed for a while. From this commit on no process takes it any more."""
+    """Revoke a key; it remains listed for a while. No process accepts it after this commit."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
         kind = CONNECTION if key.client_id else _KIND
         audit_record(Action.KEY_REVOKE, actor=by, kind=kind, object_id=key.pk, owner=key.owner)
@@ -134,12 +134,12 @@ def api_key_revoke(key: ApiKey, *, by: Actor = SYSTEM) -> None:
 
 
 def plain_keys() -> QuerySet[ApiKey]:
-    """Keys that a person or a program holds: all but connected apps."""
+    """Return the keys that a person or a program holds: all except connected apps."""
     return ApiKey.objects.filter(client=None)
 
 
 def valid_keys() -> QuerySet[ApiKey]:
-    """Keys that may be used: not revoked, not expired, and their user is active."""
+    """Return the keys that may be used: not revoked, not expired, and with an active user."""
     return _valid_at(timezone.now())
 
 
@@ -148,7 +148,7 @@ def _valid_at(now: datetime | Given) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(lasting, revoked_at__isnull=True, owner__user__is_active=True)
 
 
-# Every request but those that begin a turn asks for this.
+# Used by every request except those that begin a turn.
 _now, _sha256 = Given("now", ApiKey, "expires_at"), Given("sha256", ApiKey, "sha256")
 _BY_HASH = Select(
     lambda: (
@@ -163,7 +163,7 @@ _BY_ID = Select(lambda: _valid_at(_now).filter(**given(ApiKey, "pk")))
 
 
 def key_find(sha256: str) -> ApiKey | None:
-    """Return the valid key of this hash, or of this hash before its rotation."""
+    """Return the valid key with this hash, now or before its rotation."""
     return _BY_HASH.instance(now=timezone.now(), sha256=sha256)
 
 
@@ -178,8 +178,9 @@ def key_by_id(key_id: UUID) -> ApiKey | None:
 
 
 def key_limits(key: ApiKey) -> KeyLimits:
-    """Return what a key may use: its books, and of its agents those whose book at present is one of them; without
-    books those of its agents. A connected app has a book and no agent. One query for a limited key, else none."""
+    """Return the books and agents that a key may use. A key with books may use those of its agents whose current book
+    is one of them; a key without books may use the books of its agents. A connected app has a book and no agent. One
+    query for a limited key, otherwise none."""
     if key.client_id:
         return KeyLimits(books=tuple(key.books))
     if not (key.agents or key.books):
@@ -199,7 +200,7 @@ def key_ceilings(key: ApiKey) -> KeyCeilings:
 
 
 def rate_words(key: ApiKey) -> list[str]:
-    """Return what a key may take, each limit in words; nothing for what is not limited."""
+    """Return the limits of a key in words; nothing for those that are not set."""
     limits = (
         (key.requests_per_minute, f"{key.requests_per_minute} requests a minute"),
         (key.tokens_per_day, f"{key.tokens_per_day} tokens a day"),
@@ -210,8 +211,8 @@ def rate_words(key: ApiKey) -> list[str]:
 
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
-    """Note which end user an untrusted key is used for. True once it was used for two: they must not be merged.
-    Without `write`, raises FirstSight where there is something to note."""
+    """Record the end user that an untrusted key is used for. Return True once there were two, whose memories must not
+    be merged. Without `write`, raises FirstSight if there is something to record."""
     if key.end_users_mixed_at:
         return True
     seen = hashlib.sha256(f"{namespace} {external_id}".encode()).hexdigest()
@@ -222,12 +223,12 @@ def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool
     rows = ApiKey.objects.filter(pk=key.pk)
     if not key.end_user_seen and rows.filter(end_user_seen="").update(end_user_seen=seen) == 1:
         return False
-    # Another one; or two first ones at once, of which this came second.
+    # It is a second end user, or another request has recorded the first one at the same time.
     return rows.exclude(end_user_seen=seen).update(end_users_mixed_at=timezone.now()) == 1
 
 
 def key_warnings(owner_id: UUID | None = None) -> list[str]:
-    """Keys (of an owner) that several people share, one line each."""
+    """Return one line for each key (of an owner) that several people share."""
     mixed = ApiKey.objects.filter(revoked_at__isnull=True, end_users_mixed_at__isnull=False).order_by("created_at")
     if owner_id is not None:
         mixed = mixed.filter(owner_id=owner_id)
@@ -238,7 +239,7 @@ def key_warnings(owner_id: UUID | None = None) -> list[str]:
 
 
 def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
-    """For memories.health: what people should look after, the same for each book of an owner."""
+    """For memories.health: warnings to look after, the same for each book of an owner."""
     owner_id = books[0].owner_id
     warnings = [*key_warnings(owner_id), *webhook_warnings(owner_id)]
     facts = Facts(figures={"warnings": warnings}, sentences=tuple((WARNING, warning) for warning in warnings))
@@ -246,11 +247,11 @@ def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
 
 
 def key_names(keys: Collection[UUID]) -> dict[UUID, str]:
-    """For memories.provenance: whose key each is, and its name. One query."""
+    """For memories.provenance: return the owner and name of each key. One query."""
     rows = ApiKey.objects.filter(pk__in=keys).select_related("owner__user")
     return {key.pk: f"{key.owner}'s key “{key.name}”" for key in rows}
 
 
 def key_hash(plain: str) -> str:
-    """Return the hash by which a key is stored and found. 256 random bits need no slow hash."""
+    """Return the hash by which a key is stored and found. A key of 256 random bits needs no slow hash."""
     return hashlib.sha256(plain.encode()).hexdigest()

@@ -1,5 +1,5 @@
-"""Search words for memories that were written without them (by a person, by import): a background job asks the model
-in batches, when an upstream is configured. The words are indexed beside the content and never injected."""
+"""Search words for memories that were written without them (by a person, by import). A background job asks the model in
+batches if an upstream is configured. The words are indexed with the content and never injected."""
 
 import json
 import logging
@@ -22,22 +22,22 @@ from prompts.memory import keyword_generation_prompt
 logger = logging.getLogger("daybook.keyword_generation")
 
 BATCH = 20
-PAUSE_SECONDS = 60.0  # between two looks of one process; the sweep comes more often than such a job is done
+PAUSE_SECONDS = 60.0  # between two checks of one process, since sweeps run more often than such a job ends
 _looks = Throttle()
 TASK = "gateway.keyword_generation.fill_book"
 
 
 def enqueue_missing() -> int:
-    """Hand books to the queue that hold memories nobody asked search words for. Returns how many. Nothing without an
-    upstream (the demo model knows no synonyms), and no book whose upstream nobody has decided."""
+    """Queue books with memories whose search words were never asked for. Returns how many. Nothing is queued without an
+    upstream, since the demo model knows no synonyms, nor for books whose upstream is undecided."""
     if is_demo() or not _looks.look(pause=PAUSE_SECONDS):
         return 0
     return enqueue_books(TASK, BackgroundModels.now().given(_missing(), "book__name"), most=BATCH)
 
 
 def fill_book(book_id: str) -> int:
-    """Ask for the search words of one batch of a book, and store them. Returns how many memories got some. A memory is
-    claimed first, so that two workers never ask for the same one; a failed batch is given back."""
+    """Ask for the search words of one batch of a book, and store them. Returns how many memories got some. Memories are
+    claimed first, so that two workers never ask for the same ones; the claims of a failed batch are released."""
     book = Book.objects.filter(pk=UUID(book_id)).first()
     if book is None:
         return 0
@@ -60,7 +60,7 @@ def fill_book(book_id: str) -> int:
 
 
 def parse_answer(answer: str) -> dict[int, list[str]]:
-    """`{number: words}` of an answer; a code fence around the JSON is forgiven. Raises ValueError."""
+    """Read `{number: words}` from an answer, which may be in a code fence. Raises ValueError."""
     text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     data = json.loads(text)
     if not isinstance(data, dict):

@@ -1,6 +1,7 @@
-"""Native turns run in a task of their own, so that a browser that goes away only detaches.
-Watchers are fed from the task's own process; any other process reads the text that is flushed to the run's row.
-An event's number is the length of the text so far: `after=N` works everywhere, and a reload starts at 0."""
+"""Native turns run in a task of their own, so that a turn goes on when its browser disconnects.
+
+Watchers in the task's own process get its events; other processes read the text that is saved in the run's row. The
+number of an event is the length of the text so far: `after=N` works everywhere, and a reload starts at 0."""
 
 import asyncio
 import logging
@@ -46,28 +47,28 @@ class LiveTurn:
     _task: "asyncio.Task[None] | None" = None
 
     def start(self, options: TurnOptions) -> None:
-        """Start the task. The turn goes on when nobody watches."""
+        """Start the task. The turn goes on without watchers."""
         self.text, self.reasoning = self.context.resumed_text, self.context.resumed_reasoning
         _live[self.context.run_id] = self
         self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
         self._unwatched()
 
     def stop(self, by: StoppedBy = StoppedBy.REQUEST) -> None:
-        """Stop answering; what was said so far is kept. Safe from any thread."""
+        """Stop answering; the text so far is kept. Safe from any thread."""
         if self._task is not None:
             # Not at once: the task holds its run from its first step on.
             self._task.get_loop().call_soon_threadsafe(held.stop, self.context.run_id, by)
 
     def unrecall(self) -> None:
-        """Empty the events that show recalled memories, for a browser that comes back."""
+        """Empty the events with recalled memories, for browsers that reconnect."""
         self.notes[:] = [
             (at, ("recalled", {"recalled": []}) if name == "recalled" else (name, data))
             for at, (name, data) in self.notes
         ]
 
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
-        """`(number, event)` from the text's position `after` on, until the turn is over. What the model thought comes
-        from its beginning, with the place `at` which a piece stands."""
+        """Yield `(number, event)` from the text's position `after` on, until the turn is over. Reasoning starts at its
+        beginning; each piece has its place `at`."""
         self._watched()
         noted, said, thought = 0, after, 0
         try:
@@ -103,7 +104,7 @@ class LiveTurn:
             self._left.cancel()
 
     def _unwatched(self) -> None:
-        """Wait some time for watchers to come back, if none is left."""
+        """Wait some time for watchers to return, if none is left."""
         if not self.watchers and self.final is None:
             loop = asyncio.get_running_loop()
             self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)
@@ -152,8 +153,8 @@ _live: dict[UUID, LiveTurn] = {}
 
 
 def forget(forgotten: Forgotten) -> None:
-    """Stop the live turns of a session that was deleted. Of a forgotten memory, what those of its owner were given is
-    no longer shown to who looks again; what they said stays in the transcript. Safe from any thread."""
+    """Stop the live turns of a deleted session. If a memory was forgotten, remove recalled memories from the owner's
+    live turns; their answers remain in the transcript. Safe from any thread."""
     for turn in list(_live.values()):
         if turn.context.owner_id != forgotten.owner_id or not forgotten.words_are_gone:
             continue
@@ -167,7 +168,7 @@ register_cache(forget)
 
 
 def find(run_id: UUID) -> LiveTurn | None:
-    """Return the live turn of this process, or None."""
+    """Return the live turn in this process, or None."""
     return _live.get(run_id)
 
 
@@ -177,7 +178,7 @@ def error_note(error: DomainError, run_id: UUID) -> Note:
 
 
 def final_note(row: Run) -> Note:
-    """Return the last event of a turn that is over, from its row."""
+    """Return the last event of a finished turn, from its row."""
     turn = run_json(row)
     if row.state != Run.State.FAILED:
         return "done", turn
@@ -189,7 +190,7 @@ def final_note(row: Run) -> Note:
 async def watch_elsewhere(
     owner_id: UUID, session_id: UUID, run_id: UUID, after: int
 ) -> AsyncGenerator[tuple[int, Note]]:
-    """Yield the events of a turn that runs in another process, or is over, read from its row."""
+    """Yield the events of a turn that runs in another process, or is over, from its row."""
     said = after
     while True:
         try:

@@ -14,13 +14,13 @@ from gateway.chat.live_markdown import LiveMarkdown
 
 APART = 0.06
 """Seconds between two renderings of a text that grows."""
-_SHARE = 20  # a rendering is followed by a pause that is so many times as long
+_SHARE = 20  # the pause after a rendering, as a multiple of its time
 
 _Event = tuple[int, tuple[str, dict[str, Any]]]
 
 
 async def as_html(events: AsyncGenerator[_Event], scope: str) -> AsyncGenerator[_Event]:
-    """Yield events of a turn, which begin with its first word. `scope` is what ids in the HTML contain."""
+    """Yield the events of a turn from its first word on. `scope` becomes part of ids in the HTML."""
     live = LiveMarkdown(scope)
     clock = asyncio.get_running_loop().time
     due, at, waits = 0.0, 0, False
@@ -53,7 +53,7 @@ async def as_html(events: AsyncGenerator[_Event], scope: str) -> AsyncGenerator[
 
 
 def _render(live: LiveMarkdown, complete: bool) -> tuple[dict[str, Any], float]:
-    """Return the data of an event, and the processor time that it took, in seconds."""
+    """Return the data of an event, and the processor time of its rendering in seconds."""
     started = time.thread_time()
     changes, count = live.changes(complete=complete)
     return {"blocks": [asdict(change) for change in changes], "count": count}, time.thread_time() - started

@@ -1,6 +1,6 @@
-"""What a web process counts of itself, for Prometheus: turns, their time, model tokens, open websockets, and what the
-memories app counts in plain counters. gateway.turns and gateway.consumers report to it; config.metrics serves it, and
-adds what the database knows. No label names an owner, a session or anything that was said."""
+"""The Prometheus metrics of a web process: turns, their time, model tokens, open websockets, and the plain counters of
+the memories app. gateway.turns and gateway.consumers report to it; config.metrics serves it, and adds figures of the
+database. No label names an owner, a session or any text."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -43,12 +43,12 @@ _model_tokens = Counter(
 open_websockets = Gauge("daybook_open_websockets", "Notification websockets of this process.", registry=registry)
 
 for _state in (Run.State.COMPLETED, Run.State.FAILED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS):
-    _turns.labels(_state.value)  # a counter that stands at 0 can be told from one that is missing
+    _turns.labels(_state.value)  # so that a counter of 0 differs from a missing one
 _PROMPT, _COMPLETION = _model_tokens.labels("prompt"), _model_tokens.labels("completion")
 
 
 class TurnClock:
-    """The figures of one turn; made when its run is open. `usage` is what a turn that was taken up again had used."""
+    """The figures of one turn, created when its run is open. `usage` is the earlier usage of a turn that continues."""
 
     def __init__(self, usage: Mapping[str, int]) -> None:
         self._started = time.perf_counter()
@@ -56,7 +56,7 @@ class TurnClock:
         self._spoke = False
 
     def text(self) -> None:
-        """Note that text of a streamed answer came; the first time is measured."""
+        """Note that text of a streamed answer arrived; the time until the first is measured."""
         if not self._spoke:
             self._spoke = True
             _first_token_seconds.observe(time.perf_counter() - self._started)
@@ -70,7 +70,7 @@ class TurnClock:
 
 
 def _counted(name: str, help: str, labels: list[str], counts: Mapping[Any, float]) -> Metric:
-    """Return a counter of what a plain counter holds, by its key: a label, or several of them."""
+    """Return a metric with the values of a plain counter. Its keys are labels, or tuples of labels."""
     family = CounterMetricFamily(name, help, labels=labels)
     for key, count in list(counts.items()):
         family.add_metric([key] if isinstance(key, str) else key, count)
@@ -78,7 +78,7 @@ def _counted(name: str, help: str, labels: list[str], counts: Mapping[Any, float
 
 
 class _MemoryCounters(Collector):
-    """The counters of the memories app, which knows nothing of Prometheus."""
+    """Collects the counters of the memories app, which does not know Prometheus."""
 
     def collect(self) -> Iterator[Metric]:
         lanes = "Lanes of recall that ran, by lane and outcome."
@@ -93,7 +93,7 @@ class _MemoryCounters(Collector):
 
 
 class _Upstreams(Collector):
-    """How model servers answer, and who waits for one."""
+    """Collects how model servers answer, and how many requests wait for one."""
 
     def collect(self) -> Iterator[Metric]:
         attempts = "Requests to models, by upstream, model and outcome: ok, or the kind of fault."

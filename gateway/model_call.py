@@ -1,4 +1,4 @@
-"""Asking a model outside the main conversation: keywords, compaction, reviews, consolidation, trials of an agent."""
+"""Model calls outside the main conversation: keywords, compaction, reviews, consolidation, trials of an agent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ async def ask(
     request_id: str = "",
     answer_bytes: int = 0,
 ) -> ModelStepResult:
-    """One answer of a model: its text, tool calls, usage and the model that gave it. It is streamed from the upstream,
-    so that the limit of silence does not end a long answer. `seconds` is the longest time in all, the target's
-    fall-backs included; `answer_bytes` the largest answer, DAYBOOK_ANSWER_BYTES where it is 0; `owner` is for whom it
-    is asked.
+    """Return one answer of a model: its text, tool calls, usage, and the model that gave it. It is streamed from the
+    upstream, so that a long answer does not exceed the limit of silence. `seconds` is the longest time in all,
+    including fall-backs; `answer_bytes` is the largest answer, 0 for DAYBOOK_ANSWER_BYTES; `owner` is the person it is
+    for.
 
     Raises DomainErrors: UpstreamTimeout when the time is over, UpstreamSilent after too long a silence, RateLimited,
     TooLarge and the other errors of the upstream."""

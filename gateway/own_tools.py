@@ -1,4 +1,4 @@
-"""Our own tools in a turn: which of them a model step offers, and what happens when the model calls some of them."""
+"""Our own tools in a turn: which of them a model step offers, and what their calls do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,8 @@ _MOST_OFFERS = 64  # clients' tools with names of ours make others
 
 
 class OwnTools:
-    """The tools of one run. `clients` are the names of its client's tools, `changes` what its calls wrote to memory."""
+    """Our tools in one run. `clients` are the names of the client's tools; `changes` are what our tools wrote to
+    memory."""
 
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
         self.clients = tool_names(options.client_tools)
@@ -32,7 +33,7 @@ class OwnTools:
         self._missed = 0  # quotes that the model gave as evidence and that stood nowhere
 
     def offered(self, context: TurnContext, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-        """Return what is offered to the model beside the client's tools; `parameters` are the client's."""
+        """Return the tools to offer beside the client's; `parameters` are the client's."""
         agent = context.agent
         if parameters.get("n") not in (None, 1):
             return ()  # of several answers at once, which one's calls would be run?
@@ -50,8 +51,8 @@ class OwnTools:
         injection: Injection,
         part_of: telemetry.Span,
     ) -> dict[str, str]:
-        """Carry out the calls of a step; returns their results by id. Calls that write are judged by what was said so
-        far, and by what the run was given from memory."""
+        """Carry out the calls of a step, and return their results by id. Calls that write are checked against the
+        conversation so far and the memories that the run was given."""
         named = [replace(call, name=memory_tools.READ.name) if call.name == self.read_name else call for call in calls]
         scope = self._scope(context)
         if memory_tools.any_writes(named):

@@ -1,5 +1,5 @@
-"""Requests that are not turns (tasks of clients, requests without a user message, completions of a text, embeddings):
-one model step without session, memory, counting, and the agent's instructions, which are for conversations."""
+"""Requests that are not turns (tasks of clients, requests without a user message, text completions, embeddings): one
+model step without session, memory, counting, and without the agent's instructions, which are for conversations."""
 
 import asyncio
 import contextlib
@@ -34,8 +34,8 @@ from memories.errors import DomainError, InvalidRequest, ModelNotFound
 from memories.tokens import text_tokens
 
 logger = logging.getLogger("daybook.usage")
-_NEAR = 2_000  # bytes from an end of an answer in which its usage is looked for
-# An agent's defaults that mean the same in a completion of a text as in a chat.
+_NEAR = 2_000  # bytes at both ends of an answer that are searched for its usage
+# An agent's defaults that mean the same in a text completion as in a chat.
 _OF_TEXTS = frozenset(
     {
         "max_tokens", "temperature", "top_p", "top_k", "min_p", "stop", "seed", "presence_penalty", "frequency_penalty",
@@ -46,8 +46,7 @@ _OF_TEXTS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainRequest:
-    """What is asked of an agent's model, as the client wrote it; for embeddings `agent` may also be
-    `upstream/model`."""
+    """A request for an agent's model, as the client wrote it; for embeddings `agent` may also be `upstream/model`."""
 
     agent: str
     messages: tuple[dict[str, Any], ...] = ()
@@ -60,17 +59,17 @@ class PlainRequest:
 
 @dataclass(slots=True, kw_only=True)
 class PlainCall:
-    """A plain request that may be made: once, by one of the functions below. It ends with `close`."""
+    """A plain request that was admitted. One of the functions below sends it, once; it ends with `close`."""
 
     request: ModelRequest
     caller: Caller
     spender: Spender
     allowance: Allowance = NO_ALLOWANCE
-    # The conversation that it holds, whose summary its answer may be.
+    # The conversation in the request. The answer may be a summary of it.
     about: V1Request | None = None
 
     async def close(self, use: ModelUse | None) -> None:
-        """The request is over: count what it took, note what it was about, and give back its place."""
+        """End the request: count its usage, record the summary that its answer may be, and release its place."""
         try:
             if use is not None:
                 await asyncio.shield(in_patient_thread(spending_store, self.spender, [use]))
@@ -92,7 +91,7 @@ class PlainCall:
 
 
 async def open_plain(caller: Caller, asked: PlainRequest) -> PlainCall:
-    """Look whether a plain request may be made. Raises RateLimited, and what `plain_call` raises."""
+    """Admit a plain request. Raises RateLimited, and the errors of `plain_call`."""
     async with allowed(caller) as allowance:
         call = await in_read_thread(plain_call, caller, asked)
         call.allowance = allowance
@@ -100,8 +99,8 @@ async def open_plain(caller: Caller, asked: PlainRequest) -> PlainCall:
 
 
 def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
-    """Return the model request of it. Synchronous: looks at agent and key. Raises ModelNotFound, Unauthorized, and
-    InvalidRequest where no embedding model is configured."""
+    """Return its model request. Synchronous; checks agent and key. Raises ModelNotFound, Unauthorized, and
+    InvalidRequest if no embedding model is configured."""
     parameters, agent_name = request.parameters, request.agent
     if request.path == EMBEDDINGS and "/" in request.agent:  # no name of an agent has a slash
         target, agent_name, known = _named_target(caller, request.agent), "", prices()
@@ -133,8 +132,8 @@ def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
 
 
 def _named_target(caller: Caller, name: str) -> ModelTarget:
-    """Return the model that `upstream/model` names. Raises ModelNotFound for an upstream that is not there, and for a
-    key that is limited to agents; Unauthorized."""
+    """Return the model that `upstream/model` names. Raises ModelNotFound for an unknown upstream, and for a key that is
+    limited to agents; Unauthorized."""
     upstream, _, embedding_model = name.partition("/")
     require_key(caller)
     there = upstream in settings.DAYBOOK_UPSTREAMS or (is_demo() and upstream == "default")
@@ -164,7 +163,7 @@ async def plain_completion(call: PlainCall) -> dict[str, Any]:
 
 
 async def plain_vectors(call: PlainCall) -> bytes:
-    """Return the upstream's list of vectors as it came, JSON. Raises DomainErrors."""
+    """Return the upstream's list of vectors as unchanged JSON. Raises DomainErrors."""
     use = None
     try:
         answer = await model().passed(call.request)
@@ -200,7 +199,7 @@ async def plain_step(call: PlainCall, step: ModelStep, *, stream: bool) -> Async
 
 
 def _use(request: ModelRequest, told: dict[str, Any], said: Iterable[str]) -> ModelUse:
-    """Return what a request took: by the usage that its answer told, else estimated from both texts."""
+    """Return the usage of a request: that of its answer, or else an estimate from both texts."""
     usage, (_, asked), whole = usage_of(told), request.answered_by, "".join(said)
     name = told.get("model")
     if not usage and request.path != CHAT:
@@ -212,7 +211,7 @@ def _use(request: ModelRequest, told: dict[str, Any], said: Iterable[str]) -> Mo
 
 
 def _tokens_of(given: Any) -> int:
-    """Return about how many tokens a text, a list of tokens, or a list of those has."""
+    """Return the estimated tokens of a text, a list of tokens, or a list of those."""
     if isinstance(given, list):
         return len(given) if given and isinstance(given[0], int) else sum(map(_tokens_of, given))
     return text_tokens(given) if isinstance(given, str) else 0
@@ -225,7 +224,8 @@ def _text_in(choice: dict[str, Any]) -> str:
 
 
 def usage_in(answer: bytes) -> Any:
-    """Return the usage near the beginning or the end of a JSON answer, which is not read as a whole; {} for none."""
+    """Return the usage near the beginning or the end of a JSON answer, which is not parsed as a whole; {} if there is
+    none."""
     for piece in (answer[-_NEAR:], answer[:_NEAR]):
         if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
             text = piece[begin:].decode(errors="replace")

@@ -1,5 +1,5 @@
-"""What every request carries, in context variables: its id, so that log lines and rows can name it, and the trace that
-its client says it is part of (W3C trace context)."""
+"""What every request has in context variables: its id, which log lines and rows name, and the trace that its client
+belongs to (W3C trace context)."""
 
 import re
 from collections.abc import Mapping
@@ -19,20 +19,20 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-
 _TRACESTATE = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}")
 _LONGEST_TRACESTATE = 512
 _MOST_MEMBERS = 32
-# Asked by machines under whatever name the host has for them.
+# Requested by machines under any host name.
 OPERATIONS = ("/healthz", "/readyz", "/metrics")
-# Asked by apps before anybody has signed in.
+# Requested by apps before sign-in.
 OPEN = ("/.well-known/", "/oauth/register", "/oauth/token", "/oauth/revoke")
 API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS, *OPEN)
 
 
 def is_api(path: str) -> bool:
-    """Paths that answer JSON and pass by the middlewares of pages."""
+    """Return True for paths that answer JSON and skip the middlewares of pages."""
     return path.startswith(API_PREFIXES) or path in {"/v1", "/api", "/.well-known"}
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return the network address of the client. X-Forwarded-For counts only as far as trusted proxies wrote it
+    """Return the network address of the client. X-Forwarded-For is used only as far as trusted proxies wrote it
     (DAYBOOK_TRUSTED_PROXIES); text in it that is not an address is ignored."""
     address: str | None = request.META.get("REMOTE_ADDR")
     proxies = settings.DAYBOOK_TRUSTED_PROXIES
@@ -46,7 +46,7 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def request_id_for(request: HttpRequest) -> str:
-    """Return the client's x-request-id where it is a plain one, else a new one."""
+    """Return the client's x-request-id if it is valid, else a new one."""
     return request_id_of(request.headers.get("x-request-id", ""))
 
 
@@ -56,7 +56,7 @@ def request_id_of(given: str) -> str:
 
 
 def trace_context_of(traceparent: str, tracestate: str) -> Mapping[str, str]:
-    """Return the trace that a request's headers name, as headers; empty where they name none, or not as W3C says."""
+    """Return the trace context in a request's headers, as headers; empty if it is missing or invalid."""
     if not _TRACEPARENT.fullmatch(traceparent):
         return _NO_TRACE
     members = [member.strip() for member in tracestate.split(",")] if len(tracestate) <= _LONGEST_TRACESTATE else []

@@ -1,4 +1,5 @@
-"""Websocket addresses, and who may open one: a browser of this host, or a client without Origin that shows a key."""
+"""Websocket addresses, and who may open one: a browser on a page of this host, or a client without Origin that has a
+key."""
 
 from typing import Any
 
@@ -14,8 +15,8 @@ from gateway.origins import origin_allowed
 
 
 class OriginCheck:
-    """Admits the host itself, trusted origins, and clients that send no Origin (the consumer asks those for a key).
-    Channels' own validator admits everything when ALLOWED_HOSTS is `*` and refuses clients without Origin."""
+    """Admits this host, trusted origins, and clients without Origin, which need a key (checked by the consumer).
+    Channels' own validator admits everything if ALLOWED_HOSTS is `*`, and refuses clients without Origin."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
@@ -26,7 +27,7 @@ class OriginCheck:
         if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
             return await WebsocketDenier()(scope, receive, send)
         if not origin:
-            # No browser: a cookie alone must not be enough.
+            # Without Origin it is not a browser, and a cookie is not enough.
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"cookie"]}
         elif not origin_allowed(origin, host):
             return await WebsocketDenier()(scope, receive, send)

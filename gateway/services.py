@@ -1,4 +1,4 @@
-"""The write side of agents, configuration and sessions. gateway.runs writes runs and messages, gateway.keys keys."""
+"""Writes agents, configuration and sessions. gateway.runs writes runs and messages, gateway.keys writes keys."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ MAX_TITLE = 200
 
 
 def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> Any:
-    """Validate settings against their pydantic model. Raises InvalidRequest that names the key's path."""
+    """Validate settings with their pydantic model. Raises InvalidRequest, which names the path of the key."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -41,7 +41,7 @@ def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> A
 
 @transaction.atomic
 def agent_save(name: str, settings: dict[str, Any]) -> Agent:
-    """Make or change an agent; its version grows when something changed. Raises InvalidRequest."""
+    """Create or change an agent; its version grows if something changed. Raises InvalidRequest."""
     checked = settings_check(AgentsFile, {"agents": {name: storable(settings)}}, where="").agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
     agent, made = Agent.objects.select_for_update().get_or_create(
@@ -58,7 +58,8 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
 
 @transaction.atomic
 def agents_apply(file: AgentsFile) -> list[str]:
-    """Upsert everything a checked agents file says; agents it leaves out stay. Returns the names of its agents."""
+    """Create or update everything in a checked agents file; agents that it does not name stay. Returns the names of its
+    agents."""
     for name, settings in file.agents.items():
         agent_save(name, settings.model_dump(mode="json", exclude_defaults=True))
     for section in ("memories", "model_roles"):
@@ -74,12 +75,12 @@ def agents_apply(file: AgentsFile) -> list[str]:
 
 
 def upstream_values(file: AgentsFile) -> dict[str, Any]:
-    """Return what a file says of upstreams, as it is stored: what it leaves out is left to the dialect."""
+    """Return the upstreams of a file as they are stored. Options that it leaves out are those of the dialect."""
     return {name: part.model_dump(mode="json", exclude_unset=True) for name, part in (file.upstreams or {}).items()}
 
 
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
-    """Store one of the file's other sections. Raises InvalidRequest."""
+    """Store another section of the file. Raises InvalidRequest."""
     settings_check(AgentsFile, {section: storable(value)}, where="")
     if section == UPSTREAMS:
         _require_upstreams(value)
@@ -90,7 +91,7 @@ def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
         section=section, defaults={"value": value, "updated_at": timezone.now()}
     )
     if section in {"memories", "prices"}:
-        # Every turn compares its agent's version: so the new settings hold in every process, without another query.
+        # Every turn compares its agent's version, so every process notices the new settings without another query.
         Agent.objects.update(version=F("version") + 1)
     if section == UPSTREAMS:
         transaction.on_commit(known.sync, robust=True)
@@ -98,7 +99,7 @@ def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
 
 
 def _require_upstreams(names: Iterable[str]) -> None:
-    """Raises InvalidRequest for an upstream that nobody configured; the demo model is the default one."""
+    """Raises InvalidRequest for an upstream that is not configured. `default` exists without any, as the demo model."""
     for name in names:
         if name not in (configured.DAYBOOK_UPSTREAMS or {"default"}):
             path = f"upstreams.{name}"
@@ -107,13 +108,14 @@ def _require_upstreams(names: Iterable[str]) -> None:
 
 @transaction.atomic
 def learned_changes_forget(rows: "QuerySet[LearnedChange]") -> None:
-    """Forget what was learned of model servers: the next refusal teaches it. Other processes follow in a minute."""
+    """Delete what was learned of model servers; the next refusal teaches it again. Other processes notice within a
+    minute."""
     rows.delete()
     transaction.on_commit(known.sync, robust=True)
 
 
 def _book_limits_renew() -> None:
-    """A book's budget is the largest limit among the agents that name it; any 0 means none."""
+    """Set each book's budget to the largest limit among its agents; a limit of 0 means no budget."""
     limits: dict[str, tuple[int, int]] = {}
     for agent in Agent.objects.all():
         checked = AgentSettings.model_validate(agent.settings)
@@ -137,7 +139,7 @@ def session_create(
 
 @transaction.atomic
 def session_end(session: Session) -> Session:
-    """End a session: its transcript stays, its turns are over."""
+    """End a session. Its transcript stays; it takes no more turns."""
     Session.objects.filter(pk=session.pk).update(state=Session.State.ENDED)
     session.state = Session.State.ENDED
     invalidation.publish(invalidation.Kind.SESSION_ENDED, owner_id=session.owner_id, session_id=session.pk)
@@ -145,13 +147,13 @@ def session_end(session: Session) -> Session:
 
 
 def session_delete(session: Session) -> None:
-    """Delete a session and its transcript. The memories it gave stay, and no longer name it."""
+    """Delete a session and its transcript. The memories from it stay, without their link to it."""
     sessions_delete(session.owner_id, [session.pk])
 
 
 @transaction.atomic
 def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
-    """Delete those of the sessions that are still there, a few at once, like one. Returns how many they were."""
+    """Delete those of a few sessions that still exist, all at once. Returns how many there were."""
     rows = Session.with_deleted.filter(owner_id=owner_id, pk__in=keys)
     sessions = list(rows.select_for_update(of=("self",)).select_related("agent").order_by("pk"))
     for session in sessions:
@@ -163,8 +165,8 @@ def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
 
 @transaction.atomic
 def session_forget(session: Session) -> None:
-    """Forget what background work made of a session: its thread records, and what the apps above keep of it. The
-    transcript stays, and so do the memories it gave."""
+    """Delete the results of background work on a session: its thread records, and those of the apps above. The
+    transcript and the memories stay."""
     ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
     event = SessionForgotten(owner_id=session.owner_id, session_id=session.pk, book=session.agent.book)
     session_forgotten(event)
@@ -172,7 +174,7 @@ def session_forget(session: Session) -> None:
 
 
 def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
-    """Return the owner's session, with its agent. Raises NotFound, also for somebody else's."""
+    """Return the owner's session with its agent. Raises NotFound, also for a session of somebody else."""
     rows = limits.filter(Session.objects.select_related("agent").filter(owner_id=owner_id), agent="agent__name")
     session = rows.filter(pk=session_id).first() if session_id else None
     if session is None:
@@ -187,7 +189,7 @@ def require_active(session: Session) -> None:
 
 
 def clean_title(title: str) -> str:
-    """Return a title as stored: one line. Raises InvalidRequest."""
+    """Return a title as it is stored, on one line. Raises InvalidRequest."""
     title = " ".join(title.split())
     if len(title) > MAX_TITLE:
         raise InvalidRequest(f"A title has at most {MAX_TITLE} characters.", param="title")

@@ -1,5 +1,5 @@
-"""Open websockets and the logins they came with: a logout closes them at once; a new password or a deactivation when a
-consumer looks again, which it does every few seconds and on a hint."""
+"""Open websockets and their logins. A logout closes them at once; after a new password or a deactivation they are
+closed when the consumer checks the login, which it does every few seconds and on a hint."""
 
 import hashlib
 from typing import Any
@@ -17,7 +17,8 @@ from memories.outbox import owner_group, send_hint
 
 
 def login_group(session_key: str) -> str:
-    """Return the channel group of the sockets of one login; its key is not put into messages between processes."""
+    """Return the channel group of the sockets of one login. It contains a hash, so that no login key is sent between
+    processes."""
     return f"login.{hashlib.sha256(session_key.encode()).hexdigest()[:40]}"
 
 
@@ -29,18 +30,17 @@ def close_login(sender: Any, request: HttpRequest | None, **kwargs: Any) -> None
 
 
 def close_sockets(session_key: str) -> None:
-    """Close the sockets of a login that ends."""
     group = login_group(session_key)
     transaction.on_commit(lambda: send_hint(group, {"type": "session.closed"}), robust=True)
 
 
 def look_again(owner_id: UUID) -> None:
-    """Have every socket of an owner check its login now: after a new password, a deactivation, a revoked key."""
+    """Have every socket of an owner check its login now: after a new password, a deactivation, or a revoked key."""
     transaction.on_commit(lambda: send_hint(owner_group(owner_id), {"type": "session.check"}), robust=True)
 
 
 def login_valid(user_id: int, session_key: str, auth_hash: str) -> bool:
-    """Return True if a login still stands: user active, same password, not logged out. One query."""
+    """Return True if a login is still valid: user active, same password, not logged out. One query."""
     alive = LoginSession.objects.filter(session_key=session_key, expire_date__gt=timezone.now())
     user = (
         get_user_model()._default_manager.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()

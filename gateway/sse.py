@@ -1,4 +1,4 @@
-"""Server-sent events: how a stream is written, and what keeps proxies from holding it back or giving it up."""
+"""Server-sent events: their format, and what keeps proxies from buffering a stream or closing it."""
 
 import asyncio
 import json
@@ -10,21 +10,21 @@ from django.http import StreamingHttpResponse
 
 
 def event(name: str, data: Any, *, id: int | None = None) -> bytes:
-    """One event of the native API."""
+    """Return an event of the native API."""
     head = f"id: {id}\n" if id is not None else ""
     return f"{head}event: {name}\ndata: ".encode() + encode(data, (", ", ": ")) + b"\n\n"
 
 
 def data_line(data: Any) -> bytes:
-    """One chunk as the OpenAI API writes it."""
+    """Return a chunk in the format of the OpenAI API."""
     return b"data: " + encode(data) + b"\n\n"
 
 
 def encode(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
-    """JSON; readable in every script."""
+    """Return JSON without escapes for other scripts."""
     try:
         return json.dumps(data, ensure_ascii=False, separators=separators, default=str).encode()
-    except UnicodeEncodeError:  # half a character, which a model server may send in two chunks: escapes can carry it
+    except UnicodeEncodeError:  # half a surrogate pair, which a model server may send in two chunks, must be escaped
         return json.dumps(data, separators=separators, default=str).encode()
 
 
@@ -33,15 +33,15 @@ DONE_LINE = b"data: [DONE]\n\n"
 
 KEEP_ALIVE = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS = 10.0
-_AHEAD = 16  # pieces that may wait for a slow client
+_AHEAD = 16  # pieces that wait for a slow client
 
 
 class Alive:
-    """A generator of pieces, run in a task of its own, so that a comment can be sent while it is silent: while our
+    """Runs a generator of pieces in a task of its own, so that a comment can be sent while it is silent: while our
     tools work, or the model does. Comments come after ten to twenty seconds without a piece.
 
-    `late_error` writes an error as a piece, where it is raised after a comment was sent. `keep_alive` is the comment,
-    or an event of an API that has one for this."""
+    `late_error` turns an error into a piece if something was sent already. `keep_alive` is the comment, or an API's
+    event for this purpose."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Alive:
         self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
 
     async def begin(self) -> None:
-        """Wait for the first piece, or the first comment. Raises what goes wrong until then."""
+        """Wait for the first piece or the first comment. Raises any error until then."""
         try:
             self._first = await self.__anext__()
         except BaseException:
@@ -76,7 +76,7 @@ class Alive:
             return piece
         try:
             found = None if self._ended and self._ready.empty() else await self._ready.get()
-        except asyncio.CancelledError:  # who reads is gone
+        except asyncio.CancelledError:  # the reader is gone
             await self.aclose()
             raise
         if found is not None:
@@ -90,8 +90,8 @@ class Alive:
         return self._late_error(error)
 
     async def aclose(self) -> None:
-        """Close the generator: what it does stops now."""
-        await asyncio.sleep(0)  # a task that never began would leave its generator, and a run, open
+        """Close the generator, which stops its work."""
+        await asyncio.sleep(0)  # a task that is cancelled before it starts would leave its generator, and a run, open
         self._task.cancel()
         await asyncio.wait({self._task})
 
@@ -101,12 +101,12 @@ class Alive:
                 async for piece in pieces:
                     self._quiet = False
                     await self._ready.put(piece)
-        except Exception as error:  # noqa: BLE001 - raised or told where the pieces are read
+        except Exception as error:  # noqa: BLE001 - raised or sent where the pieces are read
             self._error = error
         finally:
             self._ended = True
             self._timer.cancel()
-            if self._ready.empty():  # then somebody may wait for more
+            if self._ready.empty():  # then a reader may be waiting
                 self._ready.put_nowait(None)
 
     def _look(self) -> None:
@@ -119,15 +119,16 @@ class Alive:
 async def begin(
     pieces: AsyncGenerator[bytes], late_error: Callable[[Exception], bytes], keep_alive: bytes = KEEP_ALIVE
 ) -> Alive:
-    """Run a generator up to its first piece, or to the first comment where that takes long: what goes wrong until then
-    is raised, what goes wrong later is a piece."""
+    """Run a generator up to its first piece, or to the first comment if that takes long. Errors until then are raised;
+    later ones become a piece."""
     alive = Alive(pieces, late_error, keep_alive)
     await alive.begin()
     return alive
 
 
 class EventStream(StreamingHttpResponse):
-    """A streamed answer, never buffered. config.asgi_handler reads its `source`, and closes it when the client goes."""
+    """A streamed response that is never buffered. config.asgi_handler reads its `source`, and closes it when the client
+    disconnects."""
 
     def __init__(self, source: AsyncIterator[bytes]) -> None:
         super().__init__(

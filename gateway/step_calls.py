@@ -1,5 +1,5 @@
-"""The tool calls of one model step, put together from the pieces in which they arrive: calls of functions, whose
-arguments are JSON, and of custom tools, whose input is any text."""
+"""The tool calls of one model step, gathered from pieces: calls of functions, whose arguments are JSON, and of custom
+tools, whose input is any text."""
 
 import json
 from collections.abc import Callable
@@ -17,17 +17,17 @@ MOST_CALLS = 128  # of one step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCall(ToolCall):
-    """A call that is complete. `custom`: of a custom tool; then `arguments` is its input."""
+    """A complete call. `custom`: of a custom tool; `arguments` is its input."""
 
     custom: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return the call as OpenAI messages hold it."""
+        """Return the call in the form of OpenAI messages."""
         return {"id": self.id, **called(self.name, self.arguments, custom=self.custom)}
 
 
 def called(name: str, arguments: str, *, custom: bool) -> dict[str, Any]:
-    """Return what a call says beside its id."""
+    """Return a call without its id."""
     if custom:
         return {"type": "custom", "custom": {"name": name, "input": arguments}}
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
@@ -45,7 +45,7 @@ class GatheredCall:
 
 
 class GatheredCalls:
-    """The calls of a step so far, in the order in which they began. `count` counts what they take."""
+    """The calls of a step so far, in the order in which they began. `count` is called with the size of each piece."""
 
     def __init__(self, room: Room, count: Callable[[str], None]) -> None:
         self.begun: list[GatheredCall] = []
@@ -54,14 +54,14 @@ class GatheredCalls:
         self._numbered: dict[int, GatheredCall] = {}
 
     def take(self, pieces: Any, *, whole: bool) -> None:
-        """Take in the `tool_calls` of a delta, or with `whole` those of a complete message. Raises TooLarge."""
+        """Add the `tool_calls` of a delta, or with `whole` those of a complete message. Raises TooLarge."""
         for piece in pieces if isinstance(pieces, list) else ():
             if isinstance(piece, dict):
                 self._take(piece, whole=whole)
 
     def named(self) -> dict[str, GatheredCall]:
-        """Return the calls that have a name, by id. One that came without an id, with one that is too long or with
-        that of another call is given one: results are matched by id."""
+        """Return the calls that have a name, by id. A call whose id is missing, too long or that of another call gets a
+        new one, since results are matched by id."""
         found: dict[str, GatheredCall] = {}
         for call in self.begun:
             if not call.name:
@@ -89,7 +89,7 @@ class GatheredCalls:
         call.arguments.append(arguments)
 
     def _call_of(self, index: Any, call_id: str, name: str, *, whole: bool) -> GatheredCall:
-        """Return the call that a piece goes on with, or a new one."""
+        """Return the call that a piece continues, or a new one."""
         numbered = isinstance(index, int) and not whole
         known = None
         if not whole:
@@ -105,7 +105,8 @@ class GatheredCalls:
         return begun
 
     def _unnumbered(self, call_id: str, name: str) -> GatheredCall | None:
-        """Return the call that a piece without an index goes on with; None where a new one begins, as its name says."""
+        """Return the call that a piece without an index continues; None if the piece begins a new call, which it does
+        if both it and the last call have a name."""
         for known in reversed(self.begun):
             if call_id and known.id == call_id:
                 return known

@@ -26,8 +26,6 @@ _NOTHING: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStepResult:
-    """A finished step."""
-
     text: str
     calls: list[StepCall]
     usage: dict[str, Any]

@@ -1,5 +1,5 @@
-"""The gateway's sweeps in the worker: runs whose process died, runs that wait for a client's tools, usage counters that
-are behind, memories without search words or vectors, and sessions that were deleted or temporary."""
+"""The gateway's sweeps in the worker: runs whose process died, runs that wait for a client's tools, usage counters,
+memories without search words or vectors, and sessions that were deleted or temporary."""
 
 from datetime import timedelta
 
@@ -32,15 +32,15 @@ def runs_sweep() -> None:
 
 
 def sessions_sweep() -> None:
-    """Delete sessions that nobody can restore any more, and temporary ones that rested for a day. Idempotent."""
+    """Delete sessions that can no longer be restored, and temporary ones that were unused for a day. Idempotent."""
     sessions_purge(timezone.now())
     erased_purge()
 
 
 def accounts_sweep() -> None:
-    """Delete logins that ended, failed sign-ins that no longer count, invitations that are over, keys and connected
-    apps that were revoked long ago, tokens and registrations of apps that are over, and what was learned of model
-    servers and has expired. The audit log keeps that there were such keys. Idempotent; safe in several workers."""
+    """Delete ended logins, failed sign-ins that no longer count, ended invitations, keys and connected apps that were
+    revoked long ago, expired tokens and registrations of apps, and expired changes learned of model servers. The audit
+    log still mentions the keys. Idempotent; safe in several workers."""
     now = timezone.now()
     LoginSession.objects.filter(expire_date__lt=now).delete()
     attempts_purge()

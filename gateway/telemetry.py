@@ -1,9 +1,9 @@
-"""Spans of OpenTelemetry: turn, recall, model step, tool, review. Without its packages (requirements/otel.txt) nothing
-of this does anything. Attributes name runs, models and tools, and count; they hold nobody's words, and no error's
-message, which may quote them.
+"""Spans of OpenTelemetry: turn, recall, model step, tool, review. Without its packages (requirements/otel.txt) they do
+nothing. Attributes are names of runs, models and tools, and counts; they contain no text of people, and no message of
+an error, which may quote it.
 
-A span is current only within a coroutine: an async generator may be closed in another context than it began in. What
-the generators of a turn begin is passed on as an object instead."""
+A span is current only within a coroutine, since an async generator may be closed in another context than it began in.
+The generators of a turn pass their span on as an object instead."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,13 +24,12 @@ Attributes = Mapping[str, str | int | float | bool]
 
 
 class Span:
-    """A span that is under way, or nothing."""
+    """A running span, or nothing."""
 
     def __init__(self, inner: Any = None) -> None:
         self._inner = inner
 
     def note(self, attributes: Attributes) -> None:
-        """Add attributes."""
         if self._inner is not None:
             self._inner.set_attributes(attributes)
 
@@ -44,13 +43,13 @@ class Span:
         self._inner.end()
 
     def current(self) -> AbstractContextManager[Any]:
-        """What is begun within is part of it."""
+        """Make spans that begin within the block its children."""
         if self._inner is None:
             return nullcontext()
         return trace.use_span(self._inner, record_exception=False, set_status_on_exception=False)
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that name the trace to a server that is asked: of this span, else the client's own."""
+        """Return the trace headers for a request to a server: of this span, or else the client's own."""
         found: dict[str, str] = {}
         if self._inner is not None:
             _propagator.inject(found, trace.set_span_in_context(self._inner))
@@ -61,14 +60,14 @@ NOTHING = Span()
 
 
 def _is_on() -> bool:
-    """Return True if somebody set OpenTelemetry up in this process; its packages alone make spans that go nowhere."""
+    """Return True if OpenTelemetry was set up in this process; its packages alone create spans that go nowhere."""
     if _tracer is not None and isinstance(_tracer, trace.ProxyTracer):
         return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
     return _tracer is not None
 
 
 def begin(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Span:
-    """Begin a span below its parent: the one given, else the current one, else the span that the client named."""
+    """Begin a span below its parent: the given one, or the current one, or the client's."""
     if not _is_on():
         return NOTHING
     context = None
@@ -81,7 +80,7 @@ def begin(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Span:
 
 @contextmanager
 def span(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Iterator[Span]:
-    """A span that is current within. For functions and coroutines, not for generators."""
+    """Begin a span that is current within the block. For functions and coroutines, not for generators."""
     begun = begin(name, attributes, parent=parent)
     try:
         with begun.current():

@@ -1,5 +1,5 @@
-"""What a model tells of its thinking during a turn, and how long that took, for the conversation. It is kept up to a
-limit, with the turn and as long as that; what a server wants to be sent again is kept apart (gateway.upstream.kept)."""
+"""A model's reasoning during a turn, and how long it took, for the conversation. It is kept up to a limit, and deleted
+with the turn. What a server wants to be sent again is kept separately (gateway.upstream.kept)."""
 
 import time
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _BETWEEN_STEPS = "\n\n"
 
 
 class Thinking:
-    """Takes in the choices of a turn's steps, and adds their thinking to the run's output."""
+    """Reads the choices of a turn's steps, and adds their reasoning to the run's output."""
 
     def __init__(self, output: RunOutput) -> None:
         self._output = output
@@ -22,7 +22,7 @@ class Thinking:
         self._new_step = False
 
     def take(self, choice: Mapping[str, Any], *, says: bool) -> None:
-        """Take in a choice of a stream or of an answer. `says`: it holds words or calls, so the thinking is over."""
+        """Read a choice of a stream or of an answer. `says`: it holds text or calls, so the reasoning is over."""
         part = choice.get("delta") or choice.get("message")
         thought = storable_text(reasoning_in(part)) if isinstance(part, Mapping) else ""
         if thought:
@@ -36,7 +36,7 @@ class Thinking:
             self.pause()
 
     def pause(self) -> None:
-        """Stop the clock: the model says something, or its step is over."""
+        """Stop the clock: the answer has begun, or the step is over."""
         self._new_step = True
         if self._since is not None:
             spent = round((time.monotonic() - self._since) * 1000)

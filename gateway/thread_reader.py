@@ -1,4 +1,4 @@
-"""The words of recorded runs, for the short-term lane: memories keeps pointers, the gateway keeps the messages."""
+"""The words of recorded runs, for the short-term lane: memories stores only pointers to the gateway's messages."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -33,7 +33,7 @@ def read_turns(owner_id: UUID, session_id: UUID, after: UUID | None) -> Sequence
 
 
 def _texts(owner_id: UUID, session_id: UUID, runs: Sequence[UUID]) -> tuple[dict[UUID, str], dict[UUID, str]]:
-    """By run: the person's words, and the last assistant message that has a text."""
+    """Return for each run the person's words, and the last message of the assistant that has a text."""
     users: dict[UUID, str] = {}
     answers: dict[UUID, str] = {}
     roles = (Message.Role.USER, Message.Role.ASSISTANT)

@@ -1,4 +1,4 @@
-"""How many tokens a request will take: the estimate of memories.tokens with what messages add to their texts."""
+"""Estimates the tokens of a request: memories.tokens, and what messages add to their texts."""
 
 import json
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ _NOBODY = ("", "")
 
 
 def estimate_message(message: dict[str, Any], asked: tuple[str, str] = _NOBODY) -> int:
-    """Tokens of a message with its tool calls; parts that are not text count with a flat amount. What its server said
-    beside it counts where it is sent again: to the upstream and model that said it, if these are `asked`."""
+    """Return the estimated tokens of a message with its tool calls; parts that are not text count with a fixed number.
+    Kept fields count only if `asked` is the upstream and model that they are sent back to."""
     content = message.get("content")
     size = text_tokens(text_of(content)) + _PER_MESSAGE
     if isinstance(content, list):

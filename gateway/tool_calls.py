@@ -1,5 +1,5 @@
-"""Calls of tools within a message, and their shape: it is checked where a client's messages enter, and again where
-stored ones are read, for rows that are older than the check."""
+"""Checks the shape of tool calls in messages: when a client's messages are read, and when stored ones are read, since
+some rows are older than the check."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
 
 
 def call_fault(call: Any) -> tuple[str, str] | None:
-    """Return where a call is wrong and what should be there, None for a sound one. What is left out is not wrong:
+    """Return what is wrong with a call and what is expected, None if nothing is. Missing fields are not wrong, since
     clients send calls without a type or with empty arguments."""
     if not isinstance(call, dict):
         return "", "an object"
@@ -28,7 +28,7 @@ def call_fault(call: Any) -> tuple[str, str] | None:
 
 
 def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls of tools that a foreign message holds, of whatever form they are."""
+    """Return the tool calls in a message of unknown form."""
     calls = message.get("tool_calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
@@ -60,7 +60,7 @@ def object_text(arguments: Any) -> str:
 
 
 def sound_calls(given: Any) -> list[dict[str, Any]]:
-    """Return the calls among what a message holds as `tool_calls`; what is none is left out."""
+    """Return the valid calls in a stored `tool_calls`."""
     return [call for call in given if call_fault(call) is None] if isinstance(given, list) else []
 
 

@@ -1,4 +1,4 @@
-"""What a turn is asked for, and what it tells while it runs; the APIs put that into their own forms."""
+"""The options of a turn, and its events while it runs, which each API writes in its own format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from memories.recall import Injection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOptions:
-    """What the client asked for beyond its message."""
+    """The options of a client beside its message."""
 
     stream: bool = True
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -21,7 +21,7 @@ class TurnOptions:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Text as it came; `choice` is the upstream's choice around it, for clients that want all of it."""
+    """Text as it arrived. `choice` is the upstream's choice with it, for clients that want all of it."""
 
     text: str
     choice: dict[str, Any]
@@ -31,7 +31,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What the run was given from memory."""
+    """The memories that a run was given."""
 
     injection: Injection
 

@@ -31,7 +31,6 @@ def done_json(context: TurnContext, done: Done | Ended) -> dict[str, Any]:
 
 
 def run_json(run: Run) -> dict[str, Any]:
-    """Return a turn from its row."""
     return {
         "id": str(run.pk),
         "object": "turn",

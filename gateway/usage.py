@@ -1,4 +1,4 @@
-"""Usage counters of memories: raised in batches from what runs recalled, never on the path of a turn."""
+"""Counts how often memories were recalled, in batches after runs have ended, never during a turn."""
 
 from collections import Counter
 from datetime import datetime
@@ -14,7 +14,7 @@ BATCH = 500
 
 def count_usage() -> int:
     """Count the long-term recalls of completed runs that were not counted yet; returns how many runs. Safe in several
-    workers: a run is counted by the one that marks it."""
+    workers, since the worker that marks a run counts it."""
     uncounted = Run.objects.filter(state=Run.State.COMPLETED, usage_counted=False)
     ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:BATCH])
     if not ids:

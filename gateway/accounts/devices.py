@@ -1,6 +1,6 @@
 """Words for the device that a browser says it runs on, such as “Firefox on Linux”."""
 
-# The first that fits: browsers name those that they descend from.
+# The first that matches: browsers also name their ancestors.
 _BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -20,11 +20,11 @@ _SYSTEMS = (
     ("Mac OS X", "macOS"),
     ("Linux", "Linux"),
 )
-_LONGEST = 1_000  # characters of a header that are looked at
+_LONGEST = 1_000  # characters of a header that are read
 
 
 def device_words(user_agent: str) -> str:
-    """Return words for a User-Agent header; “A browser” where it says nothing that is known."""
+    """Return words for a User-Agent header; “A browser” if it is not recognised."""
     said = user_agent[:_LONGEST]
     browser = next((name for sign, name in _BROWSERS if sign in said), "A browser")
     system = next((name for sign, name in _SYSTEMS if sign in said), "")

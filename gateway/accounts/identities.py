@@ -1,5 +1,5 @@
-"""People as an OpenID provider names them: found by the provider's own id of a person, linked to an account by a
-verified mail address, or made; their role follows from their groups."""
+"""People of an OpenID provider: found by the provider's id of a person, linked to an account by a verified mail
+address, or created. Their groups determine their role."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _NOT_IN_GROUP = "You are not in a group that may use Daybook. Ask an administrat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """What a provider says about somebody. `email` is empty unless the provider has verified it."""
+    """A person as the provider describes them. `email` is empty unless the provider has verified it."""
 
     issuer: str
     subject: str
@@ -34,13 +34,13 @@ class Person:
 
 
 def person_sign_in(person: Person, roles: dict[str, str]) -> User:
-    """Return the active user that a person is, made at first sight, with the role that their groups give. Raises
-    Forbidden for an account that is switched off, and for people in none of the groups where a group is needed."""
+    """Return the active user of a person, with the role of their groups; the user is created at the first sign-in.
+    Raises Forbidden for a deactivated account, and for a person in no configured group if a group is required."""
     role = role_of_groups(person.groups, roles)
     try:
         with transaction.atomic():
             user = _user_of(person)
-    except IntegrityError:  # the same person signed in for the first time in two windows
+    except IntegrityError:  # the person's first sign-in happened in two windows at once
         with transaction.atomic():
             user = _user_of(person)
     if not user.is_active:
@@ -53,8 +53,8 @@ def person_sign_in(person: Person, roles: dict[str, str]) -> User:
 
 
 def role_of_groups(groups: frozenset[str], roles: dict[str, str]) -> str:
-    """Return the highest role of these groups; "" where no groups are configured. Somebody in none of them is a user,
-    unless some group is named for users: then Forbidden is raised."""
+    """Return the highest role of these groups; "" if no groups are configured. Somebody in none of them is a user,
+    unless a group is configured for users: then Forbidden is raised."""
     if not roles:
         return ""
     given = [roles[group] for group in groups if group in roles]
@@ -75,9 +75,8 @@ def _user_of(person: Person) -> User:
 
 
 def _by_email(person: Person) -> User | None:
-    """Return the one account with this verified address. An account that the provider knows under another id is
-    somebody else's, whose address was given on. Raises Forbidden for one that is switched off: nobody comes back by
-    another door."""
+    """Return the only account with this verified address. An account that the provider knows under another id belongs
+    to a previous holder of the address. Raises Forbidden for a deactivated account."""
     if not person.email:
         return None
     found = list(User.objects.filter(email__iexact=person.email).exclude(identities__issuer=person.issuer)[:2])
@@ -102,7 +101,7 @@ def _new_user(person: Person) -> User:
 
 
 def _free_name(person: Person) -> str:
-    """Return a name that no account has: what the provider calls the person, with a number where that is taken."""
+    """Return a name that no account has: the provider's name of the person, with a number if it is taken."""
     given = person.name or person.email.partition("@")[0]
     base = _NOT_IN_NAMES.sub("-", given).strip("-.")[: NAME_LENGTH - 10] or "person"
     taken = set(User.objects.filter(username__istartswith=base).values_list("username", flat=True)[:10_000])

@@ -1,4 +1,4 @@
-"""`/invitation/TOKEN/`: the page where somebody who is invited chooses a name and a password."""
+"""`/invitation/TOKEN/`: the page where an invited person chooses a name and a password."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class AccountForm(UserCreationForm):  # type: ignore[type-arg]  # not generic at
 @never_cache
 @require_http_methods(["GET", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the form, or make the account and sign it in. 404 for an invitation that is over."""
+    """Show the form, or create the account and sign it in. 404 for an invitation that is no longer open."""
     row = invitation_find(token) if settings.PASSWORDS else None
     if row is None:
         return _page(request, status=404, over=True)

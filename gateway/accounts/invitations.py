@@ -1,7 +1,7 @@
-"""Invitations: an administrator makes a link, one person makes their own account with it.
+"""Invitations: an administrator creates a link, with which one person creates an account.
 
 The token of a link is derived from the signing key, as the secrets of webhooks are, so that a mail can be sent later
-without the token being stored; its hash finds the row, also when the signing key is renewed."""
+without storing the token. The row is found by the token's hash, even after the signing key was replaced."""
 
 import base64
 from datetime import timedelta
@@ -35,9 +35,8 @@ _KIND = "invitation"
 
 @transaction.atomic
 def invitation_create(*, email: str, role: str, days: int, by: User, origin: str) -> tuple[Invitation, str]:
-    """Make an invitation and return it with its link. It is mailed where mail is configured and an address is given.
-
-    Raises InvalidRequest for an address that has an account, Forbidden for a role that only an administrator gives."""
+    """Create an invitation and return it with its link. It is mailed if mail is configured and an address is given.
+    Raises InvalidRequest for an address that has an account, Forbidden for a role that only administrators may give."""
     if not 1 <= days <= MOST_DAYS:
         raise InvalidRequest(f"An invitation is valid for 1 to {MOST_DAYS} days.", param="days")
     if role not in ROLES or (role != USER and not by.is_superuser):
@@ -56,20 +55,19 @@ def invitation_create(*, email: str, role: str, days: int, by: User, origin: str
 
 @transaction.atomic
 def invitation_revoke(row: Invitation, *, by: Actor) -> None:
-    """Take an invitation back: its link is refused from now on."""
+    """Revoke an invitation: its link is refused from now on."""
     if _open().filter(pk=row.pk).update(revoked_at=timezone.now()):
         audit_record(Action.INVITE_REVOKE, actor=by, kind=_KIND, object_id=row.pk)
 
 
 def invitation_find(plain: str) -> Invitation | None:
-    """Return the invitation that a token is for; None where it was used or taken back, or has expired."""
+    """Return the invitation of a token; None if it was used or revoked, or has expired."""
     return _open().filter(sha256=key_hash(plain[:200])).first()
 
 
 @transaction.atomic
 def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
-    """Make the account of a filled form. Raises Conflict for an invitation that somebody used a moment ago, and
-    Overloaded."""
+    """Create the account of a valid form. Raises Conflict if somebody has just used the invitation, and Overloaded."""
     if not _open().filter(pk=row.pk).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used. Ask for a new one.")
     user: User = form.save(commit=False)
@@ -84,7 +82,7 @@ def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
 
 
 def invitation_mail(invitation_id: str, origin: str) -> bool:
-    """The job: mail an invitation to the address that it is for. Returns True if that was done."""
+    """The job that mails an invitation. Returns True if the mail was sent."""
     row = _open().filter(pk=UUID(invitation_id), mailed_at=None).exclude(email="").first()
     if row is None or key_hash(plain := _token(row.pk)) != row.sha256:
         return False
@@ -105,7 +103,7 @@ def invitation_state(row: Invitation) -> str:
 
 
 def invitations_purge() -> None:
-    """Delete invitations that are over since KEPT; the audit log keeps that there were such."""
+    """Delete invitations that ended more than KEPT ago; the audit log still mentions them."""
     cut_off = timezone.now() - KEPT
     over = Q(expires_at__lt=cut_off) | Q(accepted_at__lt=cut_off) | Q(revoked_at__lt=cut_off)
     Invitation.objects.filter(over).delete()

@@ -1,5 +1,5 @@
-"""Where people are signed in: noted when they sign in and open pages, listed on their account page, and ended there, by
-a new password, or by an administrator. Synchronous; uses the database."""
+"""Where people are signed in. Logins are recorded when people sign in and open pages, listed on their account page, and
+ended there, by a new password, or by an administrator. Synchronous; uses the database."""
 
 import logging
 import threading
@@ -12,6 +12,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from gateway.accounts.devices import device_words
@@ -30,7 +31,7 @@ _noted: "OrderedDict[str, float]" = OrderedDict()
 
 
 def login_begin(request: HttpRequest, user: AbstractBaseUser) -> None:
-    """Note the browser of a request as one in which the user is signed in from now on."""
+    """Record that the user is signed in with the browser of a request."""
     if request.session.session_key is None:
         request.session.save()
     key = request.session.session_key or ""
@@ -39,7 +40,8 @@ def login_begin(request: HttpRequest, user: AbstractBaseUser) -> None:
 
 
 def login_seen(request: HttpRequest) -> None:
-    """Note that the browser was here, soon, and not more often than every SEEN_SECONDS: a page waits for no write."""
+    """Record that the browser was used, at most every SEEN_SECONDS. It is written later, so that no page waits for
+    it."""
     key = request.session.session_key
     if key is None or not _note(key):
         return
@@ -55,18 +57,18 @@ def login_seen(request: HttpRequest) -> None:
 
 
 def forget_noted() -> None:
-    """Forget which browsers were noted lately (tests)."""
+    """Forget which browsers were recorded lately (tests)."""
     with _lock:
         _noted.clear()
 
 
 def logins_of(user: AbstractBaseUser) -> "QuerySet[Login]":
-    """Return where a user is signed in, with the browser that was seen last first."""
+    """Return a user's logins, the last used first."""
     return Login.objects.filter(user_id=user.pk, session__expire_date__gt=timezone.now()).order_by("-seen_at")
 
 
 def other_logins(request: HttpRequest, user: AbstractBaseUser) -> "QuerySet[Login]":
-    """Return where a user is signed in, without the browser of this request."""
+    """Return a user's logins, without the browser of this request."""
     return logins_of(user).exclude(session_id=request.session.session_key)
 
 
@@ -79,13 +81,13 @@ def logins_end(user: AbstractBaseUser, rows: "QuerySet[Login]", *, by: Actor) ->
         close_sockets(key)
     if keys:
         owner = Owner.objects.filter(user_id=user.pk).select_related("user").first()
-        note = f"From {len(keys)} browser{'' if len(keys) == 1 else 's'}."
+        note = f"From {len(keys)} browser{pluralize(len(keys))}."
         audit_record(Action.LOGINS_END, actor=by, kind="user", object_id=user.pk, owner=owner, note=note)
     return len(keys)
 
 
 def _note(key: str) -> bool:
-    """Return True if this browser is to be stored now."""
+    """Return True if this browser is to be recorded now."""
     now = time.monotonic()
     with _lock:
         if now - _noted.get(key, -SEEN_SECONDS) < SEEN_SECONDS:

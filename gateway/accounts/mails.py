@@ -1,5 +1,5 @@
-"""Mails of the product: plain text, sent by the worker from a job that names people by id, so that neither the queue
-nor the log holds an address or a link."""
+"""Mails of Daybook: plain text, sent by the worker from a job that names people by id, so that neither the queue nor
+the log contains an address or a link."""
 
 import logging
 import smtplib
@@ -20,16 +20,16 @@ def mail_configured() -> bool:
 
 
 def mail_origin(request: HttpRequest) -> str:
-    """Return the origin for links in mails: one of DAYBOOK_TRUSTED_ORIGINS where there are any, so that nobody has a
-    mail of ours lead elsewhere with a forged Host header."""
+    """Return the origin for links in mails: one of DAYBOOK_TRUSTED_ORIGINS if there are any, so that a forged Host
+    header cannot make our mails link to another site."""
     here = public_origin(request)
     trusted = settings.TRUSTED_ORIGINS
     return here if not trusted or here in trusted else str(max(trusted))
 
 
 def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:
-    """Send a text to these addresses, each in a mail of its own. Returns False where the mail server refused, or does
-    not answer; what it said is logged without the address."""
+    """Send a text to each of these addresses in a separate mail. Returns False if the mail server refuses or does not
+    answer; its answer is logged without the address."""
     if not mail_configured():
         return False
     text = render_to_string(f"gateway/mails/{template}.txt", context)

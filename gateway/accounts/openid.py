@@ -1,5 +1,5 @@
 """Sign-in with an OpenID provider, by authlib: authorization code with state, nonce and PKCE, and an ID token whose
-signature, issuer, audience and end are checked. Our part is the two addresses, and what becomes of the claims."""
+signature, issuer, audience and expiry are checked. This module has the two views and the handling of the claims."""
 
 import logging
 from typing import Any
@@ -37,7 +37,7 @@ _clients: dict[str, Any] = {}
 @never_cache
 @require_GET
 def openid_begin(request: HttpRequest) -> HttpResponse:
-    """`/login/sso/`: lead to the provider."""
+    """`/login/sso/`: redirects to the provider."""
     configured: OpenID | None = settings.OIDC
     if configured is None:
         return render(request, "gateway/not_found.html", status=404)
@@ -57,7 +57,7 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def openid_callback(request: HttpRequest) -> HttpResponse:
-    """`/login/sso/callback/`: where the provider leads back to."""
+    """`/login/sso/callback/`: where the provider redirects back to."""
     configured: OpenID | None = settings.OIDC
     if configured is None:
         return render(request, "gateway/not_found.html", status=404)
@@ -78,12 +78,12 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
 
 
 def forget_clients() -> None:
-    """Forget what is known of providers (tests)."""
+    """Forget the metadata of providers (tests)."""
     _clients.clear()
 
 
 def _client(configured: OpenID) -> Any:
-    """Return authlib's client with the provider's metadata, which is read once. Raises what _FAILED lists."""
+    """Return authlib's client with the provider's metadata, which is read once. Raises the errors in _FAILED."""
     found = _clients.get(configured.issuer)
     if found is None:
         issuer = configured.issuer.rstrip("/")
@@ -97,7 +97,7 @@ def _client(configured: OpenID) -> Any:
         metadata = found.load_server_metadata()
         if str(metadata.get("issuer")).rstrip("/") != issuer:
             raise ValueError(f"the provider calls itself {metadata.get('issuer')!r}")
-        # Whatever it lists: a token that everybody could sign, or nobody has to, is never taken.
+        # Whatever it lists, tokens without a signature, or with one that others could make, are never accepted.
         offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
         metadata["id_token_signing_alg_values_supported"] = [name for name in offered if name in _ALGORITHMS]
         methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
@@ -108,7 +108,7 @@ def _client(configured: OpenID) -> Any:
 
 
 def _claims(request: HttpRequest, configured: OpenID) -> dict[str, Any]:
-    """Return the claims of a checked ID token, with those of the userinfo endpoint where there is one."""
+    """Return the claims of a checked ID token, with those of the userinfo endpoint if there is one."""
     client = _client(configured)
     required = {
         "iss": {"essential": True, "value": client.server_metadata["issuer"]},
@@ -120,7 +120,7 @@ def _claims(request: HttpRequest, configured: OpenID) -> dict[str, Any]:
     claims = dict(token["userinfo"])
     if client.load_server_metadata().get("userinfo_endpoint"):
         more = dict(client.userinfo(token=token))
-        if more.get("sub") == claims["sub"]:  # else it is about somebody else
+        if more.get("sub") == claims["sub"]:  # else it describes somebody else
             claims = more | claims
     return claims
 
@@ -149,14 +149,14 @@ def _text(claims: dict[str, Any], name: str) -> str:
 
 
 def _give_connection_back() -> None:
-    """Let others have this page's connection to the database while the provider is asked."""
+    """Release this page's database connection while the provider is asked."""
     if not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
 
 
 def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
-    """A page that says that it did not work; the log says why, without a token."""
-    refusal = isinstance(error, AuthlibBaseError)  # by the provider, or of a state that is not ours
+    """Return a page which says that sign-in failed; the log says why, without a token."""
+    refusal = isinstance(error, AuthlibBaseError)  # refused by the provider, or an unknown state
     if not refusal:
         _clients.clear()  # its keys or addresses may have changed
     told = getattr(error, "error", "") or str(error)[:200]

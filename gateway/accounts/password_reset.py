@@ -1,5 +1,6 @@
-"""A forgotten password: a link by mail, with Django's own tokens, and the page where a new one is chosen.
-The answer is the same whether there is such an account or not, and what was typed is neither stored nor logged."""
+"""A forgotten password: a link by mail, with Django's own tokens, and the page where a new password is chosen.
+
+The answer is the same whether the account exists or not, and the typed address is neither stored nor logged."""
 
 from datetime import timedelta
 from typing import Any
@@ -35,42 +36,43 @@ FROM_ADDRESS = 10
 """How often an address may ask within an hour."""
 FOR_ACCOUNT = 3
 """How many mails an account gets within an hour, whoever asks."""
-_MOST_ACCOUNTS = 5  # that share an address
+_MOST_ACCOUNTS = 5  # with the same mail address
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def password_forgotten(request: HttpRequest) -> HttpResponse:
-    """`/password/forgotten/`: takes a mail address. 429 after too many requests from one network address."""
+    """`/password/forgotten/`: asks for a mail address. 429 after too many requests from one network address."""
     if not (mail_configured() and settings.PASSWORDS):
         return render(request, "gateway/password_forgotten.html", {"off": True, "passwords": settings.PASSWORDS})
     form = PasswordResetForm(request.POST or None)
     if not form.is_valid():
         return render(request, "gateway/password_forgotten.html", {"form": form}, status=400 if form.is_bound else 200)
-    if _asked(address=client_address(request) or "") >= FROM_ADDRESS:
+    if _requested(address=client_address(request) or "") >= FROM_ADDRESS:
         page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
         page.headers["Retry-After"] = "3600"
         return page
     named = form.get_users(form.cleaned_data["email"])
-    users = [user for user in named if _asked(kind="user", object_id=str(user.pk)) < FOR_ACCOUNT][:_MOST_ACCOUNTS]
+    users = [user for user in named if _requested(kind="user", object_id=str(user.pk)) < FOR_ACCOUNT][:_MOST_ACCOUNTS]
     for user in users:
         owner = Owner.objects.filter(user=user).select_related("user").first()
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY, kind="user", object_id=user.pk, owner=owner)
     if not users:
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY)
-    # A job also where there is nobody, so that the answer takes equally long.
+    # Queue a job even without an account, so that the answer takes equally long.
     enqueue(TASK, ",".join(str(user.pk) for user in users), mail_origin(request))
     return render(request, "gateway/password_forgotten.html", {"sent": True})
 
 
 def password_mail(user_ids: str, origin: str) -> int:
-    """The job: mail a link to each of these accounts. Returns how many mails were sent."""
+    """The job that mails a link to each of these accounts. Returns how many mails were sent."""
     ids = [int(part) for part in user_ids.split(",") if part]
     return sum(_mail(user, origin) for user in User.objects.filter(pk__in=ids, is_active=True))
 
 
 class NewPassword(PasswordResetConfirmView):
-    """`/password/forgotten/UID/TOKEN/`: Django keeps the token in the session and leads on to an address without it."""
+    """`/password/forgotten/UID/TOKEN/`: Django keeps the token in the session and redirects to an address without
+    it."""
 
     template_name = "gateway/password_new.html"
 
@@ -84,7 +86,7 @@ class NewPassword(PasswordResetConfirmView):
         return f"{reverse('login')}?done=password"
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Store it, and end every login of the account."""
+        """Store the password, and end every login of the account."""
         try:
             response = super().form_valid(form)
         except Overloaded as refusal:
@@ -106,7 +108,7 @@ def _mail(user: User, origin: str) -> bool:
     return mail_send([user.email], "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
 
 
-def _asked(**about: str) -> int:
-    """Return how often it was asked within the last hour: the audit log knows."""
+def _requested(**about: str) -> int:
+    """Return the number of requests within the last hour, from the audit log."""
     since = first_id(timezone.now() - timedelta(hours=1))
     return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, id__gte=since, **about).count()

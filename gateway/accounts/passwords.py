@@ -1,5 +1,5 @@
-"""Password hashing that leaves the processor to conversations: one hash at a time in each process.
-A hash takes a third of a second of a core on purpose; forty people who sign in at once would take all of them."""
+"""Password hashing that computes only one hash at a time in each process. A hash deliberately takes a third of a second
+of a core, so many people who sign in at once would otherwise slow down all conversations."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _one_at_a_time = threading.BoundedSemaphore(1)
 
 @contextmanager
 def hashing_slot() -> Iterator[None]:
-    """Wait for the slot. Raises Overloaded after WAIT_SECONDS. Called in threads of pages, never on the event loop."""
+    """Wait for the slot. Raises Overloaded after WAIT_SECONDS. Call it in threads, never on the event loop."""
     if not _one_at_a_time.acquire(timeout=WAIT_SECONDS):
         raise Overloaded("Too many people are signing in right now. Try again in a few seconds.")
     try:
@@ -25,7 +25,7 @@ def hashing_slot() -> Iterator[None]:
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's default hasher, within the slot. Stored passwords are the same."""
+    """Django's default hasher, within the slot. The stored hashes are the same."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Raises Overloaded."""

@@ -1,5 +1,5 @@
-"""Roles of people, from the least to the most: what each may do, and giving one. A role is how Django's flags and the
-group of auditors are set; the administration may go further into detail."""
+"""Roles of people, from least to most privileged. A role sets Django's flags and the group of auditors; the
+administration can give finer permissions."""
 
 from django.contrib.auth.models import Group, User
 
@@ -18,7 +18,7 @@ MEANINGS = {
 
 
 def role_of(user: User) -> str:
-    """Return the role that a user has, as nearly as a word says it."""
+    """Return the role that is closest to a user's permissions."""
     if user.is_superuser:
         return ADMINISTRATOR
     if not user.is_staff:
@@ -27,7 +27,7 @@ def role_of(user: User) -> str:
 
 
 def role_give(user: User, role: str) -> bool:
-    """Set the flags and groups of a role. Return True if that changed something. The only administrator stays one."""
+    """Set the flags and groups of a role. Return True if that changed anything. The only administrator remains one."""
     if role_of(user) == role or is_only_administrator(user):
         return False
     user.is_staff, user.is_superuser = role != USER, role == ADMINISTRATOR

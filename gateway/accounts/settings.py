@@ -1,4 +1,4 @@
-"""The shapes of what the settings say about people. Imports nothing of ours: the settings are made of these."""
+"""Types of the settings about people. Imports no other module of Daybook, since the settings import it."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ ROLES = ("user", "auditor", "staff", "administrator")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A mail server, and the address that mails come from. With `starttls` the connection begins in the clear, with
-    `tls` it does not."""
+    """A mail server, and the sender of mails. `starttls` encrypts a connection after it was opened, `tls` from the
+    start."""
 
     host: str
     port: int
@@ -22,7 +22,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenID:
-    """An OpenID provider. `roles` maps groups to roles; without any, roles are what the administration says."""
+    """An OpenID provider. `roles` maps groups to roles; if it is empty, roles are given in the administration."""
 
     issuer: str
     client_id: str

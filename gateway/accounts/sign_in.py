@@ -1,5 +1,5 @@
-"""Signing in: the one page for it, limits on guessing (kept by django-axes in the database), and what the log is told.
-Nothing that was typed is stored or logged: a name without an account is kept as a keyed hash."""
+"""Signing in: its page, the limits on failed attempts (stored by django-axes), and the entries in the log. What was
+typed is neither stored nor logged: a name without an account is stored as a keyed hash."""
 
 import copy
 import logging
@@ -17,6 +17,7 @@ from django.contrib.auth.views import LoginView
 from django.db.models import Max, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -40,8 +41,8 @@ _DONE = {"password": "Password changed. Sign in with the new one."}
 
 
 def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None) -> str:
-    """Return what failures are counted under: the account's name; a keyed hash of what was typed if there is no such
-    account (people type passwords into the wrong field)."""
+    """Return the name under which failures are counted: the account's name, or a keyed hash of the typed name if there
+    is no such account (people type passwords into the wrong field)."""
     typed = str((credentials or {}).get(get_user_model().USERNAME_FIELD) or "")
     if get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: typed}).exists():
         return typed
@@ -49,10 +50,11 @@ def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None
 
 
 class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships no types
-    """Counts failures by account and address together, by address and by account, each with a limit of its own."""
+    """Counts failures by account and address together, by address, and by account, each with its own limit."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Failures of the account from the address, or what the other two counts come to on the same scale."""
+        """Return the failures of the account from the address, or the other two counts, if they are higher, on the same
+        scale."""
         sums = [
             rows.aggregate(sum=Sum("failures_since_start"))["sum"] or 0
             for rows in self.get_user_attempts(request, credentials)
@@ -62,18 +64,18 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
         return max(both, address * limit // FROM_ADDRESS, account * limit // OF_ACCOUNT)
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """A success ends the count of this account from this address only: a guesser may have an account, too."""
+        """Reset only the count of this account from this address: an attacker may have an account, too."""
         both = self.filter_user_attempts(request, credentials)[0]
         return int(both.delete()[0])
 
     def user_login_failed(
         self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
     ) -> None:
-        """Count and record a failure; one that was refused without looking at the password is not counted."""
+        """Count and record a failure. A refusal without a check of the password is not counted."""
         if request is None:
             return
         refused = request.axes_locked_out  # type: ignore[attr-defined]  # set by axes
-        quiet = copy.copy(request)  # axes keeps what was sent; here it gets to see nothing
+        quiet = copy.copy(request)  # axes stores what was sent, so it is given nothing
         quiet.GET, quiet.POST = QueryDict(), QueryDict()
         super().user_login_failed(sender, credentials, quiet, **kwargs)
         request.axes_locked_out = locked = quiet.axes_locked_out  # type: ignore[attr-defined]
@@ -91,14 +93,14 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
             logger.warning("too many failed sign-ins from %s: it has to wait", client_address(request))
 
     def wait_minutes(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
-        """Return how long signing in is refused from now on, in minutes: at least 1, at most the waiting time."""
+        """Return for how many more minutes signing in is refused: at least 1, at most the waiting time."""
         newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in self.get_user_attempts(request, credentials)]
         ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
         return max(1, -int((timezone.now() - ends).total_seconds() // 60))
 
 
 class SignIn(LoginView):
-    """`/login/`. 429 with the time to wait after too many failures, 503 while too many people sign in."""
+    """`/login/`. 429 with the time to wait after too many failures, 503 if too many people are signing in."""
 
     template_name = "gateway/login.html"
     redirect_authenticated_user = True
@@ -109,7 +111,7 @@ class SignIn(LoginView):
         return response
 
     def get_context_data(self, **shown: Any) -> dict[str, Any]:
-        """The ways to sign in that are configured."""
+        """Add the configured ways to sign in."""
         ways = {"passwords": settings.PASSWORDS, "openid": settings.OIDC, "next": self.get_redirect_url()}
         done = _DONE.get(self.request.GET.get("done", ""), "")
         context: dict[str, Any] = super().get_context_data(**ways, done=done, **shown)
@@ -133,7 +135,7 @@ class SignIn(LoginView):
 
 
 def admin_sign_in(request: HttpRequest) -> HttpResponse:
-    """`/admin/login/`: leads to the one page for signing in; 403 for an account that may not use the administration."""
+    """`/admin/login/`: redirects to the sign-in page; 403 for an account that may not use the administration."""
     if request.user.is_authenticated and not (request.user.is_active and request.user.is_staff):
         return render(request, "gateway/not_for_you.html", status=403)
     return HttpResponseRedirect(f"{reverse('login')}?{request.GET.urlencode()}".rstrip("?"))
@@ -145,7 +147,8 @@ def has_password(user: AbstractBaseUser) -> bool:
 
 
 def signed_in_recently(user: AbstractBaseUser) -> bool:
-    """Return True if the user has signed in within RECENTLY: what people without a password prove who they are by."""
+    """Return True if the user has signed in within RECENTLY, which is the proof of identity for people without a
+    password."""
     return user.last_login is not None and timezone.now() - user.last_login < RECENTLY
 
 
@@ -183,7 +186,7 @@ def _wait_minutes(request: HttpRequest, name: str) -> int:
 
 
 def _too_many(minutes: int) -> str:
-    return f"Too many failed attempts. Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
+    return f"Too many failed attempts. Wait {minutes} minute{pluralize(minutes)}, then try again."
 
 
 def _refused(page: HttpResponse, status: int, *, seconds: int = 0) -> HttpResponse:

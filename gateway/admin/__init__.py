@@ -1,4 +1,4 @@
-"""The admin's pages of the gateway: sessions and runs to look at, agents, keys and connected apps to look after."""
+"""The admin's pages of the gateway."""
 
 from gateway.admin import (
     agents,

@@ -1,11 +1,12 @@
-"""Agents in the admin: one form, made from the settings' own schema,
-saved by the same service as the agents file."""
+"""Agents in the admin: a form made from the schema of the settings. It is saved by the same service as the agents
+file."""
 
 from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -62,7 +63,7 @@ AgentForm: type[_AgentForm] = type("AgentForm", (_AgentForm,), dict(schema_field
 
 
 def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
-    """Every setting in one section: the named ones, those of reviews and of limits, and what is new."""
+    """Put every setting into one section: named ones, reviews, limits, and all others."""
     names = list(AgentSettings.model_fields)
     named = {name for _, section in _SECTIONS for name in section}
     reviews = tuple(name for name in names if name.startswith("memory_review_"))
@@ -97,7 +98,7 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
         settings = agent_settings(agent)
         every, pause = settings.memory_review_interval, settings.memory_review_idle_minutes
         turns = ["after every turn" if every == 1 else f"after every {every} turns"] * bool(every)
-        idle = [f"after a pause of {pause} minute{'' if pause == 1 else 's'}"] * bool(pause)
+        idle = [f"after a pause of {pause} minute{pluralize(pause)}"] * bool(pause)
         return ", ".join([*turns, *idle]) or "off"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> tuple[str, ...]:

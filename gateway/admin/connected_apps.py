@@ -1,5 +1,5 @@
-"""Connected apps in the admin: which app has which book of whom, and a button that disconnects it. The library's own
-pages are taken away: they would show, and let change, clients and tokens past our services."""
+"""Connected apps in the admin: which app may use which book of whom, and a button that disconnects it. The OAuth
+library's own admin pages are unregistered, since they could show and change clients and tokens without our services."""
 
 from django.apps import apps
 from django.contrib import admin, messages

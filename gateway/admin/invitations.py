@@ -1,4 +1,4 @@
-"""Invitations in the admin: made, listed and taken back. The link is shown once, when it is made."""
+"""Invitations in the admin: created, listed and revoked. The link is shown once, when it is created."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ _LOOKS = {
 
 
 class InvitationForm(RefusableForm):
-    """Whom, as what, and for how long."""
+    """The person to invite, their role, and how long the invitation is open."""
 
     role = forms.ChoiceField(
         choices=[(role, f"{role.capitalize()}. {MEANINGS[role]}") for role in ROLES],
@@ -48,7 +48,7 @@ class InvitationForm(RefusableForm):
 
 @admin.register(Invitation)
 class InvitationAdmin(ShownOnceAdmin):
-    """Links with which people make their own accounts."""
+    """Links with which people create their own accounts."""
 
     form = InvitationForm
     made_title = "New invitation"
@@ -82,14 +82,14 @@ class InvitationAdmin(ShownOnceAdmin):
     account = column("Account", lambda row: str(row.user or ""))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Adding follows the permissions, and makes no sense where passwords are switched off."""
+        """Return False also while passwords are switched off, which makes invitations useless."""
         return bool(settings.PASSWORDS) and bool(super().has_add_permission(request))
 
     def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:
         """Raises InvalidRequest and Forbidden, which the form shows."""
         assert request.user.is_authenticated
         row, link = invitation_create(**form.cleaned_data, by=request.user, origin=mail_origin(request))
-        # The admin logs and redirects with obj, so it must carry what the service chose.
+        # The admin logs and redirects with obj, so it needs the values of the stored row.
         obj.pk, obj.expires_at = row.pk, row.expires_at
         self.show_once(request, invitation=obj, link=link, mailed=bool(obj.email) and mail_configured())
 

@@ -1,5 +1,4 @@
-"""API keys in the admin: made (shown once), looked at, revoked.
-A key is never changed, and its hash never shown."""
+"""API keys in the admin: created (shown once), listed and revoked. A key is never changed, and its hash never shown."""
 
 from typing import Any
 
@@ -68,7 +67,6 @@ class ApiKeyForm(RefusableForm):
         )  # fmt: skip
 
     def clean_books(self) -> list[str]:
-        """Return the names."""
         return [name.strip() for name in self.cleaned_data["books"].split(",") if name.strip()]
 
     def clean(self) -> dict[str, Any]:
@@ -126,7 +124,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Raises InvalidRequest, which the form shows."""
         key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
-        # The admin logs and redirects with obj, so it must carry what the service chose.
+        # The admin logs and redirects with obj, so it needs the values of the stored row.
         obj.pk, obj.prefix = key.pk, key.prefix
         self.show_once(request, key=obj, plain=plain)
 

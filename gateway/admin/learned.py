@@ -1,4 +1,4 @@
-"""What refusals of model servers have taught: to look at, and to forget."""
+"""Changes that were learned from refusals of model servers: they can be seen and deleted."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from memories.admin.columns import column, moment_column
 
 @admin.register(LearnedChange)
 class LearnedChangeAdmin(DaybookAdmin):
-    """Changes of requests that helped. They are learned, never typed: the options of an upstream are for that."""
+    """Changes of requests that helped. They are only learned; the options of an upstream are for changes by hand."""
 
     list_display = ("upstream", "model", "what", "words", "learned", "expires")
     search_fields = ("upstream", "model", "parameter")

@@ -1,5 +1,4 @@
-"""Where a memory was used: the newest turns that were given it, on the memory's page in the admin. The page is
-memories.admin's, with this added."""
+"""Where a memory was used: the newest turns that were given it, added to the memory's page of memories.admin."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +23,7 @@ admin.site.unregister(Memory)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """A turn that was given a memory, and why. `words` name its session, as far as the reader may see it."""
+    """A turn that was given a memory, and why. `words` name its session as far as the reader may see it."""
 
     url: str
     words: str
@@ -44,8 +43,9 @@ class UsedMemoryAdmin(MemoryAdmin):
 
 
 def memory_uses(memory: Memory, sight: Sight) -> list[MemoryUse]:
-    """Return the newest SHOWN turns that were given a memory, of the LOOKED_AT newest turns in the SESSIONS newest
-    sessions of its owner. Three queries at most, all by an index; nothing else tells which runs hold it."""
+    """Return the newest SHOWN turns that were given a memory. Only the LOOKED_AT newest turns of the owner's SESSIONS
+    newest sessions are searched, since no index tells which runs were given it. At most three queries, all by an
+    index."""
     newest = Session.objects.filter(owner_id=memory.owner_id).order_by("-last_active_at")
     sessions = list(newest.values_list("pk", flat=True)[:SESSIONS])
     if not sessions:

@@ -1,4 +1,4 @@
-"""What an operator looks at: the workers, and the settings of consolidation, model roles, prices and upstreams."""
+"""The workers, and the settings of consolidation, model roles, prices and upstreams."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ from memories.admin.columns import column, moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 
-# A worker beats every few seconds; one that was silent this long is taken for gone.
+# A worker beats every few seconds; after this long without a beat it counts as gone.
 SILENT = timedelta(minutes=1)
 _PARTS: dict[str, tuple[str, type[BaseModel]]] = {
     "memories": ("Consolidation", ConsolidationSettings),
@@ -92,7 +92,7 @@ ConfigurationForm: type[_ConfigurationForm] = type("ConfigurationForm", (_Config
 
 @admin.register(Configuration)
 class ConfigurationAdmin(ServiceAdmin):
-    """Memory settings: one form for all sections of the agents file except the agents, on the same rows."""
+    """Memory settings: one form for all sections of the agents file except the agents, stored in the same rows."""
 
     change_action = Action.SETTINGS_CHANGE
     form = ConfigurationForm
@@ -109,11 +109,11 @@ class ConfigurationAdmin(ServiceAdmin):
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """There is one form, so the list leads to it."""
+        """Redirect to the only form."""
         return HttpResponseRedirect(reverse("admin:gateway_configuration_change", args=["memories"]))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Configuration | None:
-        """Return the form's row, also before anything was ever saved."""
+        """Return the row of the form, even if nothing was ever saved."""
         if object_id != "memories":
             return None
         return Configuration.objects.filter(section=object_id).first() or Configuration(section=object_id)

@@ -1,5 +1,5 @@
-"""Prices as an administrator types them: a line for each model, `name: input, output`, per million tokens.
-What the lines say is checked by the same model as the agents file."""
+"""Prices as an administrator types them: a line for each model, `name: input, output`, per million tokens. The lines
+are checked by the same model as the agents file."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _HOW = "write the model’s name, a colon, and two prices: gpt-4o-mini: 0.15, 0.
 
 
 class PricesField(forms.CharField):
-    """Gathers `{model: {"input": …, "output": …}}`, as `prices` of the agents file has it."""
+    """Returns `{model: {"input": …, "output": …}}`, the form of `prices` in the agents file."""
 
     def __init__(self) -> None:
         description = AgentsFile.model_fields["prices"].description
@@ -47,15 +47,15 @@ class PricesField(forms.CharField):
 
 
 def prices_text(prices: Mapping[str, Mapping[str, float]]) -> str:
-    """Stored prices as the field shows them, by name: not every database keeps the order they were typed in."""
+    """Return stored prices as the field shows them, sorted by name, since not every database keeps their order."""
     return "\n".join(
         f"{name}: {_plain(price['input'])}, {_plain(price['output'])}" for name, price in sorted(prices.items())
     )
 
 
 def _read(line: str) -> tuple[str, dict[str, float]]:
-    """Return a line's model and price. Raises ValueError with what is wrong, in words."""
-    # Names may hold colons (llama3:8b), prices cannot: the last one divides.
+    """Return the model and price of a line. Raises ValueError with a message for people."""
+    # Split at the last colon: names may contain colons (llama3:8b), prices cannot.
     name, colon, numbers = line.rpartition(":")
     parts = [part.strip() for part in numbers.split(",")]
     if not colon or not name.strip() or len(parts) != 2:

@@ -1,4 +1,4 @@
-"""Runs in the admin: a list, and a page that explains one turn. What was said stays as it was said."""
+"""Runs in the admin: a list, and a page that explains one turn. Nothing can be changed."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ from memories.admin.filters import MadeDayFilter, choice_filter
 from memories.ids import parse_uuid
 
 RunStateFilter = choice_filter("state", Run.State)
-# What the row holds, for those who look for it; some of it quotes what was said.
+# Fields of the row itself; some of them quote the conversation.
 _RAW = ("error", "usage", "recalled", "trace")
 _RAW_WITHOUT_WORDS = ("usage", "trace")
 
@@ -58,7 +58,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     why = column("Why", lambda run: error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–")
 
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
-        """Return the turn in words, as far as the reader may see it."""
+        """Return the explained turn, as far as the reader may see it."""
         sight = Sight.of(request)
         raw = _RAW if sight.words else _RAW_WITHOUT_WORDS
         return {
@@ -75,7 +75,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        # Equality, not a substring: request ids are looked up, not guessed. Some of them are UUIDs, as run ids are.
+        # Compare whole ids, not parts of them. Some request ids are UUIDs, as run ids are.
         key = parse_uuid(term)
         return queryset.filter(Q(request_id=term) | Q(pk=key) if key else Q(request_id=term)), False
 

@@ -1,5 +1,5 @@
-"""Form fields made from a pydantic model's JSON Schema: types, help texts, choices and limits are said once,
-in the model. What the fields gather is checked by the model itself, so that form and agents file agree."""
+"""Form fields made from the JSON Schema of a pydantic model, so that types, help texts, choices and limits are defined
+only in the model. The model also checks the values, so the form and the agents file accept the same."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,14 +17,14 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-# The one pattern that settings have is that of names.
+# The only pattern in the settings is the one for names.
 _NAME_WORDS = "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit."
-# Texts that may be longer than this get more than a line.
+# Texts that may be longer than this get a text area.
 _LINE = 1000
 
 
 def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.Field]:
-    """Return a form field for each field of the model, by `prefix` + name, in the model's order."""
+    """Return a form field for each field of the model, by `prefix` and name, in the model's order."""
     schema = model.model_json_schema(by_alias=False)
     return {
         f"{prefix}{name}": _field(name, part, schema.get("$defs", {})) for name, part in schema["properties"].items()
@@ -32,7 +32,7 @@ def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.F
 
 
 def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return what a form gathered, as the model takes it. Fields that failed are left out."""
+    """Return the values of a form in the form that the model takes, without fields that failed."""
     schema = model.model_json_schema(by_alias=False)
     return {
         name: _given(part, cleaned[f"{prefix}{name}"])
@@ -42,13 +42,13 @@ def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: st
 
 
 def schema_initial(model: type[BaseModel], stored: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Initial values of the form: what is stored, with the model's defaults."""
+    """Return the initial values of the form: the stored ones, and the model's defaults."""
     values = model.model_validate(dict(stored)).model_dump(mode="json")
     return {f"{prefix}{name}": _shown(value) for name, value in values.items()}
 
 
 def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, str]]:
-    """(field, message) for each thing the model refused; `skip` parts of the path lead to the field."""
+    """Return (field, message) for each error of the model; `skip` parts of its path lead to the field."""
     for item in error.errors():
         path = [str(part) for part in item["loc"][skip:]]
         named = item["type"] == "string_pattern_mismatch"
@@ -113,7 +113,7 @@ def _help(part: Mapping[str, Any]) -> str:
 
 
 def _kinds(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return a list of objects that differ by their `type`: the types to tick."""
+    """Return the choices for a list of objects that differ by their `type`."""
     item = definitions[part["items"]["$ref"].rsplit("/", 1)[-1]]["properties"]["type"]
     kinds = item.get("enum") or [item["const"]]
     return [(kind, item.get("description", kind)) for kind in kinds]

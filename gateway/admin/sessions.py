@@ -1,4 +1,4 @@
-"""Sessions, with their transcripts: to look at. What was said stays as it was said."""
+"""Sessions and their transcripts in the admin. Nothing can be changed."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SessionIdFilter = id_filter("session", "session_id")
 
 @admin.register(Session)
 class SessionAdmin(ReadOnlyAdmin):
-    """Conversations, and how far their next review is."""
+    """Conversations, with the progress towards their next review."""
 
     records_opening = True
     list_display = ("name", "owner", "agent", "state_badge", "turns", "turns_since_memory_review", "last_active")

@@ -1,4 +1,4 @@
-"""Rows that are made here with a secret: the answer to the form shows it, and nothing does so again."""
+"""Pages that create rows with a secret, which is shown only in the response to the form."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _SHOWN = "daybook.shown_once"
 
 
 class ShownOnceAdmin(ObjectActionAdmin, ServiceAdmin):
-    """A page whose `save_model` calls `show_once`; rows are never changed with the form, and never deleted."""
+    """A page whose `save_model` calls `show_once`. Its rows cannot be changed or deleted with the form."""
 
     made_title = ""
 
@@ -21,11 +21,11 @@ class ShownOnceAdmin(ObjectActionAdmin, ServiceAdmin):
         return False
 
     def show_once(self, request: HttpRequest, **shown: Any) -> None:
-        """Have the answer show this: it is the context of the model's `created.html`."""
+        """Set the context for the model's `created.html`, which shows the secret."""
         request.META[_SHOWN] = shown
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        """The secret, in this answer only: a message would travel in a cookie."""
+        """Return the page with the secret. A message would travel in a cookie."""
         context = {**self.admin_site.each_context(request), "opts": self.opts, "title": self.made_title}
         template = f"admin/{self.opts.app_label}/{self.opts.model_name}/created.html"
         page = TemplateResponse(request, template, context | request.META[_SHOWN])
@@ -33,4 +33,4 @@ class ShownOnceAdmin(ObjectActionAdmin, ServiceAdmin):
         return page
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """Add nothing: the service has recorded it."""
+        """Do nothing: the service has recorded it."""

@@ -1,4 +1,4 @@
-"""What a member of the staff may see of a turn. Who may see runs, and neither sessions nor memories, reads figures and
+"""What a staff member may see of a turn. With permission for runs, but not for sessions and memories, it is figures and
 no words."""
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gateway.admin.session_titles import may_see_titles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """`words`: of conversations. `memories`, `changes`, `documents`, `reviews`: the rows of these pages."""
+    """`words`: the words of conversations. `memories`, `changes`, `documents`, `reviews`: the rows of these pages."""
 
     words: bool
     memories: bool
@@ -20,7 +20,7 @@ class Sight:
 
     @classmethod
     def of(cls, request: HttpRequest) -> "Sight":
-        """By the permissions of the user who looks."""
+        """Read the permissions of a user."""
         may = request.user.has_perm
         return cls(
             words=may_see_titles(request),

@@ -1,5 +1,5 @@
-"""A session's transcript as an administrator sees it: everything that was stored, in order, with what was
-superseded or failed; one query a page, however long it is."""
+"""A session's transcript as an administrator sees it: all stored messages in order, including superseded and failed
+ones. One query per page."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ from gateway.models import Message, Run, Session
 PAGE = 200
 RENDERED = 400_000
 """Characters of a page that are rendered; what follows is shown as it was written."""
-# Words for who spoke; the person is not the reader here.
+# Labels for roles. The reader is not the person of the session.
 WHO = {
     Message.Role.USER: ("edit", "Person"),
     Message.Role.ASSISTANT: ("chat_bubble", "Agent"),
@@ -26,8 +26,8 @@ WHO = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One message, ready to be shown. `html` is what a model wrote, rendered; else `text` is shown as it was typed.
-    `turn` is 0 for what no run said."""
+    """One message. `html` is the rendered text of a model; otherwise `text` is shown unchanged. `turn` is 0 for
+    messages without a run."""
 
     seq: int
     who: str
@@ -44,14 +44,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A page of lines, oldest first; `later` is where the next page starts, if there is one."""
+    """A page of lines, oldest first; `later` is where the next page begins, if there is one."""
 
     lines: list[Line]
     later: int | None
 
 
 def transcript(session: Session, *, first: int = 1, last: int | None = None) -> Transcript:
-    """Messages from number `first` on, at most PAGE, up to number `last` where it is given."""
+    """Return at most PAGE messages from number `first` on, up to number `last` if it is given."""
     messages = Message.objects.filter(owner_id=session.owner_id, session=session, seq__gte=first)
     if last is not None:
         messages = messages.filter(seq__lte=last)
@@ -62,13 +62,13 @@ def transcript(session: Session, *, first: int = 1, last: int | None = None) -> 
 
 
 class Room:
-    """How much of a page is still rendered, and the time that colours of code may take there."""
+    """How many more characters of a page are rendered, and the time for colours of code."""
 
     def __init__(self) -> None:
         self._left, self._colours = RENDERED, Budget(PAGE_BUDGET)
 
     def html(self, message: Message) -> SafeString:
-        """Return what a model wrote as HTML; "" for the words of others, and where the page has enough."""
+        """Return a model's text as HTML; "" for other texts, and if the page has reached its bounds."""
         self._left -= len(message.text)
         if message.role != Message.Role.ASSISTANT or not message.text or self._left < 0:
             return SafeString()

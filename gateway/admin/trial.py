@@ -1,4 +1,4 @@
-"""“Try it” on an agent's page: a message to the agent as it is saved, and what came back."""
+"""“Try it” on an agent's page: sends a message to the agent as it is saved, and shows the answer."""
 
 from typing import Any
 
@@ -22,8 +22,6 @@ from memories.errors import DomainError
 
 
 class TrialForm(forms.Form):
-    """The message of a trial."""
-
     message = forms.CharField(
         max_length=MOST,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "aria-describedby": "trial-note"}),
@@ -35,7 +33,7 @@ class TrialForm(forms.Form):
 
 
 class TrialAdmin(DaybookAdmin):
-    """Offers a trial on an agent's page, to those who may change agents."""
+    """Offers a trial on an agent's page to those who may change agents."""
 
     change_form_template = "admin/gateway/agent/change_form.html"
 
@@ -49,7 +47,8 @@ class TrialAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST `message`. The answer alone for htmx, else a page around it; 404, and 403 for who may not change it."""
+        """POST `message`. Return the answer alone to htmx, or else within a page. 404 for an unknown agent, 403 without
+        permission to change it."""
         agent = self.get_object(request, unquote(object_id))
         if agent is None:
             raise Http404
@@ -67,7 +66,7 @@ class TrialAdmin(DaybookAdmin):
             return {"trial_error": form.errors["message"][0]}
         action_record(request, Agent, "Tried.", [agent])
         try:
-            # Runs in the server's own loop, where the connections to the model server are.
+            # Run in the server's own event loop, which holds the connections to the model server.
             ask = async_to_sync(trial_run)
             return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id_for(request))}
         except DomainError as refusal:

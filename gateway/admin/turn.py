@@ -27,7 +27,7 @@ _INTERRUPTED = "Interrupted: Daybook was restarted, or its process went away."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A fact about the turn with its word."""
+    """A fact about the turn with its label."""
 
     word: str
     value: str
@@ -35,7 +35,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """Why a turn failed or ended early, in words, and the code behind it."""
+    """Why a turn failed or ended early, in words, and the error code."""
 
     words: str
     code: str = ""
@@ -43,8 +43,8 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedTurn:
-    """Everything that the page of a run shows. `question` and `answer` are empty for a reader who may not see words;
-    `first_seq` and `last_seq` are the numbers of its messages, 0 where there are none."""
+    """The content of a run's page. `question` and `answer` are empty if the reader may not see words. `first_seq` and
+    `last_seq` are the numbers of its messages; 0 if there are none."""
 
     sight: Sight
     figures: Sequence[Figure]
@@ -64,7 +64,7 @@ class ExplainedTurn:
 
 
 def turn_explained(run: Run, sight: Sight) -> ExplainedTurn:
-    """Return the turn of a run, which comes with its session and agent. At most twelve queries, however long it is."""
+    """Return the explanation of a run, which is selected with its session and agent. At most twelve queries."""
     colours = Budget(PAGE_BUDGET)
     messages = messages_of(run)
     asked = next((row for row in messages if row.role == Message.Role.USER), None)
@@ -89,8 +89,8 @@ def turn_explained(run: Run, sight: Sight) -> ExplainedTurn:
 
 
 def error_sentence(run: Run, *, words: bool) -> str:
-    """Return why a run failed; "" where it did not. Without `words` only what its code says: the sentence of a model
-    server may quote what it was asked."""
+    """Return why a run failed; "" if it did not. Without `words` it is only the meaning of its code, since a model
+    server's message may quote the request."""
     return _error(run, words=words).headline if run.error else ""
 
 

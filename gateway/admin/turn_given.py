@@ -1,5 +1,5 @@
-"""What a run was given from memory, for its page in the admin. Runs keep numbers and reasons; the words come from the
-revisions of that moment."""
+"""What a run was given from memory, for its page in the admin. Runs store numbers and reasons; the words come from the
+revisions of that time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenMemory:
-    """One memory that a run was given. `words` are those of that moment, "" where the reader may not see them or they
-    are gone; `revision_url` leads to the revision that wrote them."""
+    """A memory that a run was given. `words` are those of that time; "" if the reader may not see them or they are
+    gone. `revision_url` is the page of the revision that wrote them."""
 
     number: str
     icon: str
@@ -55,7 +55,7 @@ class GivenMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenTurn:
-    """An earlier turn of which a passage was given."""
+    """An earlier turn from which a passage was given."""
 
     turn: int
     url: str
@@ -82,7 +82,7 @@ class Given:
 
 
 def given_to(run: Run, sight: Sight) -> Given:
-    """Return what a run was given. Four queries at most, however many memories it was."""
+    """Return what a run was given. At most four queries."""
     items = [item for item in run.recalled if isinstance(item, dict)]
     keys = [str(item.get("memory_id")) for item in items]
     numbers = [int(key) for key in keys if key.isdecimal() and len(key) < 19]
@@ -93,13 +93,13 @@ def given_to(run: Run, sight: Sight) -> Given:
 
 
 def recall_trace(run: Run) -> Mapping[str, Any]:
-    """Return what the run's trace says of recall."""
+    """Return the part of the run's trace about recall."""
     found: Mapping[str, Any] = run.trace.get("recall", {})
     return found
 
 
 def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
-    """By number: the revision of a memory that stood when the run opened. Two queries."""
+    """Return the revisions of memories at the time the run opened, by number. Two queries."""
     newest = Revision.objects.filter(memory=OuterRef("pk"), created_at__lte=run.started_at).order_by("-version")
     memories = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers)
     ids = memories.annotate(then=Subquery(newest.values("pk")[:1])).values_list("number", "then")
@@ -129,7 +129,7 @@ def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], sight: Sight)
 
 
 def _instructions(run: Run) -> GivenText | None:
-    """The agent's instructions: exact while a run waits for its client, else as they are now."""
+    """Return the agent's instructions: exact while a run waits for its client, else the current ones."""
     agent = run.session.agent
     if run.injected is not None:
         text, note = str(run.injected.get("instructions", "")), "As this run was given them."
@@ -143,7 +143,7 @@ def _instructions(run: Run) -> GivenText | None:
 
 
 def _summary(run: Run, sight: Sight) -> GivenText | None:
-    """Memory Guidance: the book's summary as it was then. One query, none while consolidation is off."""
+    """Return Memory Guidance, the book's summary at that time. One query; none while consolidation is off."""
     told = str((run.injected or {}).get("guidance", ""))
     if told and sight.documents:
         return GivenText(title="Memory Guidance", text=told, note="As this run was given it.")
@@ -170,7 +170,7 @@ def _summary(run: Run, sight: Sight) -> GivenText | None:
 
 
 def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], sight: Sight) -> GivenText | None:
-    """The frozen block, made again from the revisions of that moment."""
+    """Return the frozen block, built again from the revisions of that time."""
     named = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
     frozen = [int(number) for number in named if number.isdecimal()]
     if not frozen or not sight.memories:

@@ -1,4 +1,4 @@
-"""The model steps of a run and their tool calls, for its page in the admin, from the messages that were stored."""
+"""The model steps of a run and their tool calls, from the stored messages, for its page in the admin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ LONGEST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One request to the model: what it said, what it called, and who answered where that is stored."""
+    """One request to the model: its text, its calls, and which model answered if that is stored."""
 
     number: int
     by: str
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt that the trace notes: which model of which upstream, how it ended, and after how long."""
+    """One attempt in the trace: the upstream and model, how it ended, and how long it took."""
 
     who: str
     words: str
@@ -39,20 +39,20 @@ class Attempt:
 
 
 def messages_of(run: Run) -> list[Message]:
-    """Return the stored messages of a run, in their order, at most MOST_MESSAGES; one query."""
+    """Return the first MOST_MESSAGES stored messages of a run, in their order. One query."""
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, run_id=run.pk)
     return list(rows.order_by("seq")[:MOST_MESSAGES])
 
 
 def steps_of(messages: Sequence[Message], sight: Sight, colours: Budget) -> list[Step]:
-    """Return the steps that left a message. A step without a call is the answer, or a part of it."""
+    """Return the steps that stored a message. A step without a call is the answer, or a part of it."""
     results = {row.tool_call_id: row.text for row in messages if row.role == Message.Role.TOOL}
     said = [row for row in messages if row.role == Message.Role.ASSISTANT]
     return [_step(number, row, results, sight, colours) for number, row in enumerate(said, start=1)]
 
 
 def attempts_of(run: Run) -> list[Attempt]:
-    """Return the attempts that the run's trace notes, which it does where any failed."""
+    """Return the attempts in the run's trace, which has them if one failed."""
     return [
         Attempt(
             who=f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",

@@ -1,5 +1,5 @@
-"""What upstreams take, as an administrator types it: the section `upstreams` of the agents file, as YAML. What is typed
-is read as a file."""
+"""The settings of upstreams as an administrator types them: the section `upstreams` of the agents file, as YAML, read
+by the same parser."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _LONGEST = 100_000
 
 
 class UpstreamsField(forms.CharField):
-    """Gathers `{name: {"dialect": …, "options": …}}`, as `upstreams` of the agents file has it."""
+    """Returns `{name: {"dialect": …, "options": …}}`, the form of `upstreams` in the agents file."""
 
     def __init__(self) -> None:
         description = AgentsFile.model_fields["upstreams"].description
@@ -32,12 +32,11 @@ class UpstreamsField(forms.CharField):
         )
 
     def clean(self, value: Any) -> dict[str, Any]:
-        """Raises ValidationError with a sentence."""
         text = super().clean(value)
         if not text.strip():
             return {}
         try:
-            # One level deeper it is the section of a file.
+            # Indented, it is a section of the file.
             lines = "\n".join(f"  {line}" for line in text.splitlines())
             return upstream_values(parse(f"upstreams:\n{lines}\n"))
         except InvalidRequest as error:

@@ -1,5 +1,5 @@
-"""What models did for everybody: turns, requests, tokens and cost of a range of days, by day, person, key, agent or
-model. The owner's own is GET /api/usage."""
+"""The usage of all owners: turns, requests, tokens and cost of a range of days, by day, person, key, agent or model.
+GET /api/usage is the owner's own."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ MOST_ROWS = 100_000
 """So many of the newest rows are added up: totals of days are made on their day, so that these are the newest days."""
 SHOWN = 200
 WORDS = {"day": "Day", "person": "Person", "key": "Key", "agent": "Agent", "model": "Model"}
-# The columns of the table: the word, the figure, and what the list is sorted by.
+# The columns of the table: label, figure, and name of the order.
 _SORTS = {
     "turns": ("Turns", "all_turns"),
     "requests": ("Requests", "all_requests"),
@@ -33,14 +33,14 @@ _SORTS = {
     "output": ("Output tokens", "all_output_tokens"),
     "cost": ("Cost", "all_cost"),
 }
-_LONGEST = 200  # of a value that the page is narrowed to
+_LONGEST = 200  # of a value in a filter
 _NO_AGENT = "No agent"
 
 Link = Callable[[Any], str]
 
 
 class UsageForm(forms.Form):
-    """Which days, by what, and in which order. What is not given has its usual value."""
+    """The days, the grouping and the order. Fields that are not given have their defaults."""
 
     first = forms.DateField(required=False, error_messages={"invalid": "The first day is a date: 2026-11-01."})
     last = forms.DateField(required=False, error_messages={"invalid": "The last day is a date: 2026-11-30."})
@@ -64,7 +64,7 @@ class UsageForm(forms.Form):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """One line of the table. `link` leads to what it is about and `by_day` to its days, where that makes sense."""
+    """One line of the table. `link` is the page of what it counts, and `by_day` its days, if there are such pages."""
 
     name: str
     link: str
@@ -83,7 +83,7 @@ class Heading:
 
 @admin.register(UsageDay)
 class UsageAdmin(ReadOnlyAdmin):
-    """The totals as one page, in place of the list of their rows."""
+    """The totals on one page, in place of a list of rows."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """GET, with the fields of UsageForm. Two queries, and one for names."""

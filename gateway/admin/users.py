@@ -1,5 +1,5 @@
-"""Users in the admin, with what the gateway knows of them: roles are explained where they are chosen, and every login
-ends at once when an account is switched off or given another password."""
+"""Users in the admin. The form explains the roles, and every login ends at once when an account is deactivated or given
+another password."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ admin.site.unregister(User)
 
 
 def roles_words() -> SafeString:
-    """Return the roles and how each is given, as the list that the form shows."""
+    """Return the roles and how to give each, as the list that the form shows."""
     rows = ((role.capitalize(), _HOW[role], MEANINGS[role]) for role in MEANINGS)
     return format_html_join("", "<p><strong>{}</strong> ({}): {}</p>", rows)
 

@@ -1,5 +1,5 @@
-"""Webhooks in the admin: where each goes, when it was last delivered or failed, and a button that disables it. Of an
-address only its host is shown: the rest may hold a secret."""
+"""Webhooks in the admin: their host, their last delivery and failure, and a button that disables one. The rest of an
+address is not shown, since it may contain a secret."""
 
 from urllib.parse import urlsplit
 

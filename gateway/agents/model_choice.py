@@ -73,7 +73,6 @@ def review_target(kept: Mapping[str, Any]) -> ModelTarget:
 
 
 def embedding_upstream() -> str:
-    """Return the upstream of the embedding model."""
     return IN_PROCESS if settings.EMBEDDING_PATH else str(settings.EMBEDDING_UPSTREAM or home_upstream())
 
 

@@ -49,7 +49,6 @@ def plain(parts: Sequence[dict[str, Any]]) -> Any:
 
 
 def joined_text(blocks: Sequence[Block]) -> str:
-    """Return the texts of blocks as one text."""
     texts = (block.get("text") for block in blocks if block.get("type") == "text")
     return _GAP.join(text for text in texts if isinstance(text, str) and text)
 

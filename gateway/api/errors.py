@@ -127,7 +127,6 @@ def as_domain_error(error: Exception) -> DomainError:
 
 
 def install_handlers(api: NinjaAPI) -> None:
-    """Install the handler in an API."""
 
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
         return error_response(as_domain_error(error), request.path_info)

@@ -54,12 +54,10 @@ def usage_json(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_item(id: str, content: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
-    """Return a message of the assistant as an item."""
     return {"id": id, "type": "message", "role": "assistant", "status": status, "content": content}
 
 
 def text_part(text: str) -> dict[str, Any]:
-    """Return a text as a part of a message."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 

@@ -57,7 +57,6 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
 
 
 def _message_status(status: str, finish_reason: str) -> str:
-    """Return the status of the message of a response."""
     if status == "in_progress":
         return status
     return "completed" if status == "completed" and finish_reason not in INCOMPLETE else "incomplete"

@@ -1,5 +1,5 @@
-"""The bytes in the text of a content part, and what they are: by what they begin with, whatever the client says. Pure
-functions. Large texts are read in slices, since the interpreter is held meanwhile."""
+"""Decodes the base64 of content parts and finds the media type of the bytes by their beginning, whatever the client
+says. Pure functions. Large texts are decoded in slices, since decoding holds the interpreter lock."""
 
 import base64
 import binascii
@@ -8,7 +8,7 @@ import re
 _HEAD = re.compile(r"(?:data:[^,;]{0,100}(?:;[^,;]{0,100}){0,3};base64,)?", re.ASCII)
 _SLICE = 262_144  # characters, a multiple of four
 _SLICE_BYTES = _SLICE // 4 * 3
-# What browsers show as a picture. SVG is not among them: it can hold scripts.
+# Formats that browsers show as a picture, without SVG, which can contain scripts.
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _KINDS = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -25,7 +25,8 @@ UNKNOWN = "application/octet-stream"
 
 
 def split_data(text: str) -> tuple[str, bytes] | None:
-    """Return what stands before the base64 of a text, and the bytes; None for a text that they would not make again."""
+    """Return the text before the base64, and the bytes; None for a text that encoding the bytes would not restore
+    exactly."""
     found = _HEAD.match(text)
     head = found[0] if found else ""
     pieces = []
@@ -43,7 +44,7 @@ def split_data(text: str) -> tuple[str, bytes] | None:
 
 
 def bytes_in(text: str) -> bytes | None:
-    """Return the bytes of a text in base64, None for any other."""
+    """Return the bytes of a text in base64; None for any other text."""
     found = _HEAD.match(text)
     try:
         return base64.b64decode(text[found.end() if found else 0 :], validate=True)
@@ -52,12 +53,12 @@ def bytes_in(text: str) -> bytes | None:
 
 
 def joined_data(head: str, data: bytes) -> str:
-    """Return the text of which `split_data` made these."""
+    """Return the text that `split_data` split."""
     slices = range(0, len(data), _SLICE_BYTES)
     encoded = (binascii.b2a_base64(data[at : at + _SLICE_BYTES], newline=False).decode() for at in slices)
     return head + "".join(encoded)
 
 
 def media_type(data: bytes) -> str:
-    """Return the type that the bytes say, `application/octet-stream` for one that is not known."""
+    """Return the media type of the bytes; `application/octet-stream` if it is unknown."""
     return next((kind for beginning, kind in _KINDS if beginning.match(data)), UNKNOWN)

@@ -1,6 +1,6 @@
-"""The files of attachments: the only module that talks to their storage. A name says whose file it is and what is in
-it, so a file is never changed, and never shared by two owners. Nothing here asks the database; a storage may be far
-away, so it is not called in a transaction."""
+"""The files of attachments: the only module that calls their storage. A file's name contains its owner and the hash of
+its content, so a file is never changed, and never shared by two owners. Nothing here uses the database. A storage may
+be slow, so it is not called in a transaction."""
 
 import hashlib
 import logging
@@ -17,14 +17,13 @@ logger = logging.getLogger("daybook.attachments")
 
 
 class Unread(StrEnum):
-    """Why there are no bytes, in words for people."""
+    """The reason why bytes could not be read, in words for people."""
 
     GONE = "The file is no longer stored."
     AWAY = "The file cannot be read at the moment."
 
 
 def storage() -> Storage:
-    """Return the storage of attachments."""
     return storages[ALIAS]
 
 
@@ -34,7 +33,7 @@ def is_local() -> bool:
 
 
 def storage_try() -> str:
-    """Write, read and delete a file. Returns what is wrong, "" for nothing."""
+    """Write, read and delete a test file. Returns what is wrong; "" if nothing is."""
     data = b"daybook"
     try:
         there = storage()
@@ -48,42 +47,41 @@ def storage_try() -> str:
 
 
 def sha256_of(data: bytes) -> str:
-    """Return the hash that bytes are known by."""
+    """Return the hash that identifies bytes."""
     return hashlib.sha256(data).hexdigest()
 
 
 def file_name(owner_id: UUID, sha256: str) -> str:
-    """Return the name of a file in the storage."""
     return f"{owner_id}/{sha256[:2]}/{sha256}"
 
 
 def file_store(owner_id: UUID, sha256: str, data: bytes) -> None:
-    """Store bytes, unless they are there already. Raises what the storage raises."""
+    """Store bytes, unless they are stored already. Raises what the storage raises."""
     name, there = file_name(owner_id, sha256), storage()
     if there.exists(name):
         if there.size(name) == len(data):
             return
         there.delete(name)  # writing it was interrupted
     saved = there.save(name, ContentFile(data))
-    if saved != name:  # another request was first, and this storage does not write over a file
+    if saved != name:  # another request stored it first, and this storage never overwrites
         there.delete(saved)
 
 
 def file_load(owner_id: UUID, sha256: str, size: int) -> bytes | Unread:
-    """Return the bytes of a file, or why there are none. Raises nothing."""
+    """Return the bytes of a file, or the reason why they cannot be read. Never raises."""
     try:
         with storage().open(file_name(owner_id, sha256)) as file:
             data: bytes = file.read()
     except FileNotFoundError:
         return Unread.GONE
-    except Exception:  # each storage has its own errors, and no page or turn fails by them
+    except Exception:  # each storage has its own errors, which must not fail a page or a turn
         logger.exception("an attachment cannot be read")
         return Unread.AWAY
     return data if len(data) == size else Unread.GONE
 
 
 def file_is_gone(owner_id: UUID, sha256: str) -> bool:
-    """Return True if a file is known to be no longer there. Raises nothing."""
+    """Return True if a file is known not to exist any more. Never raises."""
     try:
         return not storage().exists(file_name(owner_id, sha256))
     except Exception:  # as above
@@ -92,5 +90,5 @@ def file_is_gone(owner_id: UUID, sha256: str) -> bool:
 
 
 def file_delete(owner_id: UUID, sha256: str) -> None:
-    """Delete a file; one that is not there is deleted already. Raises what the storage raises."""
+    """Delete a file; a missing file counts as deleted. Raises what the storage raises."""
     storage().delete(file_name(owner_id, sha256))

@@ -1,6 +1,5 @@
-"""Messages that hold bytes themselves: those that an earlier version stored, and those that were stored while the
-storage failed. A worker finds them, oldest first, once in the life of its process, and then looks at new messages
-only."""
+"""Messages that hold bytes themselves: stored by an earlier version, or while the storage failed. A worker searches all
+messages once, oldest first, and after that only new messages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ _BEFORE_ALL = UUID(int=0)
 
 @dataclass(slots=True)
 class Walk:
-    """The last message of which this process knows that neither it nor one before it is to be moved."""
+    """The message up to which this process has found nothing more to move."""
 
     after: UUID = _BEFORE_ALL
 
 
 def inline_found(walk: Walk) -> list[UUID]:
-    """Return some messages whose bytes are to be moved; they are found again until that is done."""
+    """Return some messages whose bytes are to be moved. They are returned again until they have been moved."""
     until = monotonic() + LOOK_SECONDS
     found: list[UUID] = []
     for pk, has_parts in _after(walk.after):
@@ -50,7 +49,7 @@ def inline_move(pk: UUID) -> None:
     if message is None or not _is_to_move(message.parts):
         return
     message.parts = content_keep_in_worker(message.owner_id, message.parts)
-    if next(attached_in(message.parts), None) is None:  # its file is being deleted at this moment
+    if next(attached_in(message.parts), None) is None:  # its file is being deleted
         return
     with transaction.atomic():
         session = Session.with_deleted.select_for_update().filter(pk=message.session_id).first()
@@ -59,7 +58,7 @@ def inline_move(pk: UUID) -> None:
 
 
 def _after(pk: UUID) -> Iterator[tuple[UUID, bool]]:
-    """Yield messages after one, and whether each has content parts, which takes no look at what they hold."""
+    """Yield the messages after this one, each with whether it has content parts, without reading the parts."""
     while True:
         rows = Message.objects.filter(pk__gt=pk).annotate(has_parts=HAS_PARTS).order_by("pk")
         page = list(rows.values_list("pk", "has_parts")[:_AT_ONCE])

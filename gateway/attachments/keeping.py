@@ -1,7 +1,7 @@
-"""What comes with a request is stored as files before the transaction that stores its messages: decoded, hashed and
-written outside of the event loop and of the threads that ask the database. A text that no file can be made of stays in
-its message: a short one, base64 that would not come out the same, a file that is being deleted at this moment, and any
-while the storage fails."""
+"""Stores what comes with a request as files, before the transaction that stores its messages. Decoding, hashing and
+writing happen outside of the event loop and of the threads that use the database. Some texts stay in their message:
+short ones, base64 that decoding and encoding would change, those whose file is being deleted, and all of them while the
+storage fails."""
 
 import asyncio
 import logging
@@ -37,37 +37,37 @@ Message = dict[str, Any]
 
 
 def large_texts(content: Any) -> Iterator[str]:
-    """Return the texts of a message's content that could be files and are none yet."""
+    """Return the texts of a message's content that can be stored as files and are not yet."""
     return (data_of(part) or "" for part in other_parts(content) if _is_large(part))
 
 
 def holds_large(content: Any) -> bool:
-    """Return True if a message's content holds what could be a file and is none yet."""
+    """Return True if a message's content holds a text that can be stored as a file and is not yet."""
     return isinstance(content, list) and next(large_texts(content), None) is not None
 
 
 class Keeping:
-    """Keeps what one request brings: `async with Keeping(owner_id) as keeping` stands around what opens its run. Where
-    the request is refused its files are given up at once, so that refused requests fill no disk."""
+    """Stores what one request brings: use `async with Keeping(owner_id) as keeping` around the opening of its run. If
+    the request is refused, its files are released at once, so that refused requests do not fill the disk."""
 
     def __init__(self, owner_id: UUID) -> None:
         self._owner_id = owner_id
         self._uses: set[UUID] = set()
 
     async def messages(self, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
-        """Return messages as `messages_keep` does."""
+        """Return the messages as `messages_keep` does."""
         kept = await messages_keep(self._owner_id, messages, first=first)
         if kept is not messages:
             self._uses |= {text.use for message in kept for text in attached_in(message.get("content")) if text.use}
         return kept
 
     async def content(self, content: Any) -> Any:
-        """Return a message's content with what is attached to it stored."""
+        """Return a message's content with its attachments stored."""
         [message] = await self.messages([{"content": content}])
         return message["content"]
 
     async def give_up(self) -> None:
-        """Let the files go that no stored message uses."""
+        """Release the files that no stored message uses."""
         if self._uses:
             await in_thread(uses_give_up, self._uses)
 
@@ -80,8 +80,8 @@ class Keeping:
 
 
 async def messages_keep(owner_id: UUID, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
-    """Return messages with what is attached from the `first` on stored as files. What identifies the other large parts
-    is made here as well, once, so that nobody has to hash them in a transaction."""
+    """Return the messages; from the `first` on, their attachments are stored as files. All large parts are hashed here,
+    so that this need not be done in a transaction."""
     if not any(holds_large(message.get("content")) for message in messages):
         return tuple(messages)
     found, data = await asyncio.to_thread(_read, messages, first)
@@ -90,7 +90,7 @@ async def messages_keep(owner_id: UUID, messages: Sequence[Message], *, first: i
 
 
 def content_keep_in_worker(owner_id: UUID, content: Any) -> Any:
-    """Return a content with what is attached to it stored, for a worker. Raises what the storage raises."""
+    """Return a content with its attachments stored, for a worker. Raises what the storage raises."""
     [message], data = _read([{"content": content}], 0)
     uses = _reserve(owner_id, data) if data else {}
     _write(owner_id, data, uses)
@@ -102,7 +102,7 @@ def _reserve(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
 
 
 async def _store(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
-    """Return the uses of what was stored, by hash: all of it, or nothing."""
+    """Store all or nothing, and return the uses of the files by hash."""
     uses = await in_thread(_reserve, owner_id, data)
     try:
         await asyncio.wait_for(asyncio.to_thread(_write, owner_id, data, uses), STORE_SECONDS)
@@ -118,7 +118,7 @@ def _write(owner_id: UUID, data: Mapping[str, bytes], uses: Mapping[str, UUID]) 
 
 
 def _read(messages: Sequence[Message], first: int) -> tuple[list[Message], dict[str, bytes]]:
-    """Return the messages with the digests of their large parts, and the bytes of those from the `first` message on."""
+    """Return the messages with the hashes of their large parts, and the bytes of those from the `first` message on."""
     data: dict[str, bytes] = {}
 
     def of_part(part: Part, *, is_kept: bool) -> Hashed:

@@ -1,5 +1,5 @@
-"""The bytes of attachments, put back where a message refers to them: for a model, a client or an export. A file that is
-not there fails nothing: words stand in its place."""
+"""Puts the bytes of attachments back into messages, for a model, a client or an export. If a file is missing, a few
+words stand in its place."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ _Load = Callable[[UUID, str, int], bytes | Unread]
 
 
 def content_read(owner_id: UUID, content: Any) -> Any:
-    """Return a stored message's content as its client sent it. May ask the storage."""
+    """Return a stored message's content as its client sent it. May call the storage."""
     return _filled(owner_id, content, file_load) if _is_unread(content) else content
 
 
 async def contents_read(owner_id: UUID, holders: Sequence[Message], *, name: str = "content") -> list[Message]:
-    """Return messages, or what else holds contents under a name, as `content_read` does; the storage is asked in a
+    """Return messages, or other objects with contents under a name, as `content_read` does. The storage is called in a
     thread of its own, and for READ_SECONDS at most."""
     if not any(_is_unread(holder.get(name)) for holder in holders):
         return list(holders)
@@ -36,14 +36,14 @@ async def contents_read(owner_id: UUID, holders: Sequence[Message], *, name: str
 
 
 async def context_read(context: TurnContext) -> TurnContext:
-    """Return a turn that is about to begin with the bytes that its messages refer to."""
+    """Return a turn that is about to begin, with the bytes that its messages refer to."""
     if not any(_is_unread(message.get("content")) for message in context.messages):
         return context
     return replace(context, messages=tuple(await contents_read(context.owner_id, context.messages)))
 
 
 def bytes_of(owner_id: UUID, part: Part) -> bytes | Unread | None:
-    """Return the bytes that a part of a stored message holds, None for one that holds none. May ask the storage."""
+    """Return the bytes of a part of a stored message; None if it has none. May call the storage."""
     text = data_of(part)
     if isinstance(text, Attached):
         return file_load(owner_id, text.reference.sha256, text.reference.size)

@@ -1,9 +1,9 @@
-"""How a message refers to the bytes of an attachment: the only module that knows it.
+"""The references of messages to the bytes of attachments; no other module knows their form.
 
-In memory a content part holds the text that it had in its request (a data URL, or base64), as an `Attached`. In the
-database a reference stands in its place: an object with one key, which `PartsEncoder` writes and `PartsDecoder` reads.
-A client cannot forge one: only an `Attached` is written so, and a key of a client that looks like ours is written with
-a mark that the decoder takes off again. Pure functions."""
+In memory a content part holds the text of its request (a data URL, or base64) as an `Attached`. In the database a
+reference stands in its place: an object with one key, which `PartsEncoder` writes and `PartsDecoder` reads. A client
+cannot forge one, since only an `Attached` is written as a reference; a client's key that looks like ours is written
+with a mark, which the decoder removes. Pure functions."""
 
 import json
 import re
@@ -23,15 +23,15 @@ Part = dict[str, Any]
 
 
 class Hashed(str):
-    """A long text of a content part. `digest` is what identifies the whole part, as fingerprints have it: it is made
-    once, and stays when the bytes are stored elsewhere."""
+    """A long text of a content part. `digest` identifies the whole part for fingerprints. It is computed once, and
+    stays the same when the bytes are stored elsewhere."""
 
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Stored bytes, and what makes them the text again: base64 of them, after `head`."""
+    """Stored bytes. The text is `head` and the base64 of the bytes."""
 
     sha256: str
     size: int
@@ -40,20 +40,19 @@ class Reference:
 
     @property
     def length(self) -> int:
-        """How many characters the text has."""
+        """The length of the text in characters."""
         return len(self.head) + 4 * -(-self.size // 3)
 
 
 class Attached(Hashed):
-    """A text whose bytes are stored. Until they are read it is only the text's head. `use`: the row that keeps the file
-    for a message which is not stored yet."""
+    """A text whose bytes are stored. It is only the head of the text until the bytes are read. `use` is the row that
+    keeps the file until the message is stored."""
 
     reference: Reference
     use: Any = None
 
     @property
     def is_read(self) -> bool:
-        """Return True if the text is whole."""
         return len(self) == self.reference.length
 
 
@@ -65,20 +64,20 @@ def hashed(text: str, digest: str) -> Hashed:
 
 
 def attached(reference: Reference, text: str | None = None) -> Attached:
-    """Return a text whose bytes are stored; without `text`, one that is not read yet."""
+    """Return a text whose bytes are stored; without `text` it is not read yet."""
     made = Attached(reference.head if text is None else text)
     made.reference, made.digest = reference, reference.digest
     return made
 
 
 def data_of(part: Part) -> str | None:
-    """Return the text that a part other than text holds its data in, None for none."""
+    """Return the text with the data of a part that is not text; None if it has none."""
     place = _place(part)
     return place[0][place[1]] if place else None
 
 
 def with_data(part: Part, text: str) -> Part:
-    """Return the part with another text in place of that which holds its data."""
+    """Return the part with another text as its data."""
     place = _place(part)
     if place is None:
         return part
@@ -88,7 +87,7 @@ def with_data(part: Part, text: str) -> Part:
 
 
 def attached_in(content: Any) -> Iterator[Attached]:
-    """Yield what a message's content refers to."""
+    """Yield the attachments in a message's content."""
     for part in other_parts(content):
         if isinstance(data := data_of(part), Attached):
             yield data
@@ -118,11 +117,11 @@ class PartsEncoder(LongTextEncoder):
     """Writes content parts for the database."""
 
     def encode(self, o: Any) -> str:
-        """Return JSON; of parts that are words alone, of which a message may hold thousands, without a closer look."""
+        """Return JSON. Parts that are all text, of which a message may hold thousands, are not searched."""
         return json.JSONEncoder.encode(self, o) if _is_words(o) else super().encode(o)
 
     def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
-        """Return references in place of what is stored elsewhere."""
+        """Return the value with references in place of stored texts."""
         if isinstance(value, dict):
             if _holds_ours(value):
                 value = {name + _MARK if _is_ours(name) else name: one for name, one in value.items()}
@@ -150,7 +149,7 @@ def _is_words(parts: Any) -> bool:
 
 
 def _holds_ours(value: dict[Any, Any]) -> bool:
-    # Of every object that is stored: to call a function for each name takes three times as long.
+    # This runs for every stored object, and calling a function for each name takes three times as long.
     return bool([name for name in value if type(name) is str and name.startswith(_KEY)])
 
 

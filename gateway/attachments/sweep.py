@@ -1,9 +1,9 @@
-"""The job that deletes files which nothing uses any more: of sessions that were deleted, of owners who are gone, and of
-requests whose message was never stored. It also moves to files what messages hold themselves. The sweep takes its
-lease and queues it, since a storage may be slow and nobody else is to wait for it.
+"""The job that deletes unused files: of deleted sessions, of owners who are gone, and of requests whose message was
+never stored. It also moves the bytes in messages to files. The sweep takes a lease and queues the job, so that a slow
+storage does not hold up other sweeps.
 
-The row of a file goes after the file, so what fails or dies in between is done again. When the storage fails the job
-ends and keeps its lease for a minute: that is the pause before the next one."""
+The row of a file is deleted after the file, so a deletion that fails is repeated. If the storage fails the job ends and
+keeps its lease for a minute, which delays the next one."""
 
 import logging
 import time
@@ -29,7 +29,7 @@ _walk = Walk()
 
 
 def attachments_sweep(walk: Walk = _walk) -> None:
-    """Queue the job where there is something to do and none is under way. Idempotent; safe in several workers."""
+    """Queue the job if there is something to do and it is not running. Idempotent; safe in several workers."""
     if lease_is_held(LEASE):
         return
     to_move = inline_found(walk)
@@ -40,7 +40,7 @@ def attachments_sweep(walk: Walk = _walk) -> None:
 
 
 def attachments_tidy(token: str, *to_move: str) -> None:
-    """Delete files that nothing uses and move the bytes of these messages, for JOB_SECONDS at most."""
+    """Delete unused files and move the bytes of these messages, for JOB_SECONDS at most."""
     lease, until = UUID(token), time.monotonic() + JOB_SECONDS
     left = [UUID(pk) for pk in to_move]
     try:
@@ -52,7 +52,7 @@ def attachments_tidy(token: str, *to_move: str) -> None:
                 inline_move(left.pop(0))
             else:
                 break
-    except Exception:  # each storage has its own errors; the rows say what is to be done again
+    except Exception:  # each storage has its own errors; the rows remain, so it is tried again
         logger.exception("the storage of attachments failed; what is left to do is tried again in a minute")
         lease_extend(LEASE, lease, seconds=PAUSE_SECONDS)
         return

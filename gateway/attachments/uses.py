@@ -1,5 +1,5 @@
-"""Which sessions use which files: the only writer of these rows, but for Django, which takes the session out of a row
-when it is deleted. A function is one short transaction, or part of its caller's; none of them calls the storage."""
+"""Which sessions use which files. Only this module writes these rows, except that Django clears the session of a row
+when the session is deleted. Each function is one short transaction, or part of its caller's; none calls the storage."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -23,11 +23,11 @@ RETRY = timedelta(minutes=10)
 
 @transaction.atomic
 def uses_reserve(owner_id: UUID, files: Mapping[str, tuple[int, str]]) -> dict[str, UUID]:
-    """Keep files, by hash with size and media type, for a message that is stored next: nothing deletes them for an
-    hour. Returns the ids of the uses; none for a file that is being deleted at this moment."""
+    """Protect files from deletion for an hour, for a message that is stored next. The files are given by hash, with
+    size and media type. Returns the ids of the uses; none for a file that is being deleted."""
     rows = [
         Attachment(owner_id=owner_id, sha256=sha, size=size, media_type=kind)
-        for sha, (size, kind) in sorted(files.items())  # two requests lock the same ones in the same order
+        for sha, (size, kind) in sorted(files.items())  # all requests lock files in one order
     ]
     Attachment.objects.bulk_create(rows, ignore_conflicts=True)
     usable = _usable(owner_id, files).values_list("sha256", "pk")
@@ -37,13 +37,13 @@ def uses_reserve(owner_id: UUID, files: Mapping[str, tuple[int, str]]) -> dict[s
 
 
 def uses_give_up(uses: Collection[UUID]) -> None:
-    """Let go what was reserved for a message that is not stored after all."""
+    """Release what was reserved for a message that is not stored after all."""
     AttachmentUse.objects.filter(pk__in=uses, session=None).update(expires_at=timezone.now())
 
 
 def uses_add(session: Session, messages: Sequence[Message]) -> None:
-    """Note that a session uses what these new messages of it refer to, in the transaction that stores them. No
-    statement for messages without attachments. Raises Overloaded where a reserved file was given up meanwhile."""
+    """Record that a session uses the attachments of its new messages, in the transaction that stores them. Executes
+    nothing for messages without attachments. Raises Overloaded if a reserved file was released in the meantime."""
     found = [one for message in messages for one in attached_in(message.parts)]
     if reserved := {one.use for one in found if one.use}:
         rows = AttachmentUse.objects.filter(Q(session=None) | Q(session=session.pk), pk__in=reserved)
@@ -54,7 +54,7 @@ def uses_add(session: Session, messages: Sequence[Message]) -> None:
 
 
 def _use_again(session: Session, known: Iterable[Attached]) -> None:
-    """What a message of this session or of another one of its owner refers to, another message refers to as well."""
+    """Record uses of files that another message of this session, or of another one of the owner, uses already."""
     usable = _usable(session.owner_id, [one.reference.sha256 for one in known])
     fresh = usable.exclude(uses__session=session.pk).values_list("pk", flat=True)
     now = timezone.now()
@@ -64,44 +64,43 @@ def _use_again(session: Session, known: Iterable[Attached]) -> None:
 
 
 def _usable(owner_id: UUID, hashes: Iterable[str]) -> "QuerySet[Attachment]":
-    """Return files that are not being deleted, locked against it."""
+    """Return the files that are not being deleted, locked so that they stay."""
     rows = Attachment.objects.select_for_update(of=("self",))
     return rows.filter(owner_id=owner_id, sha256__in=list(hashes), deleting_at=None).order_by("sha256")
 
 
 def is_deletion_due(now: datetime) -> bool:
     """Return True if there may be a file to delete."""
-    return _given_up(now).exists() or _half_deleted(now).exists()
+    return _released_uses(now).exists() or _failed_deletions(now).exists()
 
 
 def deletion_begin(now: datetime) -> Attachment | None:
-    """Return a file that nothing uses any more, to be deleted by this process; None where there is none. From here on
-    nothing may use it."""
-    while use := _given_up(now).order_by("expires_at").first():
-        if file := _unused(use.attachment_id, now):
+    """Return an unused file that this process is to delete; None if there is none. From now on nothing may use it."""
+    while use := _released_uses(now).order_by("expires_at").first():
+        if file := _claim_if_unused(use.attachment_id, now):
             return file
-    for file in _half_deleted(now).order_by("deleting_at")[:1]:
+    for file in _failed_deletions(now).order_by("deleting_at")[:1]:
         if Attachment.objects.filter(pk=file.pk, deleting_at=file.deleting_at).update(deleting_at=now) == 1:
             file.deleting_at = now
             return file
     return None
 
 
-def _given_up(now: datetime) -> "QuerySet[AttachmentUse]":
-    """Return uses that keep their file no longer."""
+def _released_uses(now: datetime) -> "QuerySet[AttachmentUse]":
+    """Return the uses that no longer protect their file."""
     return AttachmentUse.objects.filter(session=None, expires_at__lte=now)
 
 
-def _half_deleted(now: datetime) -> "QuerySet[Attachment]":
-    """Return files whose deletion was begun so long ago that it failed, or its process died."""
+def _failed_deletions(now: datetime) -> "QuerySet[Attachment]":
+    """Return files whose deletion began so long ago that it must have failed."""
     return Attachment.objects.filter(deleting_at__lte=now - RETRY)
 
 
 @transaction.atomic
-def _unused(attachment_id: UUID, now: datetime) -> Attachment | None:
-    """Forget the uses of a file that were given up. Returns it, marked, if there are no others."""
+def _claim_if_unused(attachment_id: UUID, now: datetime) -> Attachment | None:
+    """Delete the released uses of a file. Return the file, marked as being deleted, if no other uses are left."""
     file = Attachment.objects.select_for_update().get(pk=attachment_id)
-    _given_up(now).filter(attachment=file).delete()
+    _released_uses(now).filter(attachment=file).delete()
     if file.deleting_at or file.uses.exists():
         return None
     file.deleting_at = now
@@ -110,12 +109,12 @@ def _unused(attachment_id: UUID, now: datetime) -> Attachment | None:
 
 
 def deletion_end(file: Attachment) -> None:
-    """Forget a file that was deleted from the storage."""
+    """Delete the row of a file that was deleted from the storage."""
     Attachment.objects.filter(pk=file.pk, deleting_at=file.deleting_at).delete()
 
 
 def uses_release(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """Give up the files of an owner who goes, and of its end users, a few rows at a time."""
+    """Release the files of an owner who is being deleted, and of its end users, a few rows at a time."""
     owners = Owner.objects.filter(Q(pk=owner_id) | Q(parent_id=owner_id))
     used = AttachmentUse.objects.filter(attachment__owner_id__in=owners.values("pk"))
     return [ErasureStep("", updating(used, session=None, expires_at=timezone.now()))]

@@ -1,6 +1,7 @@
-"""The account page: password, where one is signed in, own API keys, connected apps, time zone, export, and deleting
-everything.
-Forms that change something come back to the page, or show their error in it; a new key is shown once, in the answer."""
+"""The account page: password, logins, own API keys, connected apps, time zone, export, and deleting everything.
+
+Forms that change something redirect to the page, or show their error in it. A new key is shown once, in the
+response."""
 
 import logging
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ _DONE = {
     "disconnected": "App disconnected. It is refused from now on.",
     "revoked": "Key revoked. Clients that use it are refused from now on.",
 }
-# Kinds that a receipt names; all others are counted together.
+# Kinds that a receipt names. All others are added up.
 _RECEIPT = {
     "memories": "memories",
     "revisions": "revisions",
@@ -62,8 +63,6 @@ _RECEIPT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
-    """One API key of the list."""
-
     key: ApiKey
     may: str
     used: str
@@ -71,15 +70,15 @@ class KeyRow:
 
 
 class _PasswordChanged(HttpResponseRedirect):
-    """Back to the page. Sockets check their login once this browser has the cookie of its new login; if they checked
-    earlier, they would send its own tabs to the sign-in page."""
+    """A redirect to the account page. It has the sockets check their login only once this browser has the cookie of its
+    new login; earlier they would send its own tabs to the sign-in page."""
 
     def __init__(self, owner_id: UUID) -> None:
         super().__init__("/account/?done=password")
         self._owner_id = owner_id
 
     def close(self) -> None:
-        """Called when the answer has left."""
+        """Called after the response was sent."""
         super().close()
         look_again(self._owner_id)
 
@@ -92,20 +91,20 @@ def account(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @form_view
 def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Change the password; other logins of this user end. 404 for accounts without one."""
+    """Change the password and end the user's other logins. 404 for accounts without a password."""
     if not has_password(user_of(request)):
         return render(request, "gateway/not_found.html", status=404)
     try:
         password_right(request, user_of(request), request.POST.get("old_password", ""))
         form = PasswordChangeForm(user_of(request), request.POST)
-        valid = form.is_valid()  # says what is wrong, the old password included
+        valid = form.is_valid()  # shows its errors, also a wrong old password
     except (RateLimited, Overloaded) as refusal:
         return _page(request, viewer, status=refusal.http_status, password_refusal=str(refusal))
     if not valid:
         return _page(request, viewer, status=400, password_form=form)
     user = form.save()
     update_session_auth_hash(request, user)
-    login_begin(request, user)  # the browser's session has another key now
+    login_begin(request, user)  # the browser's session has a new key
     logins_end(user, other_logins(request, user), by=actor_of(user))
     audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=viewer.owner)
     return _PasswordChanged(viewer.owner.pk)
@@ -113,7 +112,7 @@ def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @form_view
 def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Choose the zone that times are shown in."""
+    """Set the time zone in which times are shown."""
     try:
         owner_time_zone_set(viewer.owner.pk, request.POST.get("time_zone", ""))
     except InvalidRequest as error:
@@ -123,7 +122,7 @@ def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @form_view
 def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Make an API key; its plain text is in this answer and nowhere else."""
+    """Create an API key; its plain text is only in this response."""
     name = " ".join(request.POST.get("name", "").split())
     problem = "" if name and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
     try:
@@ -153,8 +152,8 @@ def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpRespon
 
 @form_view
 def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Erase everything about the viewer after a typed line and the password, sign them out, and show the receipt, or
-    how far it is where that takes long."""
+    """Erase all data of the viewer after a typed sentence and the password. Sign them out and show the receipt, or the
+    progress if it takes long."""
     user = user_of(request)
     if request.POST.get("line", "").strip() != DELETE_LINE:
         return _page(request, viewer, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
@@ -172,11 +171,11 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
     except OperationalError as error:
         logger.warning("The deletion %s goes on in the background: %s", erasure.pk, error)
-    return render(request, "gateway/account_deleted.html", _how_far(erasure))
+    return render(request, "gateway/account_deleted.html", _progress(erasure))
 
 
 def _proof_refused(request: HttpRequest, user: Any) -> str:
-    """Return what is wrong with the proof that it is this user, or "". Raises RateLimited, Overloaded."""
+    """Return why the proof of identity is refused; "" if it is not. Raises RateLimited, Overloaded."""
     if has_password(user):
         right = password_right(request, user, request.POST.get("password", ""))
         return "" if right else "The password is not correct. Nothing was deleted."
@@ -186,15 +185,15 @@ def _proof_refused(request: HttpRequest, user: Any) -> str:
 @never_cache
 @require_GET
 def deleting(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
-    """How far a deletion is, and its receipt. The login is gone: the address is what gives access, and only to
-    numbers."""
+    """The progress of a deletion, and its receipt. The login is gone, so whoever knows the address may see it; it shows
+    only numbers."""
     erasure = Erasure.objects.filter(pk=erasure_id).exclude(scope=Erasure.Scope.MEMORIES).first()
     if erasure is None:
         return render(request, "gateway/not_found.html", status=404)
-    return render(request, "gateway/account_deleted.html", _how_far(erasure))
+    return render(request, "gateway/account_deleted.html", _progress(erasure))
 
 
-def _how_far(erasure: Erasure) -> dict[str, Any]:
+def _progress(erasure: Erasure) -> dict[str, Any]:
     return {
         "erasure": erasure,
         "receipt": receipt_rows(erasure.erased),
@@ -203,7 +202,7 @@ def _how_far(erasure: Erasure) -> dict[str, Any]:
 
 
 def receipt_rows(erased: dict[str, int]) -> list[tuple[str, int]]:
-    """Return the receipt in words: what, and how many."""
+    """Return the rows of the receipt: a kind in words, and how many."""
     rows = [(words, erased.get(name, 0)) for name, words in _RECEIPT.items()]
     other = sum(count for name, count in erased.items() if name not in _RECEIPT)
     return [(words, count) for words, count in rows if count] + ([("other entries", other)] if other else [])
@@ -257,7 +256,7 @@ def _may(key: ApiKey) -> str:
 
 @cache
 def _zones() -> tuple[str, ...]:
-    """Names of places, as people choose them."""
+    """Return the names of time zones for people to choose from."""
     left_out = ("Etc/", "SystemV/", "US/", "posix/", "right/")
     places = (name for name in available_timezones() if "/" in name and not name.startswith(left_out))
     return ("UTC", *sorted(places))

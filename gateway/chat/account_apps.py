@@ -1,4 +1,4 @@
-"""The connected apps of the account page: listed, and disconnected one by one."""
+"""The connected apps on the account page."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +17,6 @@ from memories.viewers import Viewer, form_view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppRow:
-    """One connected app of the list."""
-
     key: ApiKey
     may: str
     place: str

@@ -1,4 +1,4 @@
-"""The part of the account page that lists where one is signed in, and ends that in one browser or in all others."""
+"""The part of the account page that lists the user's logins and ends one of them or all others."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +17,13 @@ _MOST_SHOWN = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginRow:
-    """One browser of the list."""
-
     login: Login
     here: bool
     said: str
 
 
 def user_of(request: HttpRequest) -> Any:
-    """Return the signed-in user; the decorators of the views have seen to it."""
+    """Return the signed-in user. The decorators of the views have checked that there is one."""
     return request.user
 
 
@@ -40,7 +38,7 @@ def login_end(request: HttpRequest, viewer: Viewer, login_id: UUID) -> HttpRespo
 
 @form_view
 def others_end(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Sign out everywhere but here."""
+    """Sign the viewer out of all other browsers."""
     user = user_of(request)
     logins_end(user, other_logins(request, user), by=actor_of(user))
     return redirect("/account/?done=signed-out-others")

@@ -20,7 +20,7 @@ TAGS |= {"msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext",
 ATTRIBUTES = {"accent", "accentunder", "columnalign", "display", "displaystyle", "fence", "form", "largeop"}
 ATTRIBUTES |= {"linethickness", "mathcolor", "mathvariant", "maxsize", "minsize", "movablelimits", "notation"}
 ATTRIBUTES |= {"rowlines", "scriptlevel", "separator", "stretchy", "symmetric", "width"}
-# Environments that the package lacks, and those that it would number: the numbers would begin anew in each formula.
+# Environments that the package lacks, and those that it would number, beginning with 1 in each formula.
 _ENVIRONMENTS = {
     "{align}": "{align*}",
     "{aligned}": "{align*}",
@@ -53,7 +53,7 @@ def _html(element: Element, depth: int, more: str = "") -> str:
     if depth > DEEPEST or element.tag not in TAGS:
         raise ValueError(element.tag)
     given = "".join(f' {name}="{escape(value)}"' for name, value in element.attrib.items() if name in ATTRIBUTES)
-    # The package writes signs as character references into the text.
+    # The package writes some characters as references.
     text = escape(unescape(element.text or ""), quote=False)
     inside = "".join(_html(child, depth + 1) for child in element)
     return f"<{element.tag}{given}{more}>{text}{inside}</{element.tag}>"

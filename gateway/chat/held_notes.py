@@ -1,5 +1,5 @@
-"""Memory writes that wait for the person, as the chat shows them: under the turn that they were made in, and in the
-notice. The app above that keeps them registers a reader when Django starts."""
+"""Memory writes that wait for the person's decision, as the chat shows them: under the turn in which they were made,
+and in the notice. The app that stores them registers a reader when Django starts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from memories.word_diff import Piece
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLine:
-    """One write: what it would do to the words, why it waits, and whose words it rests on."""
+    """One write: the change that it would make, why it waits, and the words it is based on."""
 
     pieces: Sequence[Piece]
     struck: bool
@@ -22,7 +22,7 @@ class HeldLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldNote:
-    """The waiting writes of one review; `run_id` is the turn under which the conversation shows them."""
+    """The waiting writes of one review. `run_id` is the turn under which the conversation shows them."""
 
     review_id: UUID
     session_id: UUID | None
@@ -43,12 +43,13 @@ _readers: list[tuple[SessionReader, ReviewReader]] = []
 
 
 def register_held(of_session: SessionReader, of_review: ReviewReader) -> None:
-    """The way to what waits of (owner, session) and of (owner, review); called from an AppConfig's ready()."""
+    """Register the functions that read what waits of (owner, session) and of (owner, review). Called from an
+    AppConfig's ready()."""
     _readers[:] = [(of_session, of_review)]
 
 
 def held_of_runs(owner_id: UUID, session_id: UUID, shown_at: Mapping[UUID, UUID]) -> dict[UUID, list[HeldNote]]:
-    """By run: what waits of a session, at the runs that show it. `shown_at` names for each run the one that does."""
+    """Return the waiting writes of a session by the run that shows them, which `shown_at` names for each run."""
     found: dict[UUID, list[HeldNote]] = defaultdict(list)
     for of_session, _ in _readers:
         for note in of_session(owner_id, session_id):
@@ -58,5 +59,5 @@ def held_of_runs(owner_id: UUID, session_id: UUID, shown_at: Mapping[UUID, UUID]
 
 
 def held_by_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
-    """Return what waits of a review, for the notice; None where nothing does, or it is somebody else's."""
+    """Return the waiting writes of a review, for the notice; None if there are none, or if it is somebody else's."""
     return next((note for _, of_review in _readers if (note := of_review(owner_id, review_id))), None)

@@ -1,10 +1,10 @@
-"""Colours for code in answers: comments, strings, numbers and key words, found by Pygments.
+"""Colours for code in answers: comments, strings, numbers and keywords, found by Pygments.
 
-Code comes from models and from other people, and a page is rendered again at each view, so the work is bounded: the
-length of the code, the processor time of one rendering, and the languages. The time is looked at between two tokens, so
-no pattern may take long: bench/highlighting.py tries each lexer with bad texts of the greatest length. Lexers of
-Pygments that are slow there (C, C++, Java, Ruby, Make, Perl, Scala and others) are not used; some of those languages
-are coloured by the lexer of a language with the same words."""
+Code comes from models and from other people, and pages are rendered at each view, so three things are bounded: the
+length of the code, the processor time of one rendering, and the languages. The time is checked only between two tokens,
+so no single pattern may take long; bench/highlighting.py tries each lexer with the worst texts of the greatest length.
+Pygments' lexers that are slow there (C, C++, Java, Ruby, Make, Perl, Scala and others) are not used; some of those
+languages use the lexer of another language with the same keywords."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ _CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.
 
 
 class Budget:
-    """What is left for a text, or for all texts of a page: processor time for colours of code, in seconds, and
+    """What one text, or all texts of a page, may still cost: processor time for colours of code, in seconds, and
     characters of formulas."""
 
     def __init__(self, seconds: float = BUDGET) -> None:
@@ -81,9 +81,8 @@ class Budget:
 
 
 def highlight(code: str, language: str, budget: Budget | None = None) -> str:
-    """Return code as escaped HTML with `<span class="c|s|n|k">` around comments, strings, numbers and key words.
-
-    Code in an unknown language or above the bounds is escaped only."""
+    """Return code as escaped HTML with `<span class="c|s|n|k">` around comments, strings, numbers and keywords. Code in
+    an unknown language, or beyond the bounds, is only escaped."""
     budget = budget or Budget()
     name = LEXERS.get(language.lower())
     if name is None or len(code) > LONGEST or budget.seconds <= 0:
@@ -91,11 +90,11 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
     started = time.thread_time()
     pieces: list[tuple[str, int]] = []  # CSS class and where it ends, in order; "" is plain
     done = 0
-    # Several lexers know a comment only by the end of its line.
+    # Several lexers recognise a comment only by the end of its line.
     for start, kind, text in _lexer(name).get_tokens_unprocessed(code if code.endswith("\n") else code + "\n"):
         if time.thread_time() - started > budget.seconds:
             break
-        if start < done:  # a lexer that embeds another one may go back
+        if start < done:  # a lexer that embeds another one may return to earlier text
             continue
         pieces += [("", start), (_css_class(kind), min(start + len(text), len(code)))]
         done = start + len(text)
@@ -104,7 +103,7 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
 
 
 def _html(code: str, pieces: Sequence[tuple[str, int]]) -> str:
-    """Return the code with each stretch in its class; a string of several tokens is one element."""
+    """Return the code with a span around each stretch of one class; a string of several tokens gets one span."""
     out: list[str] = []
     done = 0
     for css, stretch in groupby(_not_empty(pieces), key=itemgetter(0)):

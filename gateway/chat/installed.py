@@ -1,7 +1,7 @@
-"""The web app manifest: what a browser needs to install Daybook like an application.
+"""The web app manifest, which lets a browser install Daybook like an application.
 
-There is no service worker: without its server Daybook could show nothing that is true, and browsers install pages
-without one."""
+There is no service worker: without its server Daybook could show nothing useful, and browsers install pages without
+one."""
 
 from django.http import HttpRequest, JsonResponse
 from django.templatetags.static import static

@@ -1,5 +1,5 @@
-"""Words on the chat's pages that depend on a value: errors, days, and why a memory was given.
-Kept together so that the page, its fragments and the script say the same thing."""
+"""Words on the chat's pages that depend on a value: errors, days, and why a memory was given. They are kept together so
+that the page, its fragments and the script use the same words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from gateway.upstream.faults import BROKE_OFF, KEY_REFUSED, NO_CREDIT_LEFT, NOT_
 
 @dataclass(frozen=True, slots=True)
 class ErrorWords:
-    """An error in words: what happened, and what was kept or is to be done."""
+    """An error in words: what happened, and what was kept or should be done."""
 
     code: str
     headline: str
@@ -25,7 +25,7 @@ _WROTE = f"{_KEPT} Memory was changed already: see below."
 _PRECISE = frozenset({"upstream_error", "upstream_timeout", "rate_limited", "overloaded"})
 _LATER = " Try again later."
 _OPERATOR = "An administrator has to"
-# What to do, by what the sentence of a model server's error says.
+# What to do, by words in the sentence of a model server's error.
 _TO_DO: Mapping[str, str] = {
     KEY_REFUSED: f"{_OPERATOR} set a valid key for this model server.",
     UNKNOWN_MODEL: f"{_OPERATOR} name another model in the agent's settings.",
@@ -86,9 +86,9 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
 
 
 def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> ErrorWords:
-    """Words for a stored or sent error `{code, message}` (also nested below `error`). Where the code says little, the
-    error's own sentence is the headline: which of its many troubles the model server had is what must be known.
-    `wrote`: memory was changed before, and the page shows how."""
+    """Return the words for an error `{code, message}`, which may be nested below `error`. If the code says little, the
+    headline is the error's own sentence, since people need to know which fault the model server had. `wrote`: memory
+    was changed before the error, and the page shows how."""
     inner = (error or {}).get("error", error) or {}
     if not isinstance(inner, Mapping):
         inner = {}
@@ -98,24 +98,24 @@ def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> Erro
         words = replace(words, rest=_WROTE)
     if not said or (code in ERROR_WORDS and code not in _PRECISE):
         return ErrorWords(code, words.headline, words.rest)
-    said = said.removesuffix(_LATER)  # the page has a button for that, and counts the seconds
+    said = said.removesuffix(_LATER)  # the page has a button for it and counts down the seconds
     rest = "" if _KEPT in said and not wrote else words.rest
     to_do = next((advice for part, advice in _TO_DO.items() if part in said), "")
     return ErrorWords(code, said, f"{rest} {to_do}".strip())
 
 
 def stopped_words(by: str, *, by_person: str = "Stopped by you.") -> str:
-    """Return why an answer ends early, by what its run's trace says."""
+    """Return why an answer ended early, from its run's trace."""
     return _STOPPED.get(by, by_person)
 
 
 def ended_words(answer: str, finish_reason: str) -> str:
-    """Return what is odd about how a complete answer ends; "" for nothing."""
+    """Return what is unusual about the end of a complete answer; "" if nothing is."""
     return _ENDED.get(finish_reason, "" if answer.strip() else _EMPTY)
 
 
 def thought_words(milliseconds: int | None) -> str:
-    """Return how long a model thought: "Thought for 8 s"; without a time where it is not known."""
+    """Return how long a model thought: "Thought for 8 s"; without a time if it is unknown."""
     if milliseconds is None:
         return "Thought"
     seconds = max(1, round(milliseconds / 1000))
@@ -124,8 +124,8 @@ def thought_words(milliseconds: int | None) -> str:
 
 
 def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
-    """Return who answered instead of whom, by what a run's trace says: "Answered by b; a was overloaded." Where the
-    model that was asked first answered all the same, or nobody did, there is nothing to say."""
+    """Return which model answered in place of another, from a run's trace: "Answered by b; a was overloaded." Return ""
+    if the first model answered after all, or none did."""
     answers = [entry for entry in attempts if not entry["fault"]]
     if not answers:
         return ""
@@ -141,23 +141,23 @@ def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def fault_words(fault: str) -> str:
-    """Return what was wrong with a model server, as the end of a sentence; "answered" for no fault."""
+    """Return what was wrong with a model server, as the end of a sentence; "answered" if nothing was."""
     return _FAULT_WORDS.get(fault, "failed") if fault else "answered"
 
 
 def day_words(day: date, today: date) -> str:
-    """`Friday 20 November`, with the year when it is another one."""
+    """Return `Friday 20 November`, with the year if it is not the current one."""
     year = "" if day.year == today.year else f" {day.year}"
     return f"{day:%A} {day.day} {day:%B}{year}"
 
 
 def near_day_words(day: date, today: date) -> str:
-    """`Today`, `Yesterday`, else like day_words."""
+    """Return `Today`, `Yesterday`, or else the same as day_words."""
     return {0: "Today", 1: "Yesterday"}.get((today - day).days) or day_words(day, today)
 
 
 def period_words(day: date, today: date) -> str:
-    """`Today`, `Yesterday`, `Last 7 days`, else the month, with the year when it is another one."""
+    """Return `Today`, `Yesterday`, `Last 7 days`, or else the month, with the year if it is not the current one."""
     if (today - day).days < 2:
         return near_day_words(day, today)
     if (today - day).days < 7:
@@ -166,7 +166,7 @@ def period_words(day: date, today: date) -> str:
 
 
 def review_words(settings: AgentSettings) -> str:
-    """Return when a review of a conversation with this agent comes, as a sentence; "" where none does."""
+    """Return a sentence about when a conversation with this agent is reviewed; "" if it never is."""
     if every := settings.memory_review_interval:
         when = "After every message" if every == 1 else f"After every {every} messages"
     elif settings.memory_review_idle_minutes:
@@ -177,13 +177,13 @@ def review_words(settings: AgentSettings) -> str:
 
 
 def margin_day(now: datetime) -> str:
-    """`Fri 20 Nov`, for the margin."""
+    """Return `Fri 20 Nov`, for the margin."""
     return f"{now:%a} {now.day} {now:%b}"
 
 
 def why_given(item: Mapping[str, Any], *, usage_count: int = 0, words: bool = True) -> str:
-    """Return why an answer was given an item of its run's `recalled`. A reason of the search quotes the question: it is
-    "" for a reader who may not see words."""
+    """Return why an answer was given an item of its run's `recalled`. Reasons of the search quote the question, so a
+    reader who may not see words gets ""."""
     lane = str(item.get("lane", ""))
     if not words and lane != "frozen":
         return ""
@@ -191,7 +191,7 @@ def why_given(item: Mapping[str, Any], *, usage_count: int = 0, words: bool = Tr
 
 
 def why_words(*, lane: str, why: str, usage_count: int) -> str:
-    """Return why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
+    """Return why an answer was given a memory, as sentences. `why` is recall's own reason, if there is one."""
     general = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
     reason = why.strip() or general
     often = "twice" if usage_count == 2 else f"{usage_count} times"
@@ -200,8 +200,8 @@ def why_words(*, lane: str, why: str, usage_count: int) -> str:
 
 
 def folded_size(text: str) -> str:
-    """Return the size of a person's message that the page shows folded, as "50 kB" or "31 lines"; "" for one that is
-    not that long. static/gateway/fold.js has the same rule."""
+    """Return the size of a person's message that the page shows folded, as "50 kB" or "31 lines"; "" for a shorter one.
+    static/gateway/fold.js has the same rule."""
     lines = text.count("\n") + 1
     if lines <= _UNFOLDED_LINES and len(text) <= _UNFOLDED_CHARACTERS:
         return ""

@@ -1,9 +1,9 @@
-"""An answer as HTML while it is written, by the renderer that shows it afterwards.
+"""An answer as HTML while it is written, by the same renderer that shows it afterwards.
 
-The text is rendered block by block. A block that is finished is rendered once and forgotten; the last one, which is
-still open, is rendered anew, and only what changed of its HTML is sent. Long code is coloured anew when it has grown by
-an eighth, and continued in plain text until then. What one rendering costs is bounded by the open block's length; how
-often it happens is up to the caller (gateway.live_html)."""
+The text is rendered block by block. A finished block is rendered once and forgotten. The last block is rendered again
+whenever it has grown, and only the part of its HTML that changed is sent. Long code is coloured again when it has grown
+by an eighth, and until then continued without colours. The length of the open block bounds the cost of one rendering;
+the caller decides how often it happens (gateway.live_html)."""
 
 import re
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ _HELD_BACK = 160
 """Characters that may wait for the end of a mark that was begun."""
 _LONGEST_HEAD = 2_000
 """Characters of a table's first row that may wait for its second."""
-# The beginning of a line that does not say yet what the line is: an entry of a list, a rule, a row of a table.
+# The beginning of a line that may still become a list item, a rule or a row of a table.
 _BEGINNING = re.compile(r"[\s\d\-*+_=#>|:~`$\\.)\[\]xX]{0,40}")
-# A mark within a line that is not closed yet: strong, a formula, a link.
+# An unclosed mark within a line: strong, a formula, a link.
 _UNFINISHED = re.compile(
     r"(?:(?<![\w*])\*\*(?=\S)(?:(?!\*\*).)*|\\[(\[](?:(?!\\[)\]]).)*|(?<![\w$\\])\$(?=[^\s\d$])[^$]*"
     r"|!?\[[^\]]*(?:\]\([^)]*)?)\Z"
@@ -35,7 +35,7 @@ _UNFINISHED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What to show for a block from now on: the first `keep` UTF-16 units of its HTML so far, and `html` after them."""
+    """The new content of a block: the first `keep` UTF-16 units of its present HTML, and `html` after them."""
 
     block: int
     keep: int
@@ -43,7 +43,7 @@ class Change:
 
 
 class LiveMarkdown:
-    """The HTML of a growing text. Not safe for use by two threads at a time."""
+    """The HTML of a growing text. Not thread-safe."""
 
     def __init__(self, scope: str) -> None:
         self._budget = Budget(_COLOURS)
@@ -53,23 +53,22 @@ class LiveMarkdown:
             "references": {},
             "footnotes": set(),
         }
-        self._pieces: list[str] = []  # the whole text, in case that it becomes too long
+        self._pieces: list[str] = []  # the whole text, for the case that it gets too long
         self._length = self._marks = 0
-        self._open = ""  # the source from the first block on that is not finished
+        self._open = ""  # the source, starting with the first unfinished block
         self._finished = 0  # blocks before it
-        self._shown: list[str] = []  # HTML of the blocks from there on
+        self._shown: list[str] = []  # HTML of those blocks
         self._in_code = self._growing = False
         self._coloured: dict[tuple[str, str], str] = {}
 
     def add(self, text: str) -> None:
-        """Append to the text."""
         self._pieces.append(text)
         self._length += len(text)
         self._marks += count_marks(text)
         self._open += text
 
     def changes(self, *, complete: bool = False) -> tuple[list[Change], int]:
-        """Return what changed since the last call, and the number of blocks. `complete`: no more text follows, so
+        """Return what changed since the last call, and the number of blocks. With `complete` no more text follows, so
         nothing is held back."""
         if self._length > LONGEST or self._marks > MOST_MARKS:
             return self._written_changes()
@@ -99,7 +98,8 @@ class LiveMarkdown:
         return self._changed([as_written("".join(self._pieces))])
 
     def _whole_lines(self, complete: bool) -> str:
-        """Return the open text with line feeds alone; half of the end of a line waits for the other half."""
+        """Return the open text with line feeds as line ends. A carriage return at its end waits for the next
+        character."""
         text = self._open
         if "\r" in text:
             half = "\r" if text.endswith("\r") and not complete else ""
@@ -118,7 +118,7 @@ class LiveMarkdown:
         return changes, self._finished + len(html)
 
     def _finish(self, blocks: Sequence[Sequence[Token]], ended: int, env: dict[str, Any]) -> None:
-        """Forget the first blocks; what they define stays known."""
+        """Forget the first blocks, but keep their definitions."""
         line = _first_line(blocks[ended])
         for label, reference in env["references"].items():
             if reference["map"][1] <= line:
@@ -147,7 +147,7 @@ class LiveMarkdown:
 
 
 def _blocks(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Return the tokens of each block that is in no other."""
+    """Return the tokens of each top-level block."""
     blocks: list[list[Token]] = []
     for token in tokens:
         if token.level == 0 and token.nesting >= 0:
@@ -161,7 +161,8 @@ def _first_line(block: Sequence[Token]) -> int:
 
 
 def _ended(blocks: Sequence[Sequence[Token]], lines: int) -> int:
-    """Return how many blocks nothing can change any more: those before the last one whose first line is complete."""
+    """Return the number of blocks that cannot change any more: those before the last block whose first line is
+    complete."""
     begun = [
         number
         for number, block in enumerate(blocks)
@@ -171,7 +172,8 @@ def _ended(blocks: Sequence[Sequence[Token]], lines: int) -> int:
 
 
 def _held_back(text: str, in_code: bool) -> int:
-    """Return how many characters at the end are not shown yet, since what follows decides how they look."""
+    """Return the number of characters at the end that are not shown yet, since the following text decides how they
+    look."""
     start = text.rfind("\n") + 1
     line = text[start:]
     held = 0
@@ -188,7 +190,7 @@ def _held_back(text: str, in_code: bool) -> int:
 
 
 def _table_head(text: str, end: int) -> int:
-    """Return the length of what follows from the first row of a table on, if its second is not complete."""
+    """Return the length of the text from the first row of a table on, if the second row is incomplete."""
     end -= text.endswith("\n", 0, end)
     start = text.rfind("\n", 0, end) + 1
     before = text.rfind("\n", 0, max(0, start - 1)) + 1
@@ -197,7 +199,7 @@ def _table_head(text: str, end: int) -> int:
 
 
 def _common(first: str, second: str) -> int:
-    """Return the length of the longest common beginning."""
+    """Return the length of the longest common prefix."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,6 +1,8 @@
-"""What a model or a person wrote, as HTML that is safe to put into a page.
-Raw HTML is text, remote images become links, links leave in a new tab and tell nothing. The sanitiser comes last.
-The same renderer shows an answer while it is written (gateway.chat.live_markdown) and afterwards."""
+"""Renders text of a model or a person as HTML that is safe to put into a page.
+
+HTML in the text is shown as text, remote images become links, and links open in a new tab without a referrer. The
+sanitiser runs last. The same renderer shows an answer while it is written (gateway.chat.live_markdown) and
+afterwards."""
 
 import re
 from collections.abc import MutableMapping, Sequence
@@ -25,7 +27,7 @@ _OWN_PLACE = re.compile(r"#fn(ref)?-[A-Za-z0-9_.-]{1,100}")
 
 
 def _relative(address: str) -> str | None:
-    """Return an address without a host if it is that of a footnote of the same page; no other is kept."""
+    """Return an address without a host if it leads to a footnote of the same page; None otherwise."""
     return address if _OWN_PLACE.fullmatch(address) else None
 
 
@@ -59,7 +61,7 @@ _CLEANER = nh3.Cleaner(
     url_relative=_relative,
 )
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,24}")
-# A bare address, as models write them; what closes a sentence does not belong to it.
+# A bare address. Punctuation at its end belongs to the sentence.
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\|^{}]{1,2000}")
 _AFTER_ADDRESS = ".,;:!?)]*_~"
 
@@ -72,10 +74,10 @@ _MARKS = "*_[]`<|~&$\\\n"
 
 
 class _Renderer(RendererHTML):
-    """Headings below the page's own; images as links; code in a box."""
+    """Renders headings below the page's own, images as links, and code in a box."""
 
     def fence(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        # The language stands above the code; the page's script adds the copy button.
+        # The language is shown above the code. The page's script adds the copy button.
         match = _LANGUAGE.match(tokens[at].info.strip())
         language = match[0] if match else ""
         name = escape(language or "text")
@@ -89,7 +91,7 @@ class _Renderer(RendererHTML):
         return self.fence(tokens, at, options, env)
 
     def image(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        # Loading it would tell the other host who reads this, and could carry out what was said.
+        # Loading it would tell the other host who reads this, and could send the conversation's words to it.
         token = tokens[at]
         label = escape(self.renderInlineAsText(token.children or [], options, env) or "image")
         source = str(token.attrGet("src") or "")
@@ -122,7 +124,7 @@ class _Renderer(RendererHTML):
         return self.renderToken(tokens, at, options, env)
 
     def th_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        # The parser says alignment as a style, which the page's policy refuses.
+        # The parser gives alignment as a style, which the page's policy refuses.
         tag, style = tokens[at].tag, str(tokens[at].attrGet("style") or "")
         side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
         return f'<{tag} align="{escape(side)}">' if side else f"<{tag}>"
@@ -170,7 +172,7 @@ class _Renderer(RendererHTML):
 
 
 def _first(env: Env, kind: str, label: str) -> bool:
-    """Return True once for each footnote: an id stands in a page only once."""
+    """Return True once for each footnote, since an id may be in a page only once."""
     if (kind, label) in env["numbered"]:
         return False
     env["numbered"].add((kind, label))
@@ -178,7 +180,7 @@ def _first(env: Env, kind: str, label: str) -> bool:
 
 
 def _formula(token: Token, env: Env) -> str:
-    """Return MathML, or the LaTeX as it was written where it cannot be rendered."""
+    """Return MathML, or the LaTeX unchanged if it cannot be rendered."""
     block = token.markup in ("\\[", "$$")
     key, budget = (token.content, block), env["budget"]
     if key not in env["formulas"] and budget.formulas >= len(token.content):
@@ -190,7 +192,7 @@ def _formula(token: Token, env: Env) -> str:
 
 
 def _link(address: str, label: str) -> str:
-    """Return a link; both arguments are plain text or already escaped as the label is."""
+    """Return a link; `label` is HTML that is escaped already."""
     return f'<a href="{escape(address)}" target="_blank">{label}</a>'
 
 
@@ -216,7 +218,7 @@ markdown_rules.install(MARKDOWN)
 
 
 def environment(scope: str, budget: Budget) -> dict[str, Any]:
-    """Return what one rendering keeps: `scope` is what the ids of its footnotes contain, unique in the page."""
+    """Return the state of one rendering. `scope` becomes part of the ids of footnotes, and is unique in the page."""
     return {
         "scope": re.sub(r"[^A-Za-z0-9-]", "-", scope)[:60],
         "budget": budget,
@@ -232,21 +234,21 @@ def count_marks(text: str) -> int:
 
 
 def as_written(text: str) -> str:
-    """Return HTML of a text that is not rendered."""
+    """Return HTML that shows a text unrendered."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def clean(html: str) -> str:
-    """Return HTML with nothing but what is known to be harmless."""
+    """Return HTML with only those elements and attributes that are known to be harmless."""
     return _CLEANER.clean(html).strip()
 
 
 def render_markdown(text: str, budget: Budget | None = None, *, scope: str = "") -> SafeString:
-    """Return safe HTML of Markdown: no styles, no scripts, nothing that loads from another host; the only ids are those
-    of footnotes, which contain `scope`.
+    """Return safe HTML of Markdown: no styles, no scripts, and nothing that loads from another host. The only ids are
+    those of footnotes, which contain `scope`.
 
-    `budget` is the work that colours of code and formulas may cost, where several texts share it. A text above the
-    bounds is shown as it was written, escaped."""
+    `budget` bounds the cost of colours of code and of formulas; several texts may share it. A text beyond the bounds is
+    shown unrendered, escaped."""
     if len(text) > LONGEST or count_marks(text) > MOST_MARKS:
         html = as_written(text)
     else:

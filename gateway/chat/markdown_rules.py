@@ -73,7 +73,7 @@ def _formula_block(state: StateBlock, start_line: int, end_line: int, silent: bo
     opening = state.src[first : first + 2]
     if opening not in ("\\[", "$$") or state.is_code_block(start_line):
         return False
-    if start_line < state.env.get("unclosed", 0):  # an earlier line looked as far, and found no end
+    if start_line < state.env.get("unclosed", 0):  # an earlier line has searched this text without finding the end
         return False
     lines, closed, size, line = [], False, 0, start_line
     while line < min(end_line, start_line + _LINES) and size <= LOOK_AHEAD and not closed:
@@ -84,7 +84,7 @@ def _formula_block(state: StateBlock, start_line: int, end_line: int, silent: bo
         closed = text.endswith(_CLOSING[opening])
         if closed:
             text = text[:-2]
-        if _CLOSING[opening] in text:  # it is closed within a line: that is a formula of the paragraph
+        if _CLOSING[opening] in text:  # it ends within a line, so it is a formula within the paragraph
             return False
         lines.append(text)
         size += len(text) + 1

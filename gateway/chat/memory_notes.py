@@ -1,5 +1,5 @@
-"""What memory did around an answer, for the page: which memories it was given and why, and what was written then.
-Both are read for many runs at once; undone groups of writes are followed to their newest undo."""
+"""What memory did for an answer, as the page shows it: which memories it was given and why, and what was written. Both
+are read for many runs at once. For groups of writes that were undone, the newest undo counts."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _SHOWN = (ChangeSet.Kind.TOOL, *_BY_REVIEW)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenMemory:
-    """A memory or an earlier passage that an answer was given, and why. `now`: the memory as it is today; None for a
+    """A memory or an earlier passage that an answer was given, and why. `now` is the current memory; None for a
     passage, and for a memory that was forgotten."""
 
     text: str
@@ -39,13 +39,13 @@ class GivenMemory:
 
     @property
     def restorable(self) -> UUID | None:
-        """Return the change whose undo brings a forgotten memory back."""
+        """Return the change whose undo restores a forgotten memory."""
         return None if self.now is None or self.is_current else self.now.latest_set  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteLine:
-    """One memory in a note: what changed, and what an editor needs to know of it."""
+    """One memory in a note: what changed, and what an editor needs to know about it."""
 
     number: int
     pieces: Sequence[Piece]
@@ -57,8 +57,8 @@ class NoteLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNote:
-    """One group of writes. Undoing `undo` takes it back, or puts it back when `undone_at` is set. `decided`: a person
-    let them be saved."""
+    """One group of writes. Undoing `undo` reverts it, or restores it if `undone_at` is set. `decided`: a person allowed
+    the writes."""
 
     title: str
     lines: Sequence[NoteLine]
@@ -71,7 +71,7 @@ class MemoryNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenByReview:
-    """What a review wrote, and the turn under which the conversation shows it."""
+    """The writes of a review, and the turn under which the conversation shows them."""
 
     session_id: UUID | None
     run_id: UUID | None
@@ -79,7 +79,7 @@ class WrittenByReview:
 
 
 def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenMemory]]:
-    """By run: what was injected into it, in the order it was."""
+    """Return the memories that were given to each run, in their order."""
     wanted = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
     numbers = {number for _, item in wanted if (number := _number(item.get("memory_id")))}
     newest = Revision.objects.filter(memory=OuterRef("pk")).order_by("-version").values("change_set")[:1]
@@ -116,8 +116,8 @@ def _first_words(owner_id: UUID, runs: Iterable[UUID]) -> dict[UUID | None, str]
 def notes_of_runs(
     owner_id: UUID, session_id: UUID, runs: Sequence[Run]
 ) -> tuple[dict[UUID, list[MemoryNote]], dict[UUID, list[HeldNote]]]:
-    """By run: the memory writes of its turn, also those of an earlier answer that it took the place of, and what a
-    review that read the conversation up to this turn saved; and those of all these that wait for the person."""
+    """Return the notes of each run: the memory writes of its turn, including those of answers that it replaced; the
+    writes of reviews that read the conversation up to this turn; and those of all these that wait for the person."""
     if not runs:
         return {}, {}
     by_turn = {run.turn: run.pk for run in runs}
@@ -132,7 +132,7 @@ def notes_of_runs(
 
 
 def written_by_review(owner_id: UUID, review_id: UUID) -> WrittenByReview | None:
-    """Return what a review wrote, for the toast; None if there is no change of the owner's by that review."""
+    """Return what a review wrote, for the toast; None if that review has no change set of this owner."""
     sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=_BY_REVIEW).order_by("id")
     if not sets:
         return None
@@ -159,7 +159,7 @@ def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, M
 
 
 def undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet | None, bool]]:
-    """For each change set the newest of undo, put back, … (None: untouched), and whether it is undone now."""
+    """Return the newest undo or redo of each change set (None if it was never undone), and whether it is undone now."""
     tips: dict[UUID, tuple[ChangeSet | None, bool]] = dict.fromkeys(ids, (None, False))
     for root, step, depth in undo_steps(owner_id, ids):
         newest, _ = tips[root]

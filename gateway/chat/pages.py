@@ -1,4 +1,5 @@
-"""What every page of Daybook shows around its own content: whose it is, which tab, whether the demo model answers."""
+"""What every page of Daybook shows around its content: the owner, the current tab, and whether the demo model
+answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +23,6 @@ COMMAND_LINES = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The frame of a page."""
-
     name: str
     initials: str
     demo: bool
@@ -33,7 +32,7 @@ class Page:
 
 
 def page(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `page` for gateway/base.html, worked out only where a template asks for it."""
+    """Context processor: `page` for gateway/base.html, computed only if a template uses it."""
     return {"page": SimpleLazyObject(lambda: _page(request))}
 
 

@@ -1,5 +1,5 @@
-"""The list of sessions beside the chat: pinned ones first, then by when they were used; and what a search finds in
-them."""
+"""The list of sessions beside the chat: pinned ones first, then by when they were last used; and the results of a
+search."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,8 +29,6 @@ _TITLE_FROM_WORDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """One session in the list."""
-
     id: UUID
     title: str
     pinned: bool
@@ -40,7 +38,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGroup:
-    """Sessions under one heading. `continued`: the page before this one ended under the same."""
+    """Sessions under one heading. `continued`: the page before this one ended under the same heading."""
 
     label: str
     rows: Sequence[SessionRow]
@@ -49,7 +47,7 @@ class SessionGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRow:
-    """A message that a search found: which one, who said it when, and its words in pieces that match or do not."""
+    """A message that a search found: who wrote it when, and its words in pieces that match or do not."""
 
     seq: int
     who: str
@@ -59,7 +57,7 @@ class HitRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """A session that a search found; `more` of its messages match and are not listed."""
+    """A session that a search found. `more` of its messages match and are not listed."""
 
     row: SessionRow
     hits: Sequence[HitRow]
@@ -68,8 +66,8 @@ class FoundRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPage:
-    """A stretch of the list, or of what a search found; `before` is where the next one begins ("" at the end). The
-    first one has the `tags` that there are."""
+    """A page of the list, or of search results. `before` is where the next page begins ("" at the end). The first page
+    has all `tags` of the owner."""
 
     groups: Sequence[SessionGroup] = ()
     found: Sequence[FoundRow] = ()
@@ -80,7 +78,7 @@ class SessionPage:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """A place in the list. Sessions that were active at the same moment (an import) follow each other by id."""
+    """A place in the list. Sessions that were last used at the same moment (an import) are ordered by id."""
 
     at: datetime
     id: UUID
@@ -90,7 +88,7 @@ class PageCursor:
 
 
 def page_cursor(text: str) -> PageCursor | None:
-    """Return the place a page's address names; None for anything else."""
+    """Return the place in the address of a page; None for any other text."""
     moment, _, given = text.partition("_")
     try:
         at, pk = parse_datetime(moment), parse_uuid(given)
@@ -102,8 +100,8 @@ def page_cursor(text: str) -> PageCursor | None:
 def session_page(
     owner_id: UUID, zone: ZoneInfo, *, before: PageCursor | None = None, archived: bool = False, tag: str = ""
 ) -> SessionPage:
-    """Return up to PAGE_SESSIONS sessions, those that stand behind `before`, and on the first page the pinned ones;
-    with `tag` only those that have it. Temporary sessions are not listed."""
+    """Return up to PAGE_SESSIONS sessions after `before`; the first page also has the pinned ones. With `tag`, only
+    sessions that have it. Temporary sessions are not listed."""
     kept = titled(Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=not archived))
     if tag:
         kept = tagged(kept, tag)
@@ -121,18 +119,18 @@ def session_page(
     if first := [_row(session) for session in pinned]:
         groups.insert(0, SessionGroup(label="Pinned", rows=first))
     more = len(found) > PAGE_SESSIONS
-    put_away = Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=False)
+    archived_sessions = Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=False)
     return SessionPage(
         groups=groups,
         before=str(PageCursor(shown[-1].last_active_at, shown[-1].pk)) if more else "",
-        has_archived=not archived and put_away.exists(),
+        has_archived=not archived and archived_sessions.exists(),
         tags=tags_of(owner_id) if before is None else (),
     )
 
 
 def found_page(owner_id: UUID, zone: ZoneInfo, search: str, *, after: UUID | None = None, tag: str = "") -> SessionPage:
-    """Return up to PAGE_FOUND sessions in which a search finds something, those that stand behind `after`; with `tag`
-    only those that have it. Where `after` was deleted meanwhile, the list ends."""
+    """Return up to PAGE_FOUND sessions that match a search, after `after`; with `tag`, only those that have it. The
+    list ends if `after` was deleted in the meantime."""
     sessions = titled(Session.objects.filter(owner_id=owner_id)).select_related("agent")
     if tag:
         sessions = tagged(sessions, tag)
@@ -183,7 +181,8 @@ def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
 
 
 def _only_brought() -> Q:
-    """Sessions of messages that a program brought, in which nobody said anything yet: they are found by searching."""
+    """Return the condition of sessions whose messages were all brought by a program. They are listed only by a
+    search."""
     brought = Message.objects.filter(
         owner_id=OuterRef("owner_id"), session=OuterRef("pk"), seq=1, kind=Message.Kind.HISTORY
     )
@@ -192,7 +191,7 @@ def _only_brought() -> Q:
 
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """Return the sessions with `first_words`, which stand in for a title."""
+    """Return the sessions annotated with `first_words`, which replace a missing title."""
     said = Message.objects.filter(
         owner_id=OuterRef("owner_id"), session=OuterRef("pk"), role=Message.Role.USER
     ).order_by("seq")
@@ -200,7 +199,7 @@ def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:
 
 
 def title_of(session: Session) -> str:
-    """Return the session's title, or the beginning of what was said first."""
+    """Return the session's title, or the beginning of its first message."""
     if session.title:
         return session.title
     words = " ".join((getattr(session, "first_words", "") or "").split())
@@ -212,8 +211,7 @@ def title_of(session: Session) -> str:
 
 
 def names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:
-    """Return the titles and turn numbers of an owner's sessions and runs, for the pages of all apps; at most two
-    queries."""
+    """Return the titles of sessions and the turn numbers of runs, for the pages of all apps; at most two queries."""
     rows = titled(Session.objects.filter(owner_id=owner_id, pk__in=sessions)) if sessions else ()
     turns = Run.objects.filter(owner_id=owner_id, pk__in=runs).values_list("pk", "turn") if runs else ()
     return Names(

@@ -1,5 +1,5 @@
-"""Calls of tools as people read them: the name, the arguments and what came back, from the messages that were stored.
-For the transcript, and for a turn's page in the admin."""
+"""Calls of tools as people read them: name, arguments and result, from the stored messages. For the transcript, and for
+a turn's page in the admin."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _CUT = "… (cut here)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """One call: its arguments as names and values, or as `text` where they are not; and what came back."""
+    """One call with its result. The arguments are names and values, or else `text`."""
 
     name: str
     arguments: Pairs
@@ -23,8 +23,8 @@ class ToolUse:
 
 
 def tool_use(call: Mapping[str, Any], results: Mapping[str, str], *, longest: int, words: bool = True) -> ToolUse:
-    """Return a stored call with its result, each with at most `longest` characters; without `words` its name alone.
-    `results` are texts by the ids of calls."""
+    """Return a stored call with its result, each cut to `longest` characters; without `words` only its name. `results`
+    are texts by the ids of calls."""
     called = call.get("function") or call.get("custom") or {}
     given = str(called.get("arguments", called.get("input", "")))
     key = str(call.get("id", ""))
@@ -41,7 +41,7 @@ def tool_use(call: Mapping[str, Any], results: Mapping[str, str], *, longest: in
 
 
 def _pairs(text: str, longest: int) -> list[tuple[str, str]]:
-    """Return a JSON object as names and values; nothing for any other text, or a very long one."""
+    """Return a JSON object as names and values; nothing for any other text, or for a very long one."""
     if not text.startswith("{") or len(text) > longest:
         return []
     try:

@@ -1,11 +1,12 @@
-"""Which turns of a session the chat page shows: the newest, those before or around a message, those since a turn."""
+"""Chooses which turns of a session the chat page shows: the newest, those before or around a message, or those since a
+turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
@@ -18,8 +19,8 @@ MOST_SINCE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A page of turns, oldest first; `earlier` says how many turns stand before them, and `before` where. `later`: how
-    many come after them."""
+    """A page of turns, oldest first. `earlier` is the number of turns before them, `before` the message to continue
+    with, and `later` the number of turns after them."""
 
     turns: Sequence[TurnView]
     earlier: int = 0
@@ -28,12 +29,12 @@ class Conversation:
 
     @property
     def next_page(self) -> int:
-        """How many of the earlier turns are loaded at once."""
+        """The number of earlier turns that are loaded next."""
         return min(self.earlier, PAGE_TURNS)
 
 
 def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None, at: int | None = None) -> Conversation:
-    """Return the newest turns of a session, or the newest ones before message number `before`, or those from a little
+    """Return the newest turns of a session; the newest ones before message number `before`; or those from a little
     before message `at` on, to the end if that is not too far."""
     said = _shown(session).filter(role=Message.Role.USER)
     if at is not None and (around := _around(session, said, at, zone)):
@@ -56,7 +57,7 @@ def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None,
 
 
 def _around(session: Session, said: QuerySet[Message], at: int, zone: ZoneInfo) -> Conversation | None:
-    """Return the turns around a message; None where it is among the newest ones anyway."""
+    """Return the turns around a message; None if it is among the newest turns."""
     before = list(said.filter(seq__lte=at).order_by("-seq").values_list("seq", flat=True)[:AROUND_BEFORE])
     if not before:
         return None
@@ -75,8 +76,8 @@ def _around(session: Session, said: QuerySet[Message], at: int, zone: ZoneInfo) 
 
 
 def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> Conversation:
-    """Return a turn and all that follows it on the branch that is shown; where that is more than a page can take, and
-    where the turn is not shown, the newest turns."""
+    """Return a turn and all turns after it on the branch that is shown. If they are too many for a page, or the turn is
+    not shown, return the newest turns."""
     rest = _shown(session).order_by("seq")
     first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
     if first is None or rest.filter(seq__gte=first, role=Message.Role.USER).count() > MOST_SINCE:
@@ -87,7 +88,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> Conversation:
 
 
 def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | None:
-    """One turn, for the fragment that takes the place of a streamed answer; None where there is no such run."""
+    """Return a turn, for the fragment that replaces a streamed answer; None if there is no such run."""
     messages = Message.objects.filter(owner_id=session.owner_id, session=session, run_id=run_id)
     messages = messages.exclude(role=Message.Role.TOOL).order_by("seq")
     if not messages:
@@ -102,12 +103,12 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
 
 
 def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
-    """Return a `/memory` command, which has no run and is named by its own message, and its answer."""
+    """Return a `/memory` command and its answer. It has no run and is identified by its own message."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, kind=Message.Kind.COMMAND).order_by("seq")
     seq = rows.filter(pk=message_id, role=Message.Role.USER).values_list("seq", flat=True).first()
     return rows.filter(seq__in=[seq, seq + 1]) if seq else rows.none()
 
 
 def _shown(session: Session) -> QuerySet[Message]:
-    current = Q(run__isnull=True) | Q(run__superseded=False)
-    return Message.objects.filter(current, owner_id=session.owner_id, session=session).exclude(role=Message.Role.TOOL)
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session)
+    return rows.exclude(run__superseded=True).exclude(role=Message.Role.TOOL)

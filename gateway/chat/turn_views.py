@@ -1,5 +1,5 @@
-"""Turns as the chat page shows them: their words, the memories that were given, and what memory did. Every query is the
-owner's; many turns cost the same few queries as one."""
+"""Turns as the chat page shows them: their words, the memories that were given, and what memory did. Every query is
+limited to the owner; the number of queries does not depend on the number of turns."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -32,8 +32,8 @@ LONGEST = 2_000  # characters of a tool's arguments, and of its result
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Something that was sent with a message; `url` is where a picture is shown from, "" for all else. `note` says why
-    there is nothing to show."""
+    """Something sent with a message. `url` is the address of a picture, "" for all else. `note` says why nothing is
+    shown."""
 
     name: str
     url: str
@@ -42,7 +42,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """Which version of a turn is shown, of how many, and the ones before and after it."""
+    """Which version of a turn is shown, how many there are, and the ones before and after it."""
 
     number: int
     count: int
@@ -60,7 +60,7 @@ class Versions:
 
 @dataclass(slots=True, kw_only=True)
 class TurnView:
-    """One turn on the page. `run_id` is None for words that a client brought along, and for commands."""
+    """One turn on the page. `run_id` is None for messages that a client brought along, and for commands."""
 
     key: str
     seq: int = 0
@@ -94,12 +94,12 @@ class TurnView:
 
     @property
     def folded(self) -> str:
-        """Return the size of what was said if it is shown folded."""
+        """Return the size of the person's message if it is shown folded."""
         return labels.folded_size(self.said)
 
 
 def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> list[TurnView]:
-    """Return the turns that messages of a session belong to, in their order. `zone` says where a day begins."""
+    """Return the turns of a session's messages, in their order. Days begin by the time `zone`."""
     messages = list(messages)
     turns = _grouped(messages)
     uses = _uses(session, messages)
@@ -123,9 +123,9 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
         if at is not None and at.astimezone(zone).date() != day:
             day = turn.new_day = at.astimezone(zone).date()
     colours = Budget(PAGE_BUDGET)
-    for turn in reversed(turns):  # the newest, which is read first, has its colours first
+    for turn in reversed(turns):  # the newest turn is read first, so it uses the budget of colours first
         turn.answer_html = render_markdown(turn.answer, colours, scope=turn.key)
-        if "```" in turn.said:  # a person's words stay as typed; only a fence says that Markdown was meant
+        if "```" in turn.said:  # a person's text is shown as typed, unless a code fence shows that it is Markdown
             turn.said_html = render_markdown(turn.said, colours, scope=f"{turn.key}-said")
     return turns
 
@@ -151,8 +151,8 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
 
 
 def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[ToolUse]]:
-    """By run: the calls of tools with their arguments and results, the beginning of long ones. One query, none where
-    nothing was called."""
+    """Return the calls of tools of each run, with the beginnings of their arguments and results. One query, and none
+    without calls."""
     made = [message for message in messages if message.run_id and message.calls]
     if not made:
         return {}

@@ -1,4 +1,4 @@
-"""The chat page and its fragments. Everything that changes something goes through the native API; these only show."""
+"""The chat page and its fragments. They only show; everything that changes something uses the native API."""
 
 from typing import Any
 from uuid import UUID
@@ -35,7 +35,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 @page_view
 def chat(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """`/`: the session used last, or the first page."""
+    """`/`: the session that was used last, or the first page."""
     kept = _sessions(viewer).filter(temporary=False, archived_at=None)
     newest = kept.order_by("-last_active_at", "-id").first()
     return _chat_page(request, viewer, newest)
@@ -43,7 +43,7 @@ def chat(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @page_view
 def chat_new(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """`/new/`: a session that begins with its first message."""
+    """`/new/`: a page that creates a session with its first message."""
     return _chat_page(request, viewer, None)
 
 
@@ -58,7 +58,7 @@ def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
 
 @fragment_view
 def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq: int, index: int) -> HttpResponse:
-    """A picture that was sent with a message, as the type that its bytes say. 404 for all else."""
+    """A picture that was sent with a message, with the media type of its bytes. 404 for all else."""
     messages = Message.objects.filter(
         owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1), session__deleted_at=None
     )
@@ -74,8 +74,8 @@ def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq:
 
 @fragment_view
 def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The list of sessions (`archived`: those; `tag`: those that have it), or its next stretch (`before`), or what a
-    search (`q`) finds."""
+    """The list of sessions (`archived`: only those; `tag`: only those that have it), its next page (`before`), or the
+    results of a search (`q`)."""
     search = " ".join(request.GET.get("q", "").split())[:MAX_QUERY]
     before, archived = request.GET.get("before", ""), request.GET.get("archived") == "1"
     tag = clean_tag(request.GET.get("tag", "")[: 2 * TAG_LENGTH])
@@ -96,7 +96,7 @@ def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @fragment_view
 def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id: UUID) -> HttpResponse:
-    """One turn as the page shows it."""
+    """One turn of the page."""
     session = _sessions(viewer).filter(pk=session_id).first()
     turn = turn_of_run(session, run_id, viewer.zone) if session else None
     if session is None or turn is None:
@@ -106,7 +106,7 @@ def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id
 
 @fragment_view
 def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
-    """The newest turns, or those before message number `before`, or the turn `since` with all that follows it."""
+    """The newest turns, those before message number `before`, or the turn `since` with all turns after it."""
     session = _sessions(viewer).filter(pk=session_id).first()
     if session is None:
         return HttpResponse(status=404)
@@ -119,8 +119,7 @@ def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Ht
 
 @fragment_view
 def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
-    """What a review wrote and what of it waits, for its toast; 204 where there is nothing of it, or it is somebody
-    else's."""
+    """What a review wrote and what of it waits, for its toast; 204 if there is nothing, or it is somebody else's."""
     written = written_by_review(viewer.owner.pk, review_id)
     held = held_by_review(viewer.owner.pk, review_id)
     place = written or held
@@ -130,9 +129,8 @@ def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Ht
 
 
 def context_fill(session: Session | None) -> int:
-    """Return how much of the agent's context the session fills, in whole percent.
-
-    The tokens of its newest completed run, as the model server counted them; else estimated from the characters."""
+    """Return how much of the agent's context the session fills, in whole percent. The tokens are those that the model
+    server counted for the newest completed run, or else estimated from its characters."""
     if session is None:
         return 0
     runs = Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.COMPLETED, superseded=False)
@@ -181,7 +179,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
 
 
 def _seq(given: str) -> int | None:
-    """Return the number of a message that an address names; None for anything else."""
+    """Return the number of a message in an address; None for any other text."""
     seq = number(given)
     return None if seq is None else min(seq, 2**31 - 1)
 

@@ -1,5 +1,5 @@
-"""The demo model: rules that show a newcomer the whole loop without a key. It always says what it is and is never used
-where an upstream is configured. It saves plain statements about a person and tells what memory gave it."""
+"""The demo model: rules that show a newcomer how memory works without an API key. It always says what it is, and is
+never used if an upstream is configured. It saves plain statements about a person and reports what memory gave it."""
 
 import html
 import re
@@ -27,7 +27,7 @@ class Answer:
 
 
 def answer(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> Answer:
-    """Return what the demo model says to a request that offers these tools."""
+    """Return the demo model's answer to a request that offers these tools."""
     is_review = bool(messages) and set(tools) == {tool.name for tool in tools_at(Stage.REVIEW)}
     if results := _results(messages):
         return Answer(_NOTHING if is_review else _acknowledge(results))
@@ -51,7 +51,7 @@ def _review(messages: Sequence[dict[str, Any]]) -> Answer:
 
 
 def _new(said: Iterable[Statement], known: Collection[str]) -> list[Statement]:
-    """Statements that are not known yet, each once."""
+    """Return the statements that are not known yet, without repetitions."""
     left_out = {content.casefold() for content in known}
     return [one for one in dict.fromkeys(said) if one.content.casefold() not in left_out]
 

@@ -1,4 +1,4 @@
-"""What the demo model says to consolidation: plain statements of a session as notes, and all notes as documents."""
+"""The demo model's answers to consolidation: plain statements of a session as notes, and all notes as documents."""
 
 import html
 import json
@@ -14,7 +14,7 @@ _SUMMARY_LINES = 20
 
 
 def consolidation_answer(prompt: str) -> str | None:
-    """Return the JSON that an extraction or a synthesis asks for; None for a request that is neither."""
+    """Return the JSON that an extraction or a synthesis asks for; None for any other request."""
     if "`raw_memory` and `rollout_summary`" in prompt and (session := _SESSION.search(prompt)):
         return _extraction(session[1])
     if "`memory_md`" in prompt and (noted := _NOTES.search(prompt)):

@@ -1,5 +1,5 @@
-"""Plain statements about a person, as the demo model reads them. English only, and deliberately few: the demo shows how
-memories come about; it does not try to find everything worth keeping."""
+"""Finds plain statements about a person for the demo model. English only, and deliberately few: the demo shows how
+memories are made; it does not try to find everything worth keeping."""
 
 import re
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ _TOPICS = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Something lasting that a person said, in the words in which it is saved, and in those in which it was said."""
+    """Something lasting that a person said: the words to save, and the words in which it was said."""
 
     content: str
     category: str
@@ -77,7 +77,7 @@ class Statement:
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """The plain statements of a message, in its order. Questions and passing states are left out."""
+    """Return the plain statements of a message, in their order, without questions and passing states."""
     text = _NOT_THEIRS.sub("\n", text[:_MOST_READ].replace("’", "'"))
     for sentence in _SENTENCE_END.split(text):
         sentence = _OPENING.sub("", sentence.strip()[:_LONGEST_SENTENCE], count=1)

@@ -1,4 +1,4 @@
-"""The demo model's wire: an HTTP transport that answers like an OpenAI-compatible server, inside this process."""
+"""The demo model's HTTP transport, which answers like an OpenAI-compatible server inside this process."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ class DemoTransport(httpx2.AsyncBaseTransport):
 
 
 def _continued(body: dict[str, Any]) -> httpx2.Response:
-    """A completion of a text. The demo model has nothing to add to one."""
+    """Return the completion of a text, to which the demo model has nothing to add."""
     choice = {"index": 0, "text": "…", "finish_reason": "stop", "logprobs": None}
     head = {"id": f"cmpl-{uuid7().hex}", "object": "text_completion", "created": int(time.time()), "model": "demo"}
     answer = head | {"choices": [choice]}
@@ -60,7 +60,7 @@ class _Stream(httpx2.AsyncByteStream):
         yield self._event({"role": "assistant", "content": ""})
         for word in self._said.text.splitlines(keepends=True):
             for piece in word.split(" "):
-                await asyncio.sleep(_PACE)  # as a person sees a model think; also lets a stop come in between
+                await asyncio.sleep(_PACE)  # looks as if a model thinks, and allows a stop in between
                 yield self._event({"content": piece if piece.endswith("\n") else piece + " "})
         if self._said.calls:
             calls = [call | {"index": index} for index, call in enumerate(_calls(self._said))]
@@ -85,7 +85,7 @@ def _calls(said: Answer) -> list[dict[str, Any]]:
 
 
 def _usage(body: dict[str, Any], said: Answer) -> dict[str, int]:
-    # About four characters a token, pictures not counted: good enough to show where usage appears.
+    # About four characters per token, without pictures: good enough to show where usage appears.
     asked = _DATA_URL.sub("", json.dumps(body.get("messages", [])))
     prompt, completion = len(asked) // 4, max(1, len(said.text) // 4)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

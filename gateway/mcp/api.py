@@ -95,7 +95,6 @@ async def mcp_post(request: ApiRequest) -> HttpResponse:
 
 
 async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any] | None, int]:
-    """Return the answer to one message and its status."""
     if message.id is None:
         return None, 202
     envelope = False

@@ -78,7 +78,6 @@ def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def server_info() -> dict[str, str]:
-    """Return the name and version of this server."""
     return {"name": "daybook", "title": "Daybook", "version": settings.VERSION}
 
 

@@ -1,4 +1,4 @@
-"""Agents, the other sections of the agents file, and what refusals of model servers taught."""
+"""Agents, the other sections of the agents file, and changes learned from refusals of model servers."""
 
 from django.db import models
 from django.utils import timezone
@@ -7,7 +7,7 @@ from memories.ids import uuid7
 
 
 class Agent(models.Model):
-    """A named configuration. `settings` holds what gateway.agents.AgentSettings describes and checks."""
+    """A named configuration. gateway.agents.AgentSettings describes and checks `settings`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.SlugField(max_length=64, unique=True)
@@ -33,7 +33,7 @@ class Configuration(models.Model):
 
 
 class LearnedChange(models.Model):
-    """What a refusal of a model server taught: a change of requests to one model that made the server take them."""
+    """A change of requests to one model, learned from a refusal, that made its server accept them."""
 
     upstream = models.CharField(max_length=64)
     model = models.CharField(max_length=300)

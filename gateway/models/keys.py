@@ -1,4 +1,4 @@
-"""API keys, connected apps, and what models did for each key on each day."""
+"""API keys, connected apps, and the daily usage of each key."""
 
 from uuid import UUID
 
@@ -11,10 +11,10 @@ from memories.models import Owner
 
 
 class ApiKey(models.Model):
-    """A key of one owner. Only the hash of its 256 random bits is kept.
+    """A key of one owner. Only the hash of its 256 random bits is stored.
 
-    A row with a `client` is a connected app: nobody has its plain text, and the client comes with access tokens
-    (gateway.oauth). Everything else holds for it as for a key."""
+    A row with a `client` is a connected app: it has no plain text, and its client uses access tokens (gateway.oauth).
+    Everything else is the same as for a key."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="api_keys")
@@ -73,14 +73,14 @@ class ApiKey(models.Model):
 
 
 class ConnectedApps(models.Manager["ConnectedApp"]):
-    """Finds the rows with a client only."""
+    """A manager of the rows with a client."""
 
     def get_queryset(self) -> "models.QuerySet[ConnectedApp]":
         return super().get_queryset().filter(client__isnull=False)
 
 
 class ConnectedApp(ApiKey):
-    """The rows of ApiKey that are connected apps, for the administration."""
+    """The connected apps among the rows of ApiKey, for the administration."""
 
     objects = ConnectedApps()  # type: ignore[misc]  # that of ApiKey finds all rows
 
@@ -93,7 +93,8 @@ class ConnectedApp(ApiKey):
 
 
 class UsageDay(models.Model):
-    """What models did for an owner on one day (UTC), by key, agent and model: numbers only, kept when runs are gone."""
+    """The usage of an owner on one day (UTC), by key, agent and model: only numbers, which remain when runs are
+    deleted."""
 
     NO_KEY = UUID(int=0)
 
@@ -114,7 +115,7 @@ class UsageDay(models.Model):
         verbose_name = "usage of a day"
         verbose_name_plural = "usage"
         constraints = [
-            # In this order: what a key spent today is read with each of its turns.
+            # In this order, since each turn reads what its key has spent today.
             models.UniqueConstraint(fields=["key_id", "day", "owner", "agent", "model"], name="usage_day_once")
         ]
         indexes = [models.Index(fields=["owner", "day"], name="usage_of_owner")]

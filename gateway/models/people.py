@@ -1,5 +1,5 @@
-"""Rows about people who sign in: where they are signed in, how an OpenID provider knows them, and who is invited.
-They hang on Django's user or session, and go with it."""
+"""Rows about people: their logins, their identities at OpenID providers, and invitations. Logins and identities are
+deleted with Django's user or session."""
 
 from django.conf import settings
 from django.db import models
@@ -23,7 +23,7 @@ class Login(models.Model):
 
 
 class Identity(models.Model):
-    """Who somebody is for an OpenID provider. A subject is never given to another person; a mail address may be."""
+    """A user's identity at an OpenID provider. A subject is never given to another person; a mail address may be."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)
@@ -39,7 +39,7 @@ class Identity(models.Model):
 
 
 class Invitation(models.Model):
-    """A link with which one person makes their own account. Only the hash of its token is kept."""
+    """A link with which one person creates an account. Only the hash of its token is stored."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     sha256 = models.CharField(max_length=64, unique=True, editable=False)

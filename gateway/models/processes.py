@@ -1,4 +1,4 @@
-"""What the processes of an installation tell each other."""
+"""Rows by which the processes of an installation know of each other."""
 
 from django.db import models
 from django.utils import timezone
@@ -7,7 +7,7 @@ from memories.ids import uuid7
 
 
 class Worker(models.Model):
-    """A worker command that is alive, or was: /readyz and the admin read its heartbeat."""
+    """A worker process with its heartbeat, which /readyz and the admin read."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     host = models.CharField(max_length=255)
@@ -20,7 +20,7 @@ class Worker(models.Model):
 
 
 class Alert(models.Model):
-    """When administrators were last told of something, one row for each kind. `number` is what they were told."""
+    """When administrators were last alerted, one row for each kind. `number` is the figure in the alert."""
 
     kind = models.CharField(max_length=32, primary_key=True)
     told_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Runs and messages. Messages are append-only; a turn is executed by a run, which is a lease with a token."""
+"""Runs and messages. Messages are append-only. A turn is executed by a run, which is a lease with a token."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from memories.models import Owner
 
 
 class Run(models.Model):
-    """The execution of one turn. Open runs are leases: a crashed process does not block the session for ever."""
+    """The execution of one turn. An open run is a lease, so a crashed process does not block its session for ever."""
 
     class State(models.TextChoices):
         RUNNING = "running"
@@ -83,7 +83,7 @@ class Run(models.Model):
 
 
 class Message(models.Model):
-    """One message of a transcript. Never changed; whether it still counts is a fact of its run."""
+    """One message of a transcript. It is never changed; its run says whether it is still part of the conversation."""
 
     class Role(models.TextChoices):
         USER = "user"
@@ -126,12 +126,12 @@ class Message(models.Model):
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        """The calls of tools that the message holds, without what is none."""
+        """The valid tool calls of the message."""
         return sound_calls(self.tool_calls)
 
 
 class Compaction(models.Model):
-    """A summary that stands for the messages of a session up to a number; the messages stay."""
+    """A summary that replaces the messages of a session up to a number in requests; the messages remain."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="compactions")

@@ -1,4 +1,4 @@
-"""Sessions of owners with agents. They count turns of the person."""
+"""Sessions of owners with agents."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -10,15 +10,15 @@ from memories.models import Owner
 
 
 class StandingSessions(models.Manager["Session"]):
-    """Finds the sessions that nobody deleted: those that can still be restored are there for nobody else."""
+    """A manager without deleted sessions, even those that can still be restored."""
 
     def get_queryset(self) -> "models.QuerySet[Session]":
         return super().get_queryset().filter(deleted_at=None)
 
 
 class Session(models.Model):
-    """One conversation of an owner with an agent. `objects` leaves out deleted ones that can still be restored; joins
-    and `with_deleted` do not."""
+    """One conversation of an owner with an agent. `objects` leaves out deleted sessions that can still be restored;
+    joins and `with_deleted` do not."""
 
     class State(models.TextChoices):
         ACTIVE = "active"
@@ -81,5 +81,5 @@ class Session(models.Model):
 
     @property
     def tag_list(self) -> list[str]:
-        """Its tags, in the order in which they were given."""
+        """The tags, in the order in which they were given."""
         return [tag for tag in self.tags.split("\n") if tag]

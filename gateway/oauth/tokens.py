@@ -25,5 +25,4 @@ def refresh_token_make(request: Any) -> str:
 
 
 def scopes_of(*, read_only: bool) -> list[str]:
-    """Return the scopes of a connection."""
     return [READ] if read_only else [*SCOPES]

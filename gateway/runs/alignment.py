@@ -1,8 +1,8 @@
-"""What a request has in common with one recorded conversation, and how much that proves. Pure functions over messages
-as gateway.runs.comparing reduces them, called by gateway.runs.matching.
+"""Compares a request with one recorded conversation: what they have in common, and how much that proves. Pure functions
+on messages that gateway.runs.comparing has reduced, called by gateway.runs.matching.
 
-Words of the person alone say little, since many people say them: an answer of ours, or calls that we gave ids to, must
-be among what is common."""
+A person's words alone prove little, since many people write the same. They must share an answer of ours, or calls to
+which we gave ids."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _CLOSE_MESSAGES, _CLOSE_TURNS = 16, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A recorded turn: what the person said, and the answer as it was delivered."""
+    """A recorded turn: the person's words, and the answer as the client received it."""
 
     run_id: UUID
     number: int
@@ -34,7 +34,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A recorded conversation, its latest turns in order. `fresh`: it is not too old to be known by a short pair."""
+    """A recorded conversation with its latest turns in order. `fresh`: it is recent enough to be recognised by a short
+    pair."""
 
     session_id: UUID
     turns: Sequence[Turn]
@@ -43,7 +44,7 @@ class Recorded:
 
 
 class Proof(IntEnum):
-    """How much what two conversations have in common says."""
+    """How much the common part of two conversations proves."""
 
     NOTHING = 0
     WEAK = 1  # enough if no other conversation has it
@@ -52,7 +53,7 @@ class Proof(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """A message of the request and its recorded turn."""
+    """A message of the request with the recorded turn that it belongs to."""
 
     at: int
     turn: int  # index
@@ -65,7 +66,7 @@ class Common:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
-    """What a request has in common with a recorded conversation, in the order of both."""
+    """What a request and a recorded conversation have in common, in the order of both."""
 
     recorded: Recorded
     common: tuple[Common, ...]
@@ -75,23 +76,23 @@ class Alignment:
 
     @property
     def last(self) -> Common:
-        """Return what they have in common last."""
+        """Return the last message in common."""
         return self.common[-1]
 
     @property
     def longer(self) -> int:
-        """Return how many of the person's messages say more in the request than was recorded. Clients take away what
-        they once added; that they add something later is rare."""
+        """Return how many of the person's messages are longer in the request than in the record. Clients often remove
+        what they have added, but rarely add something later."""
         return sum(found.longer for found in self.common)
 
     @property
     def weight(self) -> float:
-        """Return about how many characters they have in common."""
+        """Return the approximate number of common characters."""
         return sum(found.weight for found in self.common)
 
 
 def align(before: Sequence[Said], recorded: Recorded) -> Alignment | None:
-    """Return what messages have in common with a recorded conversation, None for nothing."""
+    """Return what messages have in common with a recorded conversation; None if there is nothing."""
     chain = _heaviest(list(_common_messages(before, recorded)), len(recorded.turns))
     if not chain:
         return None
@@ -102,14 +103,14 @@ def align(before: Sequence[Said], recorded: Recorded) -> Alignment | None:
 
 
 def shares(before: Sequence[Said], recorded: Recorded) -> bool:
-    """Return True if any message is equal, or names a run of the conversation."""
+    """Return True if any message is equal to one of the conversation, or names one of its runs."""
     keys = {message.key for turn in recorded.turns for message in (turn.user, turn.answer)} - {""}
     runs = {turn.run_id for turn in recorded.turns}
     return any(message.key in keys or not runs.isdisjoint(message.runs) for message in before)
 
 
 def has_pieces(before: Sequence[Said], recorded: Recorded) -> bool:
-    """Return True if a piece of one of the latest messages stands in the conversation, or one of it in them."""
+    """Return True if a piece of one of the latest messages is in the conversation, or the other way round."""
     return any(
         resembles(message, other) or resembles(other, message)
         for message in before[-_CLOSE_MESSAGES:]
@@ -124,7 +125,8 @@ def _begins_alike(before: Sequence[Said], recorded: Recorded) -> bool:
 
 
 def _common_messages(before: Sequence[Said], recorded: Recorded) -> Iterator[Common]:
-    """Yield every message with every turn that it may be of. One that is equal to a recorded one is only that."""
+    """Yield every message with each turn that it may belong to. A message that is equal to a recorded one is paired
+    only with that."""
     by_key: dict[tuple[bool, str], list[int]] = defaultdict(list)
     for place, turn in enumerate(recorded.turns):
         by_key[True, turn.user.key].append(place)
@@ -157,8 +159,8 @@ def _in_common(at: int, place: int, message: Said, share: float, size: int, *, l
 
 
 def _heaviest(found: Sequence[Common], turns: int) -> list[Common]:
-    """Return those that stand in the same order here and there and weigh most together; of equal ones the latest. The
-    messages of one answer's steps may all be of one turn."""
+    """Return the pairs with the largest total weight that are in the same order on both sides; of equal ones the
+    latest. The messages of the steps of one answer may all belong to one turn."""
     best: list[tuple[float, tuple[Common, ...]]] = [(0.0, ())] * (2 * turns)
     by_message: dict[int, list[Common]] = defaultdict(list)
     for one in found:
@@ -201,7 +203,7 @@ def _proof(before: Sequence[Said], recorded: Recorded, chain: Sequence[Common], 
 
 
 def _answer_proof(before: Sequence[Said], found: Common, size: int, asked: Common | None) -> Proof:
-    """Return how much an answer says by its size; most after the recorded words `asked`, least after other words."""
+    """Return how much an answer proves by its size: most after the recorded words `asked`, least after other words."""
     same = found.likeness >= SAME
     if asked and size >= _LONG_ANSWER:
         return Proof.STRONG if same or asked.likeness >= SAME else Proof.NOTHING
@@ -216,7 +218,7 @@ def _answer_proof(before: Sequence[Said], found: Common, size: int, asked: Commo
 
 
 def _only_words(before: Sequence[Said], recorded: Recorded, chain: Sequence[Common], *, whole: bool) -> bool:
-    """Return True if everything that the person said in a conversation is here, in order, though no answer is."""
+    """Return True if all of the person's words in a conversation are in the request, in order, but no answer is."""
     words = [found for found in chain if not found.is_answer and found.likeness >= SAME]
     said_here = sum(message.of_person for message in before)
     distinct = {before[found.at].key for found in words if len(before[found.at].key) >= _WORDS}
@@ -225,7 +227,7 @@ def _only_words(before: Sequence[Said], recorded: Recorded, chain: Sequence[Comm
 
 
 def _never_answered(before: Sequence[Said], recorded: Recorded, chain: Sequence[Common]) -> bool:
-    """Return True if the last turn of a conversation has no end, and the request has its words without an answer."""
+    """Return True if the last turn of a conversation has not ended, and the request has its words without an answer."""
     found = chain[-1]
     turn = recorded.turns[found.turn]
     unanswered = not found.is_answer and all(message.of_person for message in before[found.at :])
@@ -234,7 +236,7 @@ def _never_answered(before: Sequence[Said], recorded: Recorded, chain: Sequence[
 
 
 def _leaf(recorded: Recorded) -> int:
-    """Return the last turn that was answered, or the last one if none was."""
+    """Return the last answered turn, or the last one if none was answered."""
     complete = [place for place, turn in enumerate(recorded.turns) if turn.complete]
     return complete[-1] if complete else len(recorded.turns) - 1
 

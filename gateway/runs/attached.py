@@ -1,5 +1,5 @@
-"""What is attached to a message: every content part but the text it begins with. The chat page sends text files as text
-parts with a first line of their own."""
+"""The attachments of a message: every content part except the text at its beginning. The chat page sends text files as
+text parts with a first line of their own."""
 
 import re
 from collections.abc import Sequence
@@ -9,23 +9,23 @@ _FILE_LINE = re.compile(r"\[File ([^\n\]]{1,200})\]\n")  # static/gateway/attach
 
 
 def attached_parts(parts: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """Return the parts of a message without the text it begins with."""
+    """Return the parts of a message without the text at its beginning."""
     return parts[1:] if parts and parts[0].get("type") == "text" and not _file_name(parts[0]) else parts
 
 
 def first_text(parts: Sequence[dict[str, Any]]) -> str:
-    """Return the text that a message begins with: what the person typed."""
+    """Return the text at the beginning of a message, which the person typed."""
     return "" if len(attached_parts(parts)) == len(parts) else str(parts[0].get("text") or "")
 
 
 def said_beside(parts: Sequence[dict[str, Any]]) -> str:
-    """Return the texts of a message but for those that are attached files."""
+    """Return the texts of a message that are not attached files."""
     texts = (part.get("text") for part in parts if part.get("type") == "text" and not _file_name(part))
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def name_of(part: dict[str, Any]) -> str:
-    """Return what an attachment is called, for people."""
+    """Return the name of an attachment for people."""
     if name := _file_name(part):
         return name
     described = part.get("file")

@@ -1,5 +1,5 @@
-"""What a run's trace says of model servers that failed: which models were asked, what was wrong with them and who
-answered, without addresses and without a word of what was said."""
+"""The entry about failed model servers in a run's trace: which models were asked, what was wrong, and which one
+answered, without addresses and without text of the conversation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,24 +10,25 @@ MOST_NOTED = 100
 
 
 class RunAttempts:
-    """The attempts of all steps of a run; `earlier` is the trace of its part before it waited for its client."""
+    """The attempts of all steps of a run. `earlier` is the trace of the part before the run waited for its client."""
 
     def __init__(self, earlier: Mapping[str, Any]) -> None:
         self._earlier: list[dict[str, Any]] = list(earlier.get("attempts", ()))
         self._courses: list[Course] = []
 
     def next_course(self) -> Course:
-        """Return what the next step's request fills."""
+        """Return the Course that the next step's request fills."""
         self._courses.append(Course())
         return self._courses[-1]
 
     def prefer(self, target: ModelTarget) -> ModelTarget:
-        """Return an agent's models in order, first the one that answered before: the conversation has its reasoning."""
+        """Return an agent's models, beginning with the one that answered before, since the conversation has its
+        reasoning."""
         last = next((course.by for course in reversed(self._courses) if course.by), None) or self._before()
         return target.preferring(last) if last in target.all else target
 
     def noted(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Return a run's trace with the attempts, where anything failed."""
+        """Return a run's trace with the attempts, if any failed."""
         attempts = [*self._earlier, *(entry for course in self._courses for entry in course.attempts)]
         return {**trace, "attempts": attempts[:MOST_NOTED]} if attempts else trace
 

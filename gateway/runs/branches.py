@@ -1,7 +1,7 @@
-"""Branches of a session. Each run names the one that it follows, so the runs of a session are a tree. Those that are
-not superseded are the one way through it that is shown, and everything else (the window, recall, reviews, matching)
-reads these alone. Runs that follow the same one are versions of a turn; to choose one is to show a way that leads
-through it."""
+"""Branches of a session. Each run names the one that it follows, so the runs of a session are a tree. The runs that are
+not superseded are the one path through the tree that is shown; everything else (the window, recall, reviews, matching)
+reads only these. Runs that follow the same run are versions of a turn; choosing a version shows a path that contains
+it."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -35,14 +35,13 @@ _Tree = dict[UUID, _Node]
 
 
 class _Outdated(Exception):
-    """Another branch was chosen since the tree was read."""
+    """Another branch was chosen after the tree was read."""
 
 
 def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) -> Session:
-    """Show the branch of a run that was replaced: the way to it, and what was said after it last. The next message goes
-    on from its end. One that is shown already stays as it is.
-
-    Raises NotFound, Unauthorized, and SessionBusy while an answer is being written."""
+    """Show the branch of a replaced run: the path to it, and its latest continuation. The next message continues from
+    its end. A branch that is shown already is not changed. Raises NotFound, Unauthorized, and SessionBusy while an
+    answer is being written."""
     # Of a long session this takes a while, so it is read before others have to wait for the lock.
     tree = _tree(Run.objects.filter(owner_id=caller.owner_id, session_id=session_id)) if session_id else {}
     try:
@@ -53,7 +52,7 @@ def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) 
 
 @transaction.atomic
 def _choose(caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: _Tree | None) -> Session:
-    """Choose a branch, by a tree that was read without the lock; None: it is read here. Raises _Outdated."""
+    """Choose a branch, with a tree that was read without the lock; None to read it here. Raises _Outdated."""
     session = session_lock(caller, session_id)
     for run in release_lapsed(session):
         end_waiting(run, session, [], stands=True)
@@ -74,13 +73,13 @@ def _choose(caller: Caller, session_id: UUID | None, run_id: UUID | None, tree: 
 
 
 def way_to(run: Run) -> Collection[UUID]:
-    """Return the runs that stand before a run on its branch, and itself. One query."""
+    """Return the runs before a run on its branch, and the run itself. One query."""
     return _way_to(run.pk, _tree(Run.objects.filter(owner_id=run.owner_id, session_id=run.session_id)))
 
 
 def versions_of(session: Session, runs: Collection[Run]) -> dict[UUID, list[UUID]]:
-    """Return the versions of each of these runs where there are several, oldest first, itself included. Failed ones
-    that nothing follows have nothing to show. One query."""
+    """Return the versions of each of these runs that has several, oldest first, including itself. Failed runs that
+    nothing follows are left out, since they have nothing to show. One query."""
     after = Run.objects.filter(session=OuterRef("session"), follows=OuterRef("pk"), superseded=True)
     others = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=True)
     same = Q(follows__in=[run.follows for run in runs if run.follows])
@@ -99,8 +98,8 @@ def _mark(runs: "QuerySet[Run]", pks: list[UUID], *, superseded: bool) -> None:
 
 
 def _is_shown(session: Session, runs: "QuerySet[Run]", stood: list[UUID], count: int) -> bool:
-    """Return True if a way of so many runs is all that is shown. Those at its beginning that were not touched stand if
-    the last of them does. Two counts, of which each reads an index alone."""
+    """Return True if a path of this many runs is everything that is shown. The first runs of the path, which were not
+    changed, are shown if the last of them is. Two counts, each from an index alone."""
     if stood and runs.filter(pk=stood[-1], superseded=True).exists():
         return False
     return runs.count() - Run.objects.filter(session=session, superseded=True).count() == count
@@ -111,15 +110,16 @@ def _tree(runs: "QuerySet[Run]") -> _Tree:
 
 
 def _renewed(tree: _Tree, runs: "QuerySet[Run]", chosen: UUID | None) -> _Tree:
-    """Return a tree that was read without the lock with the runs that came since, and the chosen one and those that
-    were open as they are now. Whom a run follows never changes; whether they are shown is looked at in the end."""
+    """Return a tree that was read without the lock with the runs that were added since, and with the present state of
+    the chosen run and of those that were open. The run that another follows never changes; whether runs are shown is
+    checked in the end."""
     stale = [pk for pk, node in tree.items() if node.state in OPEN] + ([chosen] if chosen else [])
     newer = runs.filter(pk__gt=max(tree)) if tree else runs
     return tree | _tree(runs.filter(pk__in=stale)) | _tree(newer)
 
 
 def _last_after(chosen: UUID, tree: _Tree) -> UUID:
-    """Return the run that was opened last of all that come after the chosen one; itself, if none does."""
+    """Return the latest run after the chosen one; the chosen one if there is none."""
     after, last = {chosen}, chosen
     for node in tree.values():  # in the order of time: a run comes after the one that it follows
         if node.follows in after:
@@ -129,7 +129,7 @@ def _last_after(chosen: UUID, tree: _Tree) -> UUID:
 
 
 def _way_to(run_id: UUID, tree: _Tree) -> dict[UUID, None]:
-    """Return the runs on the way to a run, itself included, oldest first."""
+    """Return the runs on the path to a run, oldest first, including itself."""
     way: list[UUID] = []
     at: UUID | None = run_id
     while at in tree and len(way) < len(tree):
@@ -139,7 +139,7 @@ def _way_to(run_id: UUID, tree: _Tree) -> dict[UUID, None]:
 
 
 def _go_on_from(session: Session, way: list[_Node]) -> None:
-    """Let the next turn of a session follow the last completed one on the way, by its number and its hashes."""
+    """Let the next turn of a session follow the last completed run on the path, by its number and its hashes."""
     completed = [node for node in way if node.state == Run.State.COMPLETED]
     session.turns = max((node.turn for node in completed), default=0)
     session.turns_since_memory_review = min(session.turns_since_memory_review, session.turns)

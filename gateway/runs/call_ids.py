@@ -1,5 +1,5 @@
-"""Ids of calls of a client's tools, `call_<run>_<n>`, name the run: some model servers repeat the ids that they
-give."""
+"""Ids of calls of a client's tools, `call_<run>_<n>`. They name the run, since some model servers repeat their own
+ids."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ _CALL_ID = re.compile(r"call_([0-9a-f]{32})_\d+")
 
 
 def call_prefix(run_id: UUID) -> str:
-    """Return what the ids of a run's calls begin with."""
+    """Return the beginning of the ids of a run's calls."""
     return f"call_{run_id.hex}_"
 
 
@@ -22,18 +22,18 @@ def call_id(run_id: UUID, number: int) -> str:
 
 
 def run_of_call(given: Any) -> UUID | None:
-    """Return the run that gave this id to a call; None for another's id."""
+    """Return the run that gave this id to a call; None for an id that is not ours."""
     match = _CALL_ID.fullmatch(given) if isinstance(given, str) else None
     return UUID(match[1]) if match else None
 
 
 def call_ids(message: Message) -> list[str]:
-    """Return the ids of the calls of tools that a foreign message holds, whoever gave them."""
+    """Return the ids of the tool calls in a message of unknown form."""
     return [call["id"] for call in calls_in(message) if isinstance(call.get("id"), str)]
 
 
 def runs_called(message: Message) -> tuple[UUID, ...]:
-    """Return the runs whose calls a foreign message holds, by the ids that they gave."""
+    """Return the runs whose calls a message of unknown form holds, by their ids."""
     if not message.get("tool_calls"):
         return ()
     runs = map(run_of_call, call_ids(message))

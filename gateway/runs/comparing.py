@@ -1,6 +1,6 @@
-"""How a resent conversation is reduced to messages that can be compared, and how alike two of them are. Clients
-decorate what they send, shorten what they got and leave messages out, so what is compared is words without case, white
-space, punctuation and wrappers. Pure functions; of a long text only the beginning and the end are looked at."""
+"""Reduces the messages of a resent conversation so that they can be compared, and measures how similar two of them are.
+Clients decorate their messages, shorten answers and leave messages out, so only words are compared, without case, white
+space, punctuation and wrappers. Pure functions; of a long text only the beginning and the end are read."""
 
 import re
 import unicodedata
@@ -34,7 +34,7 @@ _WORDS = re.compile(r"[0-9a-z]+|[^\W_]")  # a word of Latin letters, or a letter
 
 @dataclass(frozen=True)
 class Said:
-    """One message, by the person or of the model. `runs`: those of ours whose calls of tools it holds."""
+    """One message of the person or the model. `runs` are our runs whose tool calls it holds."""
 
     of_person: bool
     text: str = field(repr=False)
@@ -42,7 +42,7 @@ class Said:
 
     @cached_property
     def key(self) -> str:
-        """Letters and digits only; of a text without any, all its characters but white space."""
+        """Letters and digits only; in a text without any, all characters except white space."""
         folded = unicodedata.normalize("NFKC", self.text).casefold()
         return "".join(_LETTERS.findall(folded)) or "".join(folded.split())
 
@@ -55,7 +55,7 @@ class Said:
 
 
 def said(role: str, text: str, runs: tuple[UUID, ...] = ()) -> Said:
-    """Return a message as it is compared."""
+    """Return a message in the form that is compared."""
     text = cut(text)
     if role == "assistant":  # some servers leave the tag out that thinking begins with
         before, tag, after = text.rpartition("</think>")
@@ -64,13 +64,13 @@ def said(role: str, text: str, runs: tuple[UUID, ...] = ()) -> Said:
 
 
 def cut(text: str) -> str:
-    """Return beginning and end of a long text."""
+    """Return the beginning and the end of a long text."""
     return text if len(text) <= 2 * HALF else f"{text[:HALF]}\n{text[-HALF:]}"
 
 
 def conversation_said(messages: Sequence[Message]) -> tuple[list[Said], Said]:
-    """Return what was said before the last message of the person, and that message. What a client wrote alone is left
-    out; so are the results of tools, and what is longer ago than MOST_MESSAGES."""
+    """Return the messages before the last message of the person, and that message. Messages that only a client wrote,
+    results of tools, and all before the last MOST_MESSAGES are left out."""
     last = last_asked(messages)
     before: list[Said] = []
     for message in reversed(messages[:last]):
@@ -85,7 +85,8 @@ def conversation_said(messages: Sequence[Message]) -> tuple[list[Said], Said]:
 
 
 def likeness(one: Said, other: Said) -> float:
-    """Return how much of the shorter message stands in the longer one, from 0 to 1; small changes leave most of it."""
+    """Return how much of the shorter message is in the longer one, from 0 to 1; small changes reduce it only a
+    little."""
     short, long = sorted((one, other), key=lambda message: len(message.key))
     if not short.key:
         return 0.0
@@ -108,7 +109,7 @@ def likeness(one: Said, other: Said) -> float:
 
 
 def resembles(one: Said, other: Said) -> bool:
-    """Return True if any of a few pieces of one message stands in the other: a quick look before `likeness`."""
+    """Return True if any of a few pieces of one message is in the other: a quick check before `likeness`."""
     last = len(one.key) - _PIECE
     places = {0, last // 3, 2 * last // 3, last} if last >= 0 else set()
     return any(one.key[place : place + _PIECE] in other.key for place in places)
@@ -121,7 +122,7 @@ def _common_end(one: str, other: str) -> int:
 
 
 def _common_letters(short: str, long: str) -> float:
-    """Return how much of two short texts is common, from 0 to 1, by letters that stand side by side."""
+    """Return how much two short texts have in common, from 0 to 1, by pairs of adjacent letters."""
     if len(long) > _SHORT:
         return 0.0
     ours, theirs = set(pairwise(short)), set(pairwise(long))
@@ -134,5 +135,5 @@ def _common_beginning(one: str, other: str) -> int:
 
 
 def begins_alike(one: Said, other: Said) -> bool:
-    """Return True if one message is the beginning of the other, as answers are that were cut off."""
+    """Return True if one message is the beginning of the other, as with answers that were cut off."""
     return bool(one.key and other.key) and (one.key.startswith(other.key) or other.key.startswith(one.key))

@@ -1,5 +1,5 @@
-"""History that a client brings: what was said before a session was first seen. It is reviewed once, with the session's
-first review, except for what another session holds already and is reviewed there."""
+"""History that a client brings: the messages before a session was first seen. They are reviewed once, with the
+session's first review, unless another session has them already and is reviewed with them."""
 
 from collections.abc import Sequence
 from itertools import takewhile
@@ -14,10 +14,9 @@ _MOST_SESSIONS = 5
 
 
 def known_messages(session: Session, history: Sequence[dict[str, Any]]) -> int:
-    """Return how many messages at the beginning of a new session's history are not to be reviewed with it.
-
-    In a fork that is all of them: they are the parent's. Else those turns whose messages by the person also begin an
-    earlier session with this agent, whatever became of the answers. Two queries, none for a fork."""
+    """Return how many messages at the beginning of a new session's history are not to be reviewed with it. In a fork
+    these are all of them, since they belong to the parent. Otherwise they are the turns whose messages of the person
+    also begin an earlier session with this agent, whatever became of the answers. Two queries, none for a fork."""
     if session.parent_id is not None:
         return len(history)
     said = ["".join(texts) for role, texts in fingerprint.canonical(history) if role == "user"]
@@ -45,7 +44,8 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
-    """Return the number of messages before the turn after so many; unanswered messages in a row are one turn."""
+    """Return the number of messages before a turn, given the number of turns before it; unanswered messages in a row
+    are one turn."""
     count, answered = 0, True
     for place, message in enumerate(messages):
         if message.get("role") == "user":

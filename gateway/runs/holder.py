@@ -1,7 +1,7 @@
-"""The process that executes runs, as their rows name it, and whether such a process still lives.
+"""The process that executes runs, as their rows name it, and whether it is still alive.
 
-With SQLite all processes are on one machine: each keeps a lock on a file of its own, which the kernel gives back
-however the process ends, so that its end is known at once. With a server database only leases tell."""
+With SQLite all processes are on one machine. Each locks a file of its own, which the kernel unlocks however the process
+ends, so its end is noticed at once. With a server database only leases tell."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ _mine: tuple[int, UUID] | None = None  # (process id, its name): a forked child 
 
 
 def this_process() -> UUID:
-    """Return the name of this process, the same as long as it lives."""
+    """Return the name of this process, which stays the same as long as it lives."""
     global _mine
     if _mine is None or _mine[0] != os.getpid():
         name = uuid7()
@@ -29,7 +29,7 @@ def this_process() -> UUID:
 
 
 def is_gone(name: UUID | None) -> bool:
-    """Return True if a process is known to have ended. False where nothing but its leases can tell."""
+    """Return True if a process is known to have ended; False if only its leases can tell."""
     if name is None or connection.vendor != "sqlite" or (_mine is not None and name == _mine[1]):
         return False
     try:
@@ -48,7 +48,7 @@ def is_gone(name: UUID | None) -> bool:
 
 
 def forget_gone() -> None:
-    """Clear away what is left of processes that have ended."""
+    """Delete the files of processes that have ended."""
     if connection.vendor == "sqlite":
         for file in (Path(settings.DAYBOOK_HOME) / _FOLDER).glob("*.lock"):
             is_gone(UUID(file.stem))

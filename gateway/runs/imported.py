@@ -1,6 +1,6 @@
-"""Conversations that an import brings: each becomes a session that has ended, with the times and words it had
-elsewhere. No run is opened and nothing is queued: the messages count as reviewed, and consolidation reads the sessions
-by its own rules. Registered with memories.imports.conversations."""
+"""Conversations of an import: each becomes an ended session with its original times and text. No run is opened and
+nothing is queued: the messages count as reviewed, and consolidation reads the sessions by its own rules. Registered
+with memories.imports.conversations."""
 
 import time
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _INSERT_MESSAGES: Insert[Message] = Insert(Message)
 
 
 def conversations_check(owner_id: UUID, book: str, limits: KeyLimits) -> None:
-    """Raises Conflict for a book that no agent uses: a session needs one."""
+    """Raises Conflict for a book that no agent uses, since a session needs an agent."""
     agent_of_book(limits, book)
 
 
@@ -54,7 +54,7 @@ def conversations_add(
 
 
 def conversations_remove(owner_id: UUID, change_set: UUID) -> Slices[int]:
-    """Delete the sessions that a change set brought, in short transactions. Returns how many they were."""
+    """Delete the sessions of a change set, in short transactions. Returns how many there were."""
     rows = Session.objects.filter(owner_id=owner_id, external_id__startswith=_name(change_set, ""))
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
     size = BatchSize(first=5, most=100)
@@ -75,7 +75,7 @@ STORE = ConversationStore(
 
 
 def _name(change_set: UUID, key: str) -> str:
-    """Return the external id of a session: it says which import brought it."""
+    """Return the external id of a session, which says which import it came from."""
     return f"{_PREFIX}{change_set.hex}:{key}"
 
 

@@ -1,1 +1,1 @@
-"""An owner's sessions apart from their turns: how long they are kept, found, exported and shown as JSON."""
+"""An owner's sessions apart from their turns: keeping, finding, exporting and showing them as JSON."""

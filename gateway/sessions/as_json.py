@@ -1,4 +1,4 @@
-"""Sessions, their messages and what a search finds in them, as the native API shows them."""
+"""Sessions, messages and search results as the native API shows them."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from gateway.sessions.search import FoundSession, Hit
 
 
 def session_json(session: Session) -> dict[str, Any]:
-    """Return a session as the API shows it. The row comes with its agent."""
+    """Return a session as the API shows it. Its agent must be selected with it."""
     return {
         "id": str(session.pk),
         "object": "session",
@@ -26,8 +26,7 @@ def session_json(session: Session) -> dict[str, Any]:
 
 
 def message_json(message: Message) -> dict[str, Any]:
-    """Return a message as the API shows it, but for the bytes that its content refers to. The row comes with its
-    run."""
+    """Return a message as the API shows it, without the bytes of attachments. Its run must be selected with it."""
     return {
         "id": str(message.seq),
         "object": "message",
@@ -44,7 +43,7 @@ def message_json(message: Message) -> dict[str, Any]:
 
 
 def found_json(found: FoundSession) -> dict[str, Any]:
-    """Return a session that a search found, with the newest messages that match."""
+    """Return a session that a search found, with its newest matching messages."""
     return {
         **session_json(found.session),
         "matches": [_hit_json(hit) for hit in found.hits],

@@ -1,5 +1,5 @@
-"""One conversation as a file: Markdown for people, JSON for programs. Replaced turns are left out; what a model was
-given from memory is no part of a transcript. Rows are read in pages."""
+"""A conversation as a file: Markdown for people, JSON for programs. Replaced turns are left out, and so are the
+memories that a model was given. Rows are read in pages."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import Q
 from django.utils.text import slugify
 
 from gateway.attachments.reading import content_read
@@ -27,21 +26,18 @@ class ExportFormat(StrEnum):
 
     @property
     def content_type(self) -> str:
-        """The media type of the file."""
         return "application/json" if self is ExportFormat.JSON else "text/markdown; charset=utf-8"
 
 
 def export_name(session: Session, title: str, kind: ExportFormat) -> str:
-    """Return the name of the file."""
     name = slugify(title)[:_NAME_LENGTH].strip("-") or f"session-{session.created_at:%Y-%m-%d}"
     return f"{name}.{'json' if kind is ExportFormat.JSON else 'md'}"
 
 
 def export_session(session: Session, title: str, kind: ExportFormat) -> Iterator[str]:
-    """Return the conversation in pieces, one for each message. The row comes with its agent."""
-    current = Q(run=None) | Q(run__superseded=False)
-    rows = Message.objects.filter(current, owner_id=session.owner_id, session=session).select_related("run")
-    messages = paged(rows, "seq")
+    """Yield the conversation, one piece per message. The agent must be selected with the session."""
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
+    messages = paged(rows.select_related("run"), "seq")
     return _json(session, messages) if kind is ExportFormat.JSON else _markdown(session, title, messages)
 
 

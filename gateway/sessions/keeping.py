@@ -1,5 +1,5 @@
-"""How sessions are kept, write side: named, tagged, pinned, archived, deleted in a way that can be undone for a minute,
-and temporary ones, which go by themselves. What deletes them for good is gateway.services."""
+"""How sessions are kept: naming, tagging, pinning and archiving them, deleting them so that it can be undone for a
+minute, and removing temporary ones. gateway.services deletes them for good."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -30,8 +30,8 @@ def session_change(
     archived: bool | None = None,
     tags: Iterable[str] | None = None,
 ) -> Session:
-    """Change what is given; None leaves it as it is. `tags` are all that it has from then on. Raises InvalidRequest for
-    a title that is too long, and for tags that are too long or too many."""
+    """Change the given fields; None leaves a field unchanged. `tags` replace all tags. Raises InvalidRequest for a
+    title that is too long, and for tags that are too long or too many."""
     now = timezone.now()
     if title is not None:
         session.title = clean_title(title)
@@ -46,14 +46,14 @@ def session_change(
 
 
 def session_discard(session: Session) -> None:
-    """Delete a session in a way that `session_restore` undoes, until the sweep deletes its rows a minute later."""
+    """Delete a session so that `session_restore` can undo it, until the sweep deletes its rows a minute later."""
     Session.objects.filter(pk=session.pk).update(deleted_at=timezone.now())
 
 
 def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
-    """Restore a session that was discarded, wholly. Raises NotFound for one that is gone for good.
+    """Restore a discarded session completely. Raises NotFound if it was deleted for good.
 
-    Where a client has begun another session under the id that it gave to this one, the new one keeps that id."""
+    If a client has begun another session under this one's external id, the new one keeps that id."""
     rows = limits.filter(Session.with_deleted.filter(owner_id=owner_id), agent="agent__name")
     discarded = rows.filter(pk=session_id, deleted_at__isnull=False) if session_id else rows.none()
     try:
@@ -67,7 +67,7 @@ def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimit
 
 
 def sessions_purge(now: datetime) -> int:
-    """Delete, for good, sessions whose time is over. Returns how many they were."""
+    """Delete expired sessions for good. Returns how many there were."""
     discarded = Session.with_deleted.filter(deleted_at__lt=now - RESTORABLE)
     temporary = Session.with_deleted.filter(temporary=True, last_active_at__lt=now - TEMPORARY)
     over = [(rows, rows.order_by("pk").values_list("pk", flat=True)[:_AT_ONCE]) for rows in (discarded, temporary)]
@@ -76,6 +76,6 @@ def sessions_purge(now: datetime) -> int:
 
 @transaction.atomic
 def _purge(rows: "QuerySet[Session]", pk: UUID) -> int:
-    """Delete one session, if its time is still over: it may have been restored, or gone on."""
+    """Delete a session if it is still expired: it may have been restored or continued in the meantime."""
     session = rows.select_for_update(of=("self",)).filter(pk=pk).first()
     return sessions_delete(session.owner_id, [pk]) if session else 0

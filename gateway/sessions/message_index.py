@@ -1,10 +1,10 @@
 # ruff: noqa: S608 - the statements are made of constants; values are parameters
-"""The full-text index of what people said and were answered: FTS5 on SQLite, a GIN index of `tsvector` on PostgreSQL.
+"""The full-text index of messages: FTS5 on SQLite, a GIN index of `tsvector` on PostgreSQL.
 
-The database keeps it up to date, so no statement is added to a turn, and no text is stored twice. PostgreSQL's is an
-index of an expression. SQLite's has no content of its own: triggers write into it, and a table numbers the messages,
-since the rowids of a table without a whole number as its key may change. The owner is one of the indexed words, so a
-search looks at nobody else's messages. Words are not stemmed, for people write in many languages."""
+The database keeps it up to date, so a turn executes no further statement, and no text is stored twice. On PostgreSQL it
+is an index of an expression. On SQLite it is an index without content, which triggers fill; a table numbers the
+messages, since rowids may change in a table without an integer primary key. The owner is one of the indexed words, so a
+search reads only the owner's messages. Words are not stemmed, since people write in many languages."""
 
 from collections.abc import Iterable, Sequence
 from time import monotonic
@@ -24,7 +24,7 @@ PURGE_SECONDS = 1.0
 _MERGED_PAGES = 200
 _ROLES = "('user', 'assistant')"
 
-# Characters at which PostgreSQL would otherwise not part words, but take an address, a file or a tag as one.
+# Characters at which words are split. PostgreSQL alone would keep an address, a file name or a tag as one word.
 _JOINING = "-./_@:~+&=?#<>"
 _OF_OWNER = "array_to_tsvector(ARRAY[owner_id::text])"
 _WORDS = (
@@ -37,7 +37,7 @@ _ADD = (
     f"INSERT INTO gateway_message_words (rowid, owner, text) SELECT id, new.owner_id, {_TEXT.format(row='new')} "
     "FROM gateway_message_number WHERE message_id = new.id;"
 )
-# Until segments are merged, deleted words are still in the older ones: gateway_message_erased asks for that.
+# Older segments keep deleted words until they are merged; gateway_message_erased asks for that.
 _REMOVE = (
     "INSERT INTO gateway_message_words (gateway_message_words, rowid, owner, text) "
     f"SELECT 'delete', id, old.owner_id, {_TEXT.format(row='old')} "
@@ -94,8 +94,8 @@ def index_drop(schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def triggers_ensure(*, using: str, **_: Any) -> None:
-    """Create the triggers again after a migration of SQLite that made the table of messages anew, which takes them
-    away, and fill the index again; a receiver of `post_migrate`."""
+    """Create the triggers again and fill the index, after a SQLite migration that rebuilt the table of messages and so
+    removed its triggers. A receiver of `post_migrate`."""
     database = connections[using]
     if database.vendor != "sqlite":
         return
@@ -114,8 +114,8 @@ def _triggers_create(cursor: CursorWrapper, names: Iterable[str]) -> None:
 
 
 def messages_with(owner_id: UUID, words: Sequence[str]) -> RawSQL:
-    """Return a subquery of the ids of an owner's messages that hold all of the words, the newest MOST_FOUND of them.
-    The last word may go on. Words are letters and digits only."""
+    """Return a subquery of the ids of an owner's newest MOST_FOUND messages that contain all of the words. The last
+    word may be the beginning of a longer one. Words contain only letters and digits."""
     if connection.vendor == "postgresql":
         # OFFSET keeps the planner from walking through the messages by id and parsing each.
         return RawSQL(  # noqa: S611
@@ -133,13 +133,13 @@ def messages_with(owner_id: UUID, words: Sequence[str]) -> RawSQL:
 
 
 def _goes_on(word: str, mark: str) -> str:
-    # One letter begins a great part of all words.
+    # A single letter is the beginning of too many words.
     return mark if len(word) > 1 or not word.isascii() else ""
 
 
 def erased_purge() -> None:
-    """Take words of deleted messages out of the file of SQLite's index, too: it keeps them in older segments until
-    these are merged. In short transactions, for a second at most; called again it goes on."""
+    """Remove words of deleted messages from the file of SQLite's index, which keeps them in older segments until these
+    are merged. Works in short transactions for a second at most; the next call continues."""
     if connection.vendor != "sqlite":
         return
     until = monotonic() + PURGE_SECONDS
@@ -153,7 +153,7 @@ def erased_purge() -> None:
             cursor.execute(
                 "INSERT INTO gateway_message_words (gateway_message_words, rank) VALUES ('merge', %s)", [-_MERGED_PAGES]
             )
-            # So says SQLite's documentation: nothing was left to merge.
+            # According to SQLite's documentation, nothing was left to merge.
             if connection.connection.total_changes - before < 2:
                 cursor.execute("UPDATE gateway_message_erased SET count = 0")
                 return

@@ -1,5 +1,5 @@
-"""Searching an owner's sessions by their titles and by the words of all their messages. Only what stands in the
-conversations is found: nothing of temporary or deleted sessions, and no replaced answers."""
+"""Searches an owner's sessions by their titles and the words of their messages. Temporary and deleted sessions and
+replaced answers are not found."""
 
 import re
 import unicodedata
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
+from itertools import chain
 from operator import and_
 from uuid import UUID
 
@@ -31,7 +32,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Some words of a message around a match; `marks` are the stretches that match, as `(start, end)` in characters."""
+    """Some words of a message around a match; `marks` are the matching ranges, as `(start, end)` in characters."""
 
     text: str
     marks: Sequence[tuple[int, int]]
@@ -47,7 +48,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A message that matches. `turn_id` is None for a command, and for words that were brought along."""
+    """A matching message. `turn_id` is None for a command, and for messages that a client brought along."""
 
     seq: int
     turn_id: UUID | None
@@ -58,7 +59,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSession:
-    """A session with the newest of its messages that match, and how many there are. None where its title matches."""
+    """A session with its newest matching messages and how many match: possibly none, if its title matches."""
 
     session: Session
     hits: Sequence[Hit]
@@ -66,7 +67,7 @@ class FoundSession:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the words of a query: letters and digits, at most sixteen."""
+    """Return the words of a query, made of letters and digits; sixteen at most."""
     return _WORD.findall(unicodedata.normalize("NFC", query[:MAX_QUERY]))[:_MOST_WORDS]
 
 
@@ -80,21 +81,17 @@ def search_sessions(
     limits: KeyLimits = UNLIMITED,
     narrowed: bool = False,
 ) -> tuple[list[FoundSession], bool]:
-    """Return some of the owner's `sessions` that hold all words of a query, of which the last may go on, and whether
-    there are more. First those whose titles do, then by their newest message; `after` is the last of the page before.
-    Raises InvalidRequest where that is not among them.
+    """Return some of the owner's `sessions` that contain all words of a query, and whether there are more. The last
+    word may be the beginning of a longer one. Sessions whose titles match come first, then the others by their newest
+    matching message. `after` is the last session of the page before. Raises InvalidRequest if `after` is not among
+    them.
 
-    At most the newest 2,000 messages that match are looked at (`message_index`). Four queries, and one more where
-    `sessions` are not all of the owner's (`narrowed`): a page is made of those that are among them."""
+    At most the newest 2,000 matching messages are searched (`message_index`). Four queries, and one more if `narrowed`,
+    which means that `sessions` are not all of the owner's."""
     words = query_words(query)
     if not words:
         return [], False
-    messages = limits.filter(
-        _standing(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
-    )
-    by_session: dict[UUID, list[UUID]] = {key: [] for key in _titles_with(sessions, words)}
-    for pk, session_id in messages.order_by("-created_at", "-id").values_list("pk", "session_id"):
-        by_session.setdefault(session_id, []).append(pk)
+    by_session = _matches(sessions, owner_id, words, limits)
     order = list(by_session)
     if narrowed:
         among = set(sessions.filter(pk__in=order).values_list("pk", flat=True))
@@ -104,17 +101,27 @@ def search_sessions(
     begin = order.index(after) + 1 if after else 0
     page = order[begin : begin + limit]
     rows = sessions.in_bulk(page)
-    hits = _hits(owner_id, [pk for key in page for pk in by_session[key][:HITS_SHOWN]], words)
+    shown = {key: by_session[key][:HITS_SHOWN] for key in page}
+    hits = _hits(owner_id, list(chain.from_iterable(shown.values())), words)
     found = [
-        FoundSession(
-            session=rows[key],
-            hits=[hits[pk] for pk in by_session[key][:HITS_SHOWN] if pk in hits],
-            count=len(by_session[key]),
-        )
+        FoundSession(session=rows[key], hits=[hits[pk] for pk in shown[key] if pk in hits], count=len(by_session[key]))
         for key in page
         if key in rows
     ]
     return found, len(order) > begin + limit
+
+
+def _matches(
+    sessions: "QuerySet[Session]", owner_id: UUID, words: Sequence[str], limits: KeyLimits
+) -> dict[UUID, list[UUID]]:
+    """Return the ids of the matching messages by session, both in the order in which they are shown."""
+    messages = limits.filter(
+        _standing(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
+    )
+    found: dict[UUID, list[UUID]] = {key: [] for key in _titles_with(sessions, words)}
+    for pk, session_id in messages.order_by("-created_at", "-id").values_list("pk", "session_id"):
+        found.setdefault(session_id, []).append(pk)
+    return found
 
 
 def _of_owner(owner_id: UUID) -> "QuerySet[Message]":
@@ -151,7 +158,7 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 
 def snippet(text: str, pattern: re.Pattern[str]) -> Snippet:
-    """Return the words around the first match, or the beginning of a text in which nothing matches."""
+    """Return the words around the first match, or the beginning of a text without a match."""
     match = pattern.search(text) or (None if text.isascii() else pattern.search(_folded(text)))
     at = match.start() if match else 0
     start, end = max(0, at - _BEFORE), at + _AFTER
@@ -165,7 +172,7 @@ def snippet(text: str, pattern: re.Pattern[str]) -> Snippet:
 
 
 def _folded(text: str) -> str:
-    """Return a text without the marks of its letters, each in its place: `é` is found by `e`."""
+    """Return a text of the same length without accents, so that `e` finds `é`."""
     if text.isascii():
         return text
     return "".join(unicodedata.normalize("NFD", letter)[0] for letter in text)

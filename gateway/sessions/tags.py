@@ -1,5 +1,5 @@
-"""Tags of sessions: a few short words by which a person finds conversations again. They are stored with the session, so
-that lists of sessions need no further query."""
+"""Tags of sessions: a few short words that help a person find conversations again. They are stored in the session's
+row, so lists of sessions need no further query."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -27,7 +27,7 @@ def clean_tag(tag: str) -> str:
 
 
 def clean_tags(given: Iterable[str]) -> list[str]:
-    """Return tags as they are stored, each once; empty ones are left out. Raises InvalidRequest."""
+    """Return tags as they are stored, without empty ones and repetitions. Raises InvalidRequest."""
     tags = list(dict.fromkeys(tag for tag in map(clean_tag, given) if tag))
     if len(tags) > MOST_TAGS:
         raise InvalidRequest(f"A session has at most {MOST_TAGS} tags.", param="tags")
@@ -38,18 +38,19 @@ def clean_tags(given: Iterable[str]) -> list[str]:
 
 
 def as_stored(tags: Sequence[str]) -> str:
-    """Return what a session holds of these tags: each stands between two line breaks, so that it can be looked up."""
+    """Return the text that a session stores for these tags: each stands between two line breaks, so that it can be
+    looked up."""
     return _BREAK + _BREAK.join(tags) + _BREAK if tags else ""
 
 
 def tagged(sessions: Rows, tag: str) -> Rows:
-    """Return those of the sessions that have a tag, by an index over those that have any."""
+    """Return the sessions that have a tag, by the index of sessions with tags."""
     wanted = clean_tag(tag)[: TAG_LENGTH + 1]
     return sessions.exclude(tags="").filter(tags__contains=_BREAK + wanted + _BREAK)
 
 
 def tags_of(owner_id: UUID) -> list[str]:
-    """Return the tags of an owner's sessions, in the order of the alphabet. One query."""
+    """Return the tags of an owner's sessions in alphabetical order. One query."""
     rows = Session.objects.filter(owner_id=owner_id, temporary=False).exclude(tags="").order_by("-last_active_at")
     held = rows.values_list("tags", flat=True)[:LOOKED_AT]
     return sorted({tag for tags in held for tag in tags.split(_BREAK) if tag})

@@ -20,7 +20,6 @@ _model: Model = Attempts(OpenAIModel())
 
 
 def model() -> Model:
-    """Return the model that this process uses."""
     return _model
 
 

@@ -120,7 +120,6 @@ class _Attempt:
 
     @property
     def request(self) -> ModelRequest:
-        """The request, with the time that is left."""
         return self.tries.limited(self.target)
 
 

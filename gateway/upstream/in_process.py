@@ -43,8 +43,6 @@ def unusable(folder: Path) -> str:
 
 
 class EmbeddingModel:
-    """A loaded model."""
-
     def __init__(self, folder: Path) -> None:
         onnxruntime = import_module("onnxruntime")
         options = onnxruntime.SessionOptions()

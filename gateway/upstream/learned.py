@@ -30,7 +30,6 @@ class Learned:
 
 
 def change_of(row: LearnedChange) -> Change:
-    """Return the change that a row holds."""
     return Change(Kind(row.kind), row.parameter, json.loads(row.value), Condition(row.condition))
 
 

@@ -123,7 +123,6 @@ class ModelRequest:
         return by.upstream, by.model
 
     def dialect(self) -> Dialect:
-        """Return the dialect of the upstream for this request."""
         dialect = dialect_of(self.upstream)
         return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
 

@@ -1,5 +1,5 @@
-"""`manage.py assets`: prepare the static files, as the first web process of a version does (for images, which are built
-once and then only read)."""
+"""`manage.py assets`: prepare the static files, as the first web process of a version does. For container images, which
+are built once and then only read."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""`manage.py memories export | import`: what is remembered of an owner as JSON Lines, and what other systems export."""
+"""`manage.py memories export | import`: export the memories of an owner as JSON Lines, and import exports of other
+systems."""
 
 import os
 import sys
@@ -25,7 +26,7 @@ from memories.selectors import require_book
 from memories.services import owner_for_user
 
 _STANDARD = Path("-")
-_READER_GONE = 141  # as a shell says it of a program that SIGPIPE ended
+_READER_GONE = 141  # the exit code of a program that SIGPIPE has ended, as shells report it
 _IMPORT_OPTIONS = ("book", "file", "format", "no_conversations", "preview")
 
 
@@ -57,7 +58,7 @@ class Command(BaseCommand):
         except DomainError as error:
             raise CommandError(str(error)) from None
         except BrokenPipeError:
-            # The reader has enough. Nothing is left for Python to write at the exit, which it would complain about.
+            # The reader has closed the pipe. Leave nothing for Python to write at exit, which would print an error.
             with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
                 os.dup2(nowhere.fileno(), self.stdout.fileno())
             sys.exit(_READER_GONE)
@@ -75,7 +76,7 @@ class Command(BaseCommand):
             self.stdout.flush()
             return
         with file.open("w", encoding="utf-8") as out:
-            file.chmod(0o600)  # it holds what is known about a person
+            file.chmod(0o600)  # it contains personal data
             count = sum(1 for line in lines if out.write(line))
         self.stderr.write(f"Wrote {count} lines to {file}.")
 

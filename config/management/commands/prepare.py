@@ -1,5 +1,5 @@
-"""`manage.py prepare`: what `up` does before it starts anything, for installations that run `web` and `worker`
-themselves. Safe to repeat, and in several places at once."""
+"""`manage.py prepare`: the preparation of `up`, for installations that run `web` and `worker` themselves. It may be
+repeated, and run in several places at once."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py restore FOLDER`: put a backup in the place of what is there."""
+"""`manage.py restore FOLDER`: replace the data of this installation by a backup."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
+from django.template.defaultfilters import pluralize
 
 from config.backup import restore
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         if done.manifest.attachments is None:
             self.stdout.write("The backup holds no attachments: they are read from where they were stored.")
         else:
-            self.stdout.write(f"Restored {done.attachments} attachment{'' if done.attachments == 1 else 's'}.")
+            self.stdout.write(f"Restored {done.attachments} attachment{pluralize(done.attachments)}.")
         self.stdout.write(_KEY[done.secret_key])
         if done.replaced:
             self.stdout.write("Restart Daybook now if it runs.")

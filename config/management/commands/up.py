@@ -61,7 +61,8 @@ class Command(BaseCommand):
             self._watch(children, listener)
 
     def _children(self, listener: socket, *, host: str, web: int, workers: int) -> list[tuple[str, int]]:
-        """Start the processes: as forks, which share what is loaded here, or anew where this process may not fork."""
+        """Start the processes: as forks, which share what is loaded here, or as new programs if this process may not
+        fork."""
         warm_up()
         preload(settings.DAYBOOK_SERVER)
         disconnect()
@@ -92,18 +93,18 @@ class Command(BaseCommand):
         web = [*manage, "web", "--listener", str(fd), *parent]
         started = [(name, start(web, env=env, pass_fds=[fd])) for name in names]
         started.append(("worker", start([*manage, "worker", *parent], env=env)))
-        self._started = [child for _, child in started]  # kept: whoever drops one may take note of its end first
+        self._started = [child for _, child in started]  # kept, since dropping one could consume its exit status
         return [(name, child.pid) for name, child in started]
 
     def _watch(self, children: Sequence[tuple[str, int]], listener: socket) -> None:
-        """Become the supervisor: a program without Django, in this very process, whose children they stay."""
+        """Become the supervisor: replace this program by one without Django; the children remain its children."""
         (host, port), ready = reachable(listener), f"Daybook is ready at {address(listener)}"
         told = {"children": children, "host": host, "port": port, "ready": [*self._about_model(), ready]}
         program = [sys.executable, "-P", "-m", "config.supervise", json.dumps(told)]
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         sys.stdout.flush()
         sys.stderr.flush()
-        # The listener is closed with this: the web servers hold it now, and nobody else should keep the port.
+        # execve closes the listener: only the web servers should hold the port.
         os.execve(sys.executable, program, {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)})  # noqa: S606
 
     def _say_prepared(self, done: Prepared) -> None:

@@ -87,8 +87,8 @@ class Command(BaseCommand):
 
 
 def _names(options: dict[str, Any], option: str) -> list[str]:
-    """Return the names that an option lists; none unless it is given. Raises CommandError for one that lists none: the
-    key would have no such limit."""
+    """Return the names in an option; none if it was not given. Raises CommandError for an option without names, which
+    would not limit the key."""
     if options[option] is None:
         return []
     names = [name.strip() for name in options[option].split(",") if name.strip()]
