@@ -22,18 +22,18 @@ class GatewayConfig(AppConfig):
         from gateway.thread_reader import read_turns
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
-        from memories.imports.conversations import register_conversations
+        from memories.imports.conversations import conversation_store
         from memories.portability import register_exporter
-        from memories.provenance import register_keys, register_names
-        from memories.query_vectors import register_embedder
-        from memories.threads import register_reader
+        from memories.provenance import key_names_reader, names_reader
+        from memories.query_vectors import query_embedder
+        from memories.threads import thread_reader
 
-        register_reader(read_turns)
-        register_embedder(searched_vector)
-        register_conversations(STORE)
+        thread_reader.register(read_turns)
+        query_embedder.register(searched_vector)
+        conversation_store.register(STORE)
         on_health(key_facts)
-        register_names(names)
-        register_keys(key_names)
+        names_reader.register(names)
+        key_names_reader.register(key_names)
         user_logged_out.connect(close_login, dispatch_uid="gateway.sockets")
         user_logged_in.connect(signed_in, dispatch_uid="gateway.accounts.sign_in")
         user_logged_out.connect(signed_out, dispatch_uid="gateway.accounts.sign_in")

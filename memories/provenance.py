@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from memories.models import ChangeSet, Memory
+from memories.registered import Registered
 
 Written = Memory | ChangeSet
 """Rows that say where they were written."""
@@ -43,35 +44,18 @@ class SourceLink:
     turn: str = ""
 
 
-NamesReader = Callable[[UUID, Collection[UUID], Collection[UUID]], Names]
-TurnsReader = Callable[[UUID, Collection[UUID]], Mapping[UUID, Turns]]
+NamesReader = Callable[[UUID, Collection[UUID], Collection[UUID]], Names]  # of an owner: sessions, runs
+TurnsReader = Callable[[UUID, Collection[UUID]], Mapping[UUID, Turns]]  # of an owner: reviews
 KeysReader = Callable[[Collection[UUID]], Mapping[UUID, str]]
-_names: NamesReader | None = None
-_reviewed: TurnsReader | None = None
-_keys: KeysReader | None = None
 
-
-def register_names(reader: NamesReader) -> None:
-    """Register how the names of (owner, sessions, runs) are read; the gateway's AppConfig calls this in ready()."""
-    global _names
-    _names = reader
-
-
-def register_reviewed(reader: TurnsReader) -> None:
-    """Register how the turns are read that (owner, reviews) read; the AppConfig of reviews calls this in ready()."""
-    global _reviewed
-    _reviewed = reader
-
-
-def register_keys(reader: KeysReader) -> None:
-    """Register how the names of API keys are read; the gateway's AppConfig calls this in ready()."""
-    global _keys
-    _keys = reader
+names_reader = Registered[NamesReader]("how the names of sessions and runs are read")
+reviewed_turns_reader = Registered[TurnsReader]("how the turns that reviews read are found")
+key_names_reader = Registered[KeysReader]("how the names of API keys are read")
 
 
 def key_names(keys: Collection[UUID]) -> Mapping[UUID, str]:
     """Return whose key each is, and its name: `Ada's key “laptop”`. A key that is gone is missing. One query."""
-    return _keys(keys) if _keys and keys else {}
+    return key_names_reader()(keys) if keys else {}
 
 
 def names_of(owner_id: UUID, written: Sequence[Written]) -> Names:
@@ -80,8 +64,8 @@ def names_of(owner_id: UUID, written: Sequence[Written]) -> Names:
     sessions = {row.session_id for row in written if row.session_id}
     runs = {row.run_id for row in written if row.run_id}
     reviews = {row.review_id for row in written if row.review_id}
-    names = _names(owner_id, sessions, runs) if _names and (sessions or runs) else Names()
-    return replace(names, reviewed=_reviewed(owner_id, reviews)) if _reviewed and reviews else names
+    names = names_reader()(owner_id, sessions, runs) if sessions or runs else Names()
+    return replace(names, reviewed=reviewed_turns_reader()(owner_id, reviews)) if reviews else names
 
 
 def source_link(names: Names, written: Written) -> SourceLink | None:

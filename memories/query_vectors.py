@@ -8,17 +8,13 @@ from django.conf import settings
 
 from memories.book_views import BookState
 from memories.database import in_read_thread
+from memories.registered import Registered
 from memories.selectors import book_named
 from memories.snapshot import snapshots
 
 Embedder = Callable[[str, str], Awaitable[Sequence[float] | None]]
 """Given a text and the name of a model: its vector within the deadline, or None. It never raises."""
-_embedders: list[Embedder] = []
-
-
-def register_embedder(embedder: Embedder) -> None:
-    """Register how the vector of a query is made; called from an AppConfig's ready()."""
-    _embedders[:] = [embedder]
+query_embedder = Registered[Embedder]("how the vector of a query is made")
 
 
 async def query_vectors(owner_id: UUID, book: str, texts: Sequence[str]) -> Mapping[str, Sequence[float]]:
@@ -29,7 +25,7 @@ async def query_vectors(owner_id: UUID, book: str, texts: Sequence[str]) -> Mapp
     model = await in_read_thread(_model_of, owner_id, book)
     if not model:
         return {}
-    embed = _embedders[0]
+    embed = query_embedder()
     made = {text: await embed(text, model) for text in dict.fromkeys(texts)}
     return {text: vector for text, vector in made.items() if vector is not None}
 

@@ -17,6 +17,7 @@ from memories.ids import uuid7
 from memories.in_use import InUse
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
+from memories.registered import Registered
 from memories.statements import Fresh, Insert
 from search.entries import Entry
 from search.index import BookIndex
@@ -53,13 +54,7 @@ _INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
 # (owner, session, id of the newest record known or None) -> the turns recorded after it, oldest first; superseded
 # runs are left out. Synchronous; three queries.
 ThreadReader = Callable[[UUID, UUID, UUID | None], Sequence[ThreadTurn]]
-_reader: ThreadReader | None = None
-
-
-def register_reader(reader: ThreadReader) -> None:
-    """Register how the words of a run are read; the gateway's AppConfig calls this in ready()."""
-    global _reader
-    _reader = reader
+thread_reader = Registered[ThreadReader]("how the words of a run are read")
 
 
 def record_run(*, owner_id: UUID, session_id: UUID, run_id: UUID) -> ThreadRecord:
@@ -157,7 +152,8 @@ class ThreadCache:
         superseded; without it, that of the last turn is taken."""
         watch()
         forgettings = self._forgettings
-        turns = tuple(_reader(owner_id, session_id, None)) if _reader else ()
+        read_turns = thread_reader()
+        turns = tuple(read_turns(owner_id, session_id, None))
         if newest is None and turns:
             newest = turns[-1].record_id
         with self._lock:

@@ -10,11 +10,11 @@ class ReviewsConfig(AppConfig):
         from gateway.chat.held_notes import register_held
         from gateway.hooks import on_session_forgotten, on_turn_completed
         from memories.changes import UndoListener, on_undone
-        from memories.evidence import Keeper, register_keeper
+        from memories.evidence import Keeper, held_keeper
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
-        from memories.provenance import register_reviewed
+        from memories.provenance import reviewed_turns_reader
         from reviews.approvals import imported_withdraw
         from reviews.consolidation import clear
         from reviews.consolidation.commands import register_commands
@@ -43,6 +43,6 @@ class ReviewsConfig(AppConfig):
         register_exporter("reviews", export_reviews)
         on_health(consolidation_facts)
         on_health(review_facts)
-        register_keeper(Keeper(keep=proposals_keep, withdraw=imported_withdraw))
+        held_keeper.register(Keeper(keep=proposals_keep, withdraw=imported_withdraw))
         register_held(held_of_session, held_of_review)
-        register_reviewed(turns_of)
+        reviewed_turns_reader.register(turns_of)

@@ -9,6 +9,7 @@ from uuid import UUID
 from memories.batches import Slices
 from memories.ids import uuid7
 from memories.models import Book, Evidence
+from memories.registered import Registered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +67,7 @@ class Keeper:
     withdraw: Callable[[UUID, UUID], Slices[int]]
 
 
-_keepers: list[Keeper] = []
-
-
-def register_keeper(keeper: Keeper) -> None:
-    """Register how held writes are kept; called from an AppConfig's ready()."""
-    _keepers[:] = [keeper]
-
-
-def held_keeper() -> Keeper:
-    """Return how held writes are kept."""
-    (keeper,) = _keepers
-    return keeper
+held_keeper = Registered[Keeper]("how held writes are kept")
 
 
 def proposal_id(step_id: UUID, index: int) -> str:

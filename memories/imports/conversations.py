@@ -8,6 +8,7 @@ from uuid import UUID
 from memories.batches import Slices
 from memories.caller import KeyLimits
 from memories.imports.found import Conversation, ImportedMessage
+from memories.registered import Registered
 
 PART_MESSAGES = 500
 """Messages that are stored as one session, in one transaction; a longer conversation becomes several."""
@@ -26,18 +27,7 @@ class ConversationStore:
     remove: Callable[[UUID, UUID], Slices[int]]
 
 
-_stores: list[ConversationStore] = []
-
-
-def register_conversations(store: ConversationStore) -> None:
-    """Register how conversations are kept; called from an AppConfig's ready()."""
-    _stores[:] = [store]
-
-
-def conversation_store() -> ConversationStore:
-    """Return how conversations are kept."""
-    (store,) = _stores
-    return store
+conversation_store = Registered[ConversationStore]("how conversations are kept")
 
 
 def in_parts(conversation: Conversation) -> list[Conversation]:

@@ -104,7 +104,7 @@ def no_snapshot(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None
 
 
 def no_thread(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr(threads, "_reader", raising(OperationalError(SECRET)))
+    patch.setattr(threads.thread_reader, "_value", raising(OperationalError(SECRET)))
 
 
 def no_short_term(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:

@@ -172,7 +172,7 @@ def test_a_thread_that_was_read_before_a_forgetting_is_not_kept_after_it(
         invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=owner_id))
         return []
 
-    monkeypatch.setattr("memories.threads._reader", forgotten_meanwhile)
+    monkeypatch.setattr("memories.threads.thread_reader._value", forgotten_meanwhile)
     thread_cache.read(session.owner_id, session.pk)
     assert thread_cache._threads == {}
 
