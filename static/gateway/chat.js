@@ -179,10 +179,5 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open], :popover-open")) stop();
 });
 
-// A fragment that htmx asked for, and the sign-in was over.
-document.body.addEventListener("htmx:responseError", ({ detail }) => {
-  if (detail.xhr.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
-});
-
 conversation.resume();
 if (matchMedia("(hover: hover)").matches && !conversation.named) composer.area.focus();
