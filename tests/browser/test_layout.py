@@ -25,6 +25,7 @@ def retention(dumps: list[Dump], days: int = 14, *, now: datetime | None = None)
 
 https://example.org/a/very/long/path/that/never/ends/and/has/no/place/to/break/because/it/is/one/word/only
 """
+LONG_SEARCH = f"/memories/?q={'x' * 60}"
 SIDEWAYS = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # Controls that lie on each other, in the parts where they stand in a row.
 ON_EACH_OTHER = """() => [".topbar", ".composer__bar", ".page__head", ".tools__row", ".mem__acts"].flatMap((row) => {
@@ -95,7 +96,16 @@ def test_nothing_breaks_at_320_pixels(visitor: NewVisitor, server: object) -> No
     session = talk()
     fill(owner_of("alice"), 3)
     small = visitor("alice", viewport={"width": 320, "height": 640}, has_touch=True)
-    for path in (f"/c/{session.pk}/", "/new/", "/new/?temporary=1", "/memories/", "/reviews/", "/account/", "/login/"):
+    for path in (
+        f"/c/{session.pk}/",
+        "/new/",
+        "/new/?temporary=1",
+        "/memories/",
+        LONG_SEARCH,
+        "/reviews/",
+        "/account/",
+        "/login/",
+    ):
         page = small.open(path)
         expect(page.locator("#main")).to_be_visible()
         assert page.evaluate(SIDEWAYS) == 0, path
