@@ -117,7 +117,11 @@ def test_nothing_breaks_at_320_pixels(visitor: NewVisitor, server: object) -> No
 def test_long_words_beside_a_memory_break(visitor: NewVisitor, server: object, width: int) -> None:
     memory_make(owner_of("alice"), "Likes tea.", category="W" * 40, keywords=["K" * 40], metadata={"m" * 40: "v" * 200})
     page = visitor("alice", viewport={"width": width, "height": 640}).open("/memories/")
-    page.locator(".mem").hover()
+    row = page.locator(".mem")
+    page.mouse.move(1, 1)
+    about, whole = box(page, ".mem__about"), box(page, ".mem")
+    assert about["y"] + about["height"] <= whole["y"] + whole["height"]  # not over the next one
+    row.hover()
     assert page.evaluate(SIDEWAYS) == 0
 
 
