@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -92,8 +95,23 @@ def _view(*decorators: Callable[[View], View]) -> Callable[[View], View]:
     return decorate
 
 
+def _form_of_a_page(view: View) -> View:
+    """Lead whoever is not signed in to the sign-in page, and from there to the page that the form is on, since the
+    form's own address is for POST only. A form that a script sent, to replace a part of the page, gets status 401."""
+
+    @wraps(view)
+    def signed_in(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated or "HX-Request" in request.headers:
+            return view(request, *args, **kwargs)
+        page = request.headers.get("Referer", "")
+        ours = url_has_allowed_host_and_scheme(page, {request.get_host()})
+        return redirect_to_login(urlsplit(page).path if ours else "/")
+
+    return signed_in
+
+
 page_view = _view(require_GET, login_required)  # of a page; who is not signed in is redirected to sign in
-form_view = _view(require_POST, login_required)  # that a form of a page is sent to
+form_view = _view(require_POST, _form_of_a_page)  # that a form of a page is sent to
 dialog_view = _view(require_http_methods(["GET", "POST"]), login_required)  # of a page whose form is sent back to it
 # Of a part of a page, and of a write that a page's script asks for. Who was signed out gets status 401, since the
 # sign-in page does not fit into a part.

@@ -20,7 +20,8 @@ async function refusal(response) {
   const status = response.status;
   try {
     const { error } = await response.json();
-    return new ApiError(error.code, error.message, { status, details: error.details ?? {}, retryAfter });
+    const message = status === 401 ? "You are signed out." : error.message; // the server's words are for clients with a key
+    return new ApiError(error.code, message, { status, details: error.details ?? {}, retryAfter });
   } catch {
     // A proxy answers like this while Daybook restarts.
     const away = [502, 503, 504].includes(status) && "connection";
@@ -45,6 +46,7 @@ export async function request(method, path, body, { headers = {}, signal } = {})
     if (error.name === "AbortError") throw error;
     throw new ApiError("connection", "The connection broke off.");
   }
+  if (response.status === 401) document.dispatchEvent(new CustomEvent("signed-out"));
   if (!response.ok) throw await refusal(response);
   return response;
 }

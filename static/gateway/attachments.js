@@ -38,9 +38,9 @@ export class Attachments extends EventTarget {
   async add(files) {
     for (const file of files) {
       const refused = this.#refusal(file);
-      const item = refused ? null : await read(file);
-      if (item) this.items.push(item);
-      else this.#trouble(refused ?? `${file.name} is neither a picture, a PDF nor a text file.`);
+      const read = refused ? { refused } : await itemOf(file);
+      if (read.refused) this.#trouble(read.refused);
+      else this.items.push(read);
     }
     this.#show();
   }
@@ -63,7 +63,6 @@ export class Attachments extends EventTarget {
     const size = this.items.reduce((sum, item) => sum + item.size, file.size);
     if (this.items.length >= MOST) return `A message takes ${MOST} attachments.`;
     if (size > LARGEST) return `${file.name} is too large: together they may have ${LARGEST / 1e6} MB.`;
-    if (isText(file) && file.size > LONGEST_TEXT * 4) return tooLong(file);
     return null;
   }
 
@@ -111,7 +110,8 @@ export function show(list, items) {
   );
 }
 
-async function read(file) {
+// One attachment, or `{refused}`: why it is none.
+async function itemOf(file) {
   const name = file.name.replaceAll(/[\]\n]/g, " ").slice(0, 200) || "file";
   if (PICTURES.has(file.type)) {
     const url = await dataUrl(file);
@@ -120,18 +120,10 @@ async function read(file) {
   if (file.type === "application/pdf") {
     return { name, size: file.size, part: { type: "file", file: { filename: name, file_data: await dataUrl(file) } } };
   }
-  if (file.size > LONGEST_TEXT * 4) return null;
   const text = await textOf(file);
-  if (text === null || text.length > LONGEST_TEXT) return null;
+  if (text === null) return { refused: `${file.name} is neither a picture, a PDF nor a text file.` };
+  if (text.length > LONGEST_TEXT) return { refused: `${file.name} is too long: a text file may have ${LONGEST_TEXT.toLocaleString("en")} characters.` };
   return { name, size: file.size, part: { type: "text", text: `[File ${name}]\n${text}` } };
-}
-
-function isText(file) {
-  return file.type.startsWith("text/");
-}
-
-function tooLong(file) {
-  return `${file.name} is too long: a text file may have ${LONGEST_TEXT.toLocaleString("en")} characters.`;
 }
 
 function dataUrl(file) {

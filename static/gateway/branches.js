@@ -12,6 +12,16 @@ export function takeBack(section) {
   section.replaceWith(...(section.leaving ?? []));
 }
 
+// Lets what is below a message that is being edited be as in another rendering of its turn. An editor of a memory is part
+// of that itself: then all stays, and is shown with the next rendering.
+export function replaceBelow(editor, section, rendered) {
+  const message = editor.closest(".entry--you");
+  if (!message) return;
+  rendered.querySelector(".entry--you").remove();
+  while (message.nextSibling) message.nextSibling.remove();
+  message.after(...rendered.childNodes);
+}
+
 // Lets other turns take the place of a section and what follows it. Their day is named once, by the page or by them.
 export function replaceFrom(section, nodes) {
   const ledger = section.parentElement;

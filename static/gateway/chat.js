@@ -45,6 +45,7 @@ async function ensureSession() {
   main.dataset.session = document.getElementById("current-session").value = made.id;
   main.dataset.agent = composer.agent.value;
   if (made.temporary) rememberTemporary(made.id);
+  composer.beginSession();
   history.replaceState(null, "", `/c/${made.id}/`);
 }
 
@@ -63,14 +64,14 @@ async function send(text, options = {}) {
   } finally {
     beginning = false;
   }
-  const attached = options.replaces ? [] : composer.clear();
+  const attached = options.replaces ? [] : composer.take(text);
   await conversation.send(text, { attached, ...options });
 }
 
 composer.addEventListener("send", ({ detail }) => {
   if (!isHelp(detail)) return send(detail);
   composer.text = "";
-  composer.forgetDraft();
+  composer.forgetSent();
   return showHelp();
 });
 composer.addEventListener("stop", () => stop());
@@ -123,7 +124,7 @@ conversation.addEventListener("answering", () => {
   showReviews();
 });
 conversation.addEventListener("started", ({ detail }) => {
-  composer.forgetDraft();
+  composer.forgetSent();
   tell({ kind: "turn", session: main.dataset.session, turn: detail.id, replaces: conversation.replacing });
   sessions.refresh().then(() => {
     const current = sessions.list.querySelector("[aria-current] span");
@@ -141,11 +142,7 @@ conversation.addEventListener("fill", ({ detail }) => composer.setFill(detail));
 conversation.addEventListener("refused", ({ detail }) => {
   if (!composer.text) composer.keepDraft(detail);
 });
-conversation.addEventListener("taken-back", ({ detail }) => {
-  composer.text = detail.content;
-  composer.attachments.put(detail.attached);
-  composer.area.focus();
-});
+conversation.addEventListener("taken-back", ({ detail }) => composer.putBack(detail.content, detail.attached));
 
 sessions.addEventListener("renamed", ({ detail }) => showTitle(detail));
 sessions.addEventListener("listed", showReviews);
@@ -156,10 +153,10 @@ toasts.addEventListener("written", ({ detail }) => {
   if (detail.session !== main.dataset.session) return;
   const text = detail.toast.querySelector("[data-text]");
   text.textContent = text.textContent.replace("from your last conversation", "from this conversation");
-  if (!conversation.answering) conversation.refresh(detail.turn);
+  if (!conversation.answering) conversation.refresh(detail.turn, { news: true });
 });
 toasts.addEventListener("changed", ({ detail }) => {
-  if (detail.session === main.dataset.session && !conversation.answering) conversation.refresh(detail.turn);
+  if (detail.session === main.dataset.session && !conversation.answering) conversation.refresh(detail.turn, { news: true });
 });
 reviews.addEventListener("looked", showReviews);
 
@@ -180,11 +177,6 @@ document.addEventListener("visibilitychange", () => {
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open], :popover-open")) stop();
-});
-
-// A fragment that htmx asked for, and the sign-in was over.
-document.body.addEventListener("htmx:responseError", ({ detail }) => {
-  if (detail.xhr.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
 });
 
 conversation.resume();

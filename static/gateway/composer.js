@@ -80,19 +80,34 @@ export class Composer extends EventTarget {
     return true;
   }
 
-  // The draft is kept until the server has the message. Returns what was attached to it.
-  clear() {
-    this.text = "";
+  // Takes out what is sent; what was typed meanwhile stays. Returns what was attached to it.
+  take(sent) {
+    const typed = this.text.trim();
+    if (typed.startsWith(sent)) this.text = typed.slice(sent.length).trimStart();
     return this.attachments.take();
+  }
+
+  // Back in the composer, before what has been written since.
+  putBack(text, attached) {
+    this.text = [text, this.text].filter(Boolean).join("\n\n");
+    this.keepDraft(this.text);
+    this.attachments.put([...attached, ...this.attachments.items]);
+    this.area.focus();
   }
 
   keepDraft(text) {
     keep(this.#draftKey(), text);
   }
 
-  forgetDraft() {
-    keep(this.#draftKey(), null);
+  // The draft goes along into the session that begins with it, until the server has the message.
+  beginSession() {
     keep("draft:new", null);
+    this.keepDraft(this.text);
+  }
+
+  // The server has the message: the draft is what stands in the composer now.
+  forgetSent() {
+    this.keepDraft(this.text);
   }
 
   setAnswering(answering) {

@@ -2,7 +2,7 @@
 
 import { ApiError, call, comesBack, fragment } from "./api.js";
 import { show } from "./attachments.js";
-import { from, replaceFrom, takeBack } from "./branches.js";
+import { from, replaceBelow, replaceFrom, takeBack } from "./branches.js";
 import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { refusalOf } from "./errors.js";
@@ -159,9 +159,10 @@ export class Conversation extends EventTarget {
     if (this.current?.turn) await stopTurn(this.session, this.current.turn);
   }
 
-  async refresh(turn) {
+  // `news`: somebody else did something to the turn, and an editor that is open in it keeps what is written there.
+  async refresh(turn, { news = false } = {}) {
     const section = this.#shown(turn);
-    if (section) await this.#replaceWithServers(section, turn);
+    if (section) await this.#replaceWithServers(section, turn, news);
   }
 
   #shown(turn) {
@@ -275,13 +276,15 @@ export class Conversation extends EventTarget {
     else this.newText.hidden = false;
   }
 
-  async #replaceWithServers(section, turn) {
+  async #replaceWithServers(section, turn, news = false) {
     const nodes = await this.#rendered(turn);
     const rendered = nodes.querySelector(".turn");
     const following = this.following;
     keepOpen(section, rendered);
-    section.replaceWith(rendered);
-    this.#settled(rendered);
+    const editor = news && section.querySelector(".editor");
+    if (editor) replaceBelow(editor, section, rendered);
+    else section.replaceWith(rendered);
+    this.#settled(editor ? section : rendered);
     if (following) this.toEnd();
   }
 

@@ -85,6 +85,7 @@ function openEditor(button, refreshTurn) {
   };
   editor.querySelector("[data-cancel]").addEventListener("click", close);
   editor.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
     if (event.key === "Escape") {
       event.stopPropagation();
       close();

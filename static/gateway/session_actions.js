@@ -117,6 +117,7 @@ export class SessionActions {
       link.focus();
     };
     input.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
       if (event.key === "Enter") close(true);
       else if (event.key === "Escape") close(false);
       else return;

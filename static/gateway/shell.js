@@ -64,7 +64,19 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// A fragment that htmx asked for, and the sign-in was over.
+document.body.addEventListener("htmx:responseError", ({ detail }) => {
+  if (detail.xhr.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
+});
+
 if (notifications) {
+  // The sign-in was over. What is written on this page stays while somebody signs in in another tab.
+  document.addEventListener("signed-out", () => {
+    document.getElementById("signed-out").hidden = false;
+  });
+  document.addEventListener("visibilitychange", () => {
+    document.getElementById("signed-out").hidden = true; // if it is not over yet, the next request says so
+  });
   let quiet = 0;
   notifications.addEventListener("lost", () => {
     clearTimeout(quiet);

@@ -65,6 +65,10 @@ def test_a_picture_alone_is_a_message(chat: Page, told: ToldModel) -> None:
 def test_what_was_attached_can_be_taken_away_and_what_is_neither_is_refused(chat: Page, told: ToldModel) -> None:
     attach(chat, DOT, BINARY)
     expect(chat.get_by_text("tool.bin is neither a picture, a PDF nor a text file.")).to_be_visible()
+    attach(chat, {"name": "log.txt", "mimeType": "text/plain", "buffer": b"x" * 100_001})
+    expect(chat.get_by_text("log.txt is too long: a text file may have 100,000 characters.")).to_be_visible()
+    attach(chat, {"name": "rows.json", "mimeType": "application/json", "buffer": b"1" * 500_000})
+    expect(chat.get_by_text("rows.json is too long: a text file may have 100,000 characters.")).to_be_visible()
     chat.get_by_role("button", name="Remove dot.png").click()
     expect(chat.locator("#attached")).to_be_hidden()
     expect(chat.get_by_role("textbox", name="Message to")).to_be_focused()

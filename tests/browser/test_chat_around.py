@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.models import Agent, Session
-from memories.models import Notification
+from memories.models import Memory, Notification
 from memories.outbox import notify
 from tests.browser.asking import ask, send, status_is
 from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.browser.told_model import ToldModel
-from tests.factories import session_make
+from tests.factories import memory_make, session_make
 
 pytestmark = pytest.mark.browser
 
@@ -245,6 +245,36 @@ def test_an_answer_and_its_code_can_be_copied(chat: Page, alices: Visitor, told:
     chat.get_by_role("button", name="Copy answer").click()
     expect(chat.get_by_role("button", name="Copied").last).to_be_visible()
     assert chat.evaluate("navigator.clipboard.readText()") == "Run **this**:\n\n```bash\nls -l\n```"
+
+
+def test_the_memories_page_says_that_the_sign_in_is_over_and_keeps_what_is_written(alices: Visitor) -> None:
+    alices.expect_trouble("status of 401")
+    memory_make(owner_of("alice"), "Likes tea.")
+    page = alices.open("/memories/")
+    row = page.locator(".mem")
+    row.hover()
+    row.get_by_role("button", name="Edit: ").click()
+    row.get_by_label("Memory", exact=True).fill("Likes green tea.")
+    cookies = alices.context.cookies()
+    alices.context.clear_cookies()
+    row.get_by_role("button", name="Save").click()
+    expect(row.get_by_role("alert").filter(has_text="You are signed out.")).to_be_visible()
+    again = page.get_by_role("banner").get_by_role("link", name="Sign in")
+    expect(again).to_have_attribute("href", "/login/?next=/memories/")
+    alices.context.add_cookies(cookies)  # type: ignore[arg-type]
+    row.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Likes green tea.")).to_be_visible()
+    assert Memory.objects.get().content == "Likes green tea."
+
+
+def test_the_account_page_leads_to_the_sign_in_page_when_the_sign_in_is_over(alices: Visitor) -> None:
+    alices.expect_trouble("status of 401")
+    alices.expect_trouble("Response Status Error Code 401")
+    page = alices.open("/account/")
+    page.get_by_label("Name of a new key").fill("laptop")
+    alices.context.clear_cookies(name="daybook_session")
+    page.get_by_role("button", name="Create key").click()
+    expect(page).to_have_url(re.compile(r"/login/\?next=%2Faccount%2F"))
 
 
 def test_a_page_that_was_signed_out_elsewhere_leads_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:

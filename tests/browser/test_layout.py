@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from gateway.models import Message, Session
+from gateway.models import Agent, Message, Run, Session
 from tests.browser.conftest import NewVisitor, owner_of
 from tests.browser.test_finding import long_session
 from tests.browser.test_memories_many import fill
-from tests.factories import owner_make
+from tests.factories import memory_make, owner_make, session_make
 
 pytestmark = pytest.mark.browser
 
@@ -25,6 +25,7 @@ def retention(dumps: list[Dump], days: int = 14, *, now: datetime | None = None)
 
 https://example.org/a/very/long/path/that/never/ends/and/has/no/place/to/break/because/it/is/one/word/only
 """
+LONG_SEARCH = f"/memories/?q={'x' * 60}"
 SIDEWAYS = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # Controls that lie on each other, in the parts where they stand in a row.
 ON_EACH_OTHER = """() => [".topbar", ".composer__bar", ".page__head", ".tools__row", ".mem__acts"].flatMap((row) => {
@@ -95,12 +96,52 @@ def test_nothing_breaks_at_320_pixels(visitor: NewVisitor, server: object) -> No
     session = talk()
     fill(owner_of("alice"), 3)
     small = visitor("alice", viewport={"width": 320, "height": 640}, has_touch=True)
-    for path in (f"/c/{session.pk}/", "/new/", "/new/?temporary=1", "/memories/", "/reviews/", "/account/", "/login/"):
+    for path in (
+        f"/c/{session.pk}/",
+        "/new/",
+        "/new/?temporary=1",
+        "/memories/",
+        LONG_SEARCH,
+        "/reviews/",
+        "/account/",
+        "/login/",
+    ):
         page = small.open(path)
         expect(page.locator("#main")).to_be_visible()
         assert page.evaluate(SIDEWAYS) == 0, path
         assert page.evaluate(ON_EACH_OTHER) == [], path
         page.close()
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_long_words_beside_a_memory_break(visitor: NewVisitor, server: object, width: int) -> None:
+    memory_make(owner_of("alice"), "Likes tea.", category="W" * 40, keywords=["K" * 40], metadata={"m" * 40: "v" * 200})
+    page = visitor("alice", viewport={"width": width, "height": 640}).open("/memories/")
+    row = page.locator(".mem")
+    page.mouse.move(1, 1)
+    about, whole = box(page, ".mem__about"), box(page, ".mem")
+    assert about["y"] + about["height"] <= whole["y"] + whole["height"]  # not over the next one
+    row.hover()
+    assert page.evaluate(SIDEWAYS) == 0
+
+
+def test_a_transcript_with_a_table_fits_the_admin_on_a_phone(visitor: NewVisitor) -> None:
+    owner_make("root", is_staff=True, is_superuser=True)
+    address = f"/admin/gateway/session/{talk().pk}/change/"
+    page = visitor("root", viewport={"width": 320, "height": 640}, has_touch=True).open(address)
+    expect(page.locator(".db-prose table")).to_be_attached()
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(SIDEWAYS) == 0
+
+
+def test_the_page_of_a_turn_fits_a_small_window(visitor: NewVisitor) -> None:
+    root = owner_make("root", is_staff=True, is_superuser=True)
+    agent = Agent.objects.get(name="assistant")
+    run = Run.objects.create(owner=root, session=session_make(root, agent), turn=1, request_id="0d" * 16)
+    address = f"/admin/gateway/run/{run.pk}/change/"
+    page = visitor("root", viewport={"width": 1280, "height": 800}).open(address)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(SIDEWAYS) == 0
 
 
 def test_the_dashboard_of_the_admin_fits_320_pixels(visitor: NewVisitor) -> None:

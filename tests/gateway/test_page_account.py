@@ -232,3 +232,21 @@ def test_the_number_of_queries_does_not_grow_with_the_keys(page: Client, alice: 
 def test_names_of_keys_are_text(page: Client) -> None:
     html = page.post("/account/keys/", {"name": "<b>bold</b>"}).content.decode()
     assert "<b>bold</b>" not in html
+
+
+@pytest.mark.parametrize(
+    ("referer", "page"),
+    [
+        ("http://testserver/account/?done=zone", "/account/"),
+        ("http://elsewhere.example/account/", "/"),
+        ("", "/"),
+    ],
+)
+def test_a_form_that_is_sent_after_the_sign_in_was_over_leads_back_to_its_page(referer: str, page: str) -> None:
+    answer = Client().post("/account/time-zone/", {"time_zone": "UTC"}, headers={"Referer": referer})
+    assert (answer.status_code, answer["Location"]) == (302, f"/login/?next={page}")
+
+
+def test_a_part_of_the_page_is_not_replaced_by_the_sign_in_page() -> None:
+    answer = Client().post("/account/keys/", {"name": "laptop"}, headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.content) == (401, b"")

@@ -1,0 +1,119 @@
+"""What somebody is writing stays, whatever else happens to the page meanwhile."""
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from gateway.models import Message, Session
+from reviews.models import ReviewRun
+from reviews.tasks import review_execute
+from tests.browser.asking import ask, send
+from tests.browser.conftest import Visitor, in_a_worker
+from tests.browser.told_model import ToldModel
+
+pytestmark = pytest.mark.browser
+BOX = "Message to assistant"
+EXAMPLE = "Plan a vegetarian dinner for six, no hazelnuts."
+
+
+def test_the_draft_of_a_new_session_stays_while_another_one_goes_on(chat: Page, told: ToldModel) -> None:
+    told.answer("Fine.")
+    ask(chat, "first")
+    address = chat.url
+    chat.get_by_role("link", name="New session").click()
+    chat.get_by_label(BOX).press_sequentially("half a thou")
+    chat.goto(address)
+    expect(chat.get_by_label(BOX)).to_have_value("")
+    told.answer("Still fine.")
+    ask(chat, "second")
+    chat.get_by_role("link", name="New session").click()
+    expect(chat.get_by_label(BOX)).to_have_value("half a thou")
+    told.answer("Whole.")
+    ask(chat, "half a thought")
+    chat.get_by_role("link", name="New session").click()
+    expect(chat.get_by_label(BOX)).to_have_value("")
+
+
+def test_an_example_leaves_what_was_being_written(chat: Page, told: ToldModel) -> None:
+    chat.get_by_label(BOX).press_sequentially("half a thou")
+    told.answer("Six plates it is.")
+    chat.get_by_role("button", name=EXAMPLE).click()
+    expect(chat.get_by_text("Six plates it is.")).to_be_visible()
+    expect(chat.get_by_label(BOX)).to_have_value("half a thou")
+    chat.reload()
+    expect(chat.get_by_label(BOX)).to_have_value("half a thou")
+
+
+def test_what_is_typed_while_a_session_begins_stays(chat: Page, told: ToldModel) -> None:
+    held: list[Route] = []
+    chat.route("**/api/sessions", lambda route: held.append(route))
+    with chat.expect_request("**/api/sessions"):
+        send(chat, "first")
+    chat.keyboard.type(" and more")
+    told.answer("Fine.")
+    held[0].continue_()
+    expect(chat.locator("[data-prose]").last).to_have_text("Fine.")
+    assert Message.objects.get(role="user").text == "first"
+    expect(chat.get_by_label(BOX)).to_have_value("and more")
+    chat.reload()
+    expect(chat.get_by_label(BOX)).to_have_value("and more")
+
+
+def test_a_message_that_is_taken_back_joins_what_was_written_since(
+    chat: Page, alices: Visitor, told: ToldModel
+) -> None:
+    alices.expect_trouble("status of 404")
+    told.answer("Fine.")
+    ask(chat, "first")
+    Session.objects.all().delete()
+    send(chat, "is anybody there?")
+    alert = chat.get_by_role("alert")
+    expect(alert).to_be_visible()
+    chat.get_by_label(BOX).fill("Hello?")
+    alert.get_by_role("button", name="Edit message").click()
+    expect(chat.get_by_label(BOX)).to_have_value("is anybody there?\n\nHello?")
+
+
+def test_a_message_is_edited_on_while_a_review_saves_something(chat: Page) -> None:
+    for text in ("I'm vegetarian and I prefer short answers", "Thank you", "That is all"):
+        ask(chat, text)
+    last = chat.locator(".turn").last
+    last.locator(".entry--you").hover()
+    last.get_by_role("button", name="Edit your message").click()
+    editor = chat.get_by_role("textbox", name="Edit your message")
+    editor.fill("That is not")
+    in_a_worker(review_execute, str(ReviewRun.objects.get().pk))
+    expect(last.locator("[data-change-set]")).to_contain_text("2 memories saved after a review")
+    expect(editor).to_have_value("That is not")
+    expect(editor).to_be_focused()
+    editor.press_sequentially(" all")
+    chat.keyboard.press("Escape")
+    expect(last.locator(".entry--you .prose")).to_have_text("That is all")
+
+
+def test_a_memory_is_edited_on_while_a_review_saves_something(chat: Page) -> None:
+    for text in ("I'm vegetarian and I prefer short answers", "Thank you", "Remember that the oven is hot."):
+        ask(chat, text)
+    chat.locator(".turn").last.get_by_role("button", name="Edit: ").click()
+    editor = chat.get_by_label("Edit this memory")
+    editor.fill("The oven is")
+    with chat.expect_response("**/fragments/turn/**"):
+        in_a_worker(review_execute, str(ReviewRun.objects.get().pk))
+    expect(chat.locator(".toast")).to_contain_text("Saved")
+    expect(editor).to_have_value("The oven is")
+
+
+def test_a_key_that_ends_a_composition_ends_no_editing(chat: Page) -> None:
+    ask(chat, "Remember that the oven runs at 230 degrees.")
+    chat.locator(".session").hover()
+    chat.get_by_role("button", name="More for ").click()
+    chat.get_by_role("menuitem", name="Rename").click()
+    title = chat.get_by_label("New name of the session")
+    title.fill("日本")
+    title.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
+    expect(title).to_be_focused()
+    title.press("Escape")
+    chat.locator(".note").get_by_role("button", name="Edit: ").click()
+    words = chat.get_by_label("Edit this memory")
+    words.fill("日本")
+    words.dispatch_event("keydown", {"key": "Escape", "isComposing": True})
+    expect(words).to_have_value("日本")
