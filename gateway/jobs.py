@@ -11,6 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
 from multiprocessing.util import Finalize
@@ -33,6 +34,8 @@ logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
 LOST_AFTER = timedelta(seconds=60)
 """The time after which a queued job that has not begun counts as lost."""
+_NAMES_AT_ONCE = 64
+"""Names that are looked up at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
 
 
@@ -195,6 +198,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     global _runner
     if _runner is None:
         _runner = asyncio.Runner()
+        _runner.get_loop().set_default_executor(ThreadPoolExecutor(_NAMES_AT_ONCE, "daybook-names"))
         Finalize(None, _close, args=(_runner,), exitpriority=0)  # a forked child ends without atexit
     return _runner.run(work)
 

@@ -1,6 +1,6 @@
-"""The job that delivers webhooks. A sweep takes its lease and queues it, so only one runs at a time. It works in
-rounds: it reads the next notification of each webhook that is due, sends all of them at once with no transaction open,
-and stores the outcomes.
+"""The job that delivers webhooks. A sweep takes its lease and queues it, so only one runs at a time. It begins the next
+delivery of each webhook that is due, AT_ONCE of them at most, and goes on with a webhook as soon as its outcome is
+stored, whatever the others do. No transaction is open while something is sent.
 
 A webhook stores the number of its last notification, so deliveries keep the order of the outbox: one that fails delays
 the later ones. It is tried again after growing pauses for about a day; then the webhook is disabled. A job that dies
@@ -11,19 +11,21 @@ import json
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import aiohttp
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from gateway.jobs import enqueue, lease_extend, lease_release, lease_take, run_async
 from gateway.models import Webhook
-from gateway.webhooks.sending import Outcome, client, send
+from gateway.webhooks.sending import SECONDS, Outcome, client, send
 from gateway.webhooks.signing import secret_of, signed_headers
+from memories.database import in_thread
 from memories.models import Notification
 from memories.outbox import current_number, notification_json
 
@@ -32,8 +34,12 @@ logger = logging.getLogger("daybook.webhooks")
 TASK = "gateway.webhooks.delivery.deliver"
 LEASE = "webhooks"
 LEASE_SECONDS = 60.0
+"""The lease of a job that is queued; one that works holds it for HELD_SECONDS each time."""
+HELD_SECONDS = 20.0
 JOB_SECONDS = 30.0
-"""The longest time of a job; the next sweep queues another."""
+"""The time in which a job begins deliveries; the next sweep queues another."""
+LOOK_SECONDS = 0.5
+"""The longest time until a job looks again for what is due while deliveries are under way."""
 AT_ONCE = 50
 MOST_ATTEMPTS = 14
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
@@ -62,21 +68,12 @@ def webhooks_sweep() -> None:
 
 
 def deliver(token: str) -> int:
-    """Deliver what is due, for JOB_SECONDS at most. Return the number of successful deliveries."""
-    lease, until, taken = UUID(token), time.monotonic() + JOB_SECONDS, 0
+    """Deliver what is due, for JOB_SECONDS. Return the number of successful deliveries."""
+    lease = UUID(token)
     try:
-        while time.monotonic() < until and lease_extend(LEASE, lease, seconds=LEASE_SECONDS):
-            now = timezone.now()
-            found = list(_due(now).order_by(F("attempted_at").asc(nulls_first=True))[:AT_ONCE])
-            if not found:
-                break
-            deliveries = [delivery for webhook in found if (delivery := _next(webhook, now))]
-            outcomes = run_async(_send_all(deliveries)) if deliveries else []
-            for delivery, outcome in zip(deliveries, outcomes, strict=True):
-                taken += _note(delivery, outcome)
+        return run_async(_work(lease))
     finally:
         lease_release(LEASE, lease)
-    return taken
 
 
 def message_id(webhook: Webhook, seq: int) -> str:
@@ -98,6 +95,46 @@ def _due(now: datetime) -> "QuerySet[Webhook]":
     return rows.filter(owner__notification_seq__gt=F("delivered_seq"))
 
 
+async def _work(lease: UUID) -> int:
+    until, taken = time.monotonic() + JOB_SECONDS, 0
+    under_way: dict[asyncio.Task[tuple[Outcome, float]], _Delivery] = {}
+    took: dict[UUID, float] = {}  # the seconds of a webhook's last delivery
+    async with client() as session, asyncio.TaskGroup() as group:
+        while True:
+            found: list[Webhook] = []
+            if await in_thread(lease_extend, LEASE, lease, seconds=HELD_SECONDS):
+                busy = {delivery.webhook.pk for delivery in under_way.values()}
+                found, ready = await in_thread(_ready, busy, took, until - time.monotonic())
+                under_way |= {group.create_task(_timed(session, delivery)): delivery for delivery in ready}
+            if under_way:
+                done, _ = await asyncio.wait(under_way, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    delivery, (outcome, took[delivery.webhook.pk]) = under_way.pop(task), task.result()
+                    taken += await in_thread(_note, delivery, outcome)
+            elif not found:
+                return taken
+
+
+def _ready(busy: Collection[UUID], took: dict[UUID, float], left: float) -> tuple[list[Webhook], list[_Delivery]]:
+    """Return the webhooks to go on with, and their deliveries, where a job has `left` seconds. A webhook that would
+    probably outlast the job, by its last delivery, is left to the next one: the others would have to wait for it."""
+    if left <= 0:
+        return [], []
+    now = timezone.now()
+    slow = [pk for pk, seconds in took.items() if seconds > left]
+    rows = _due(now).exclude(pk__in=[*busy, *slow])
+    if left < SECONDS:
+        rows = rows.filter(failures=0)
+    found = list(rows.order_by(F("attempted_at").asc(nulls_first=True))[: AT_ONCE - len(busy)])
+    return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
+
+
+async def _timed(session: aiohttp.ClientSession, delivery: _Delivery) -> tuple[Outcome, float]:
+    """Send a delivery. Return its outcome and the seconds that it took."""
+    began = time.monotonic()
+    return await send(session, delivery.webhook.url, delivery.body, delivery.headers), time.monotonic() - began
+
+
 def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
     """Return the next delivery of a webhook. Return None if it does not want any of the new notifications, which are
     then skipped, or if it cannot be signed."""
@@ -114,11 +151,6 @@ def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
     shown = notification_json(row)
     body = json.dumps({"type": row.kind, "timestamp": shown["created_at"], "data": shown}).encode()
     return _Delivery(webhook, row.seq, body, signed_headers(secret, message_id(webhook, row.seq), body, now))
-
-
-async def _send_all(deliveries: Sequence[_Delivery]) -> list[Outcome]:
-    async with client() as session:
-        return await asyncio.gather(*(send(session, one.webhook.url, one.body, one.headers) for one in deliveries))
 
 
 def _note(delivery: _Delivery, outcome: Outcome) -> bool:

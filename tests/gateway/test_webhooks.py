@@ -1,10 +1,8 @@
 """Webhooks: made and deleted, signed, delivered in order, tried again, and kept away from where they must not go."""
 
 import json
-import threading
 from collections.abc import Generator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,65 +13,25 @@ from django.urls import reverse
 from django.utils import timezone
 from standardwebhooks import Webhook as StandardWebhook
 
-from gateway.jobs import lease_is_held, lease_take
+from gateway.jobs import lease_is_held
 from gateway.keys import key_facts
 from gateway.models import Agent, Webhook
 from gateway.webhooks import addresses, delivery, sending
 from gateway.webhooks.addresses import may_be_reached
 from gateway.webhooks.delivery import LEASE, MOST_ATTEMPTS, deliver, pause_after, webhooks_sweep
-from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_disable
+from gateway.webhooks.services import KINDS, MOST, webhook_disable
 from memories.audit import SYSTEM
 from memories.database import in_thread
 from memories.errors import InvalidRequest
-from memories.models import AuditEntry, Book, Notification, Owner
-from memories.outbox import notifications_after, notify
+from memories.models import AuditEntry, Book, Owner
+from memories.outbox import notifications_after
 from tests.admin_rows import staff_client
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
+from tests.gateway.receivers import Receiver, hook, told, work
 
 pytestmark = pytest.mark.django_db
 URL = "https://example.org/hook"
-
-
-class Receiver:
-    """A server on loopback that keeps what it was sent, and answers as `answers` says, else 204."""
-
-    def __init__(self) -> None:
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        self.answers: list[tuple[int, dict[str, str]]] = []
-        self.in_transaction: list[bool] = []
-        self.held = threading.Event()
-        self.held.set()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                receiver.held.wait(5)
-                status, headers = receiver.answers.pop(0) if receiver.answers else (204, {})
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *args: object) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook?token=hidden"
-
-    def close(self) -> None:
-        self.held.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def numbers(self) -> list[str]:
-        return [json.loads(body)["data"]["id"] for _, body in self.got]
 
 
 @pytest.fixture
@@ -82,21 +40,6 @@ def receiver(settings: Any) -> Generator[Receiver]:
     found = Receiver()
     yield found
     found.close()
-
-
-def hook(owner: Owner, url: str, *kinds: str) -> tuple[Webhook, str]:
-    return webhook_create(owner.pk, url=url, kinds=kinds or KINDS, by=SYSTEM)
-
-
-def work() -> int:
-    """One job of the worker."""
-    token = lease_take(LEASE, seconds=60)
-    assert token is not None
-    return deliver(str(token))
-
-
-def told(owner: Owner, kind: str = "memory.changed") -> Notification:
-    return notify(owner_id=owner.pk, kind=Notification.Kind(kind), memory_numbers=[1])
 
 
 # ---- /api/webhooks ---------------------------------------------------------------------------------------------------

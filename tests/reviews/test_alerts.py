@@ -21,7 +21,7 @@ from reviews.alerts import BLOCKED, IN_A_ROW, alert_send, alerts_sweep
 from reviews.models import ReviewRun
 from tests.factories import key_make
 from tests.gateway.test_password_reset import SERVER
-from tests.gateway.test_webhooks import Receiver
+from tests.gateway.receivers import Receiver
 
 pytestmark = pytest.mark.django_db
 
