@@ -58,14 +58,17 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
 
 @transaction.atomic
 def agents_apply(file: AgentsFile) -> list[str]:
-    """Create or update everything in a checked agents file; agents that it does not name stay. Returns the names of its
-    agents."""
+    """Create or update everything in a checked agents file; agents, memory settings and model roles that it does not
+    name stay. Returns the names of its agents."""
     for name, settings in file.agents.items():
         agent_save(name, settings.model_dump(mode="json", exclude_defaults=True))
     for section in ("memories", "model_roles"):
         part = getattr(file, section)
         if part is not None:
-            configuration_save(section, part.model_dump(mode="json", exclude_defaults=True))
+            row = Configuration.objects.filter(section=section).first()
+            before = type(part).model_validate(row.value if row else {})
+            named = {name: getattr(part, name) for name in part.model_fields_set}
+            configuration_save(section, before.model_copy(update=named).model_dump(mode="json", exclude_defaults=True))
     if file.prices is not None:
         configuration_save("prices", {name: price.model_dump(mode="json") for name, price in file.prices.items()})
     if file.upstreams is not None:

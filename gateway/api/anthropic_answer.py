@@ -17,7 +17,7 @@ from gateway.limits.spending import figure_of
 from gateway.models import Run
 from gateway.passthrough import PlainCall, plain_step
 from gateway.runs.client_tools import ClientCalls, tool_names
-from gateway.steps import ModelStep
+from gateway.steps import ModelStep, refusal_in
 from gateway.tool_calls import object_in
 from gateway.turn_events import Delta, Done
 from gateway.upstream.reasoning import reasoning_in
@@ -33,16 +33,19 @@ async def turn_events(turn: AnyTurn, names: Mapping[str, str], *, given: int) ->
     """Run a turn to its end and yield the events of its message. `names`, `given`: see MessageEvents. Raises
     DomainErrors."""
     message = MessageEvents(turn.context.agent.name, names, given=given)
+    refused = False
     async with aclosing(turn.events()) as events:
         async for event in events:
             if isinstance(event, Delta):
                 if event.choice.get("index"):
                     continue
+                refused = refused or _refuses(event.choice)
                 for sent in message.take(_reasoning(event.choice), event.text, event.calls):
                     yield sent
             elif isinstance(event, Done):
                 waits = event.state == Run.State.AWAITING_CLIENT_TOOLS
-                reason = _stop_reason(event.finish_reason, event.choice, turn.options.parameters, called=waits)
+                finish = "content_filter" if refused else event.finish_reason
+                reason = _stop_reason(finish, event.choice, turn.options.parameters, called=waits)
                 for sent in message.end(*reason, _usage(event.new_usage)):
                     yield sent
 
@@ -57,17 +60,20 @@ async def plain_events(
     request = call.request
     theirs = tool_names(request.tools) if request.tools else None
     calls = ClientCalls(uuid7(), start=0, theirs=theirs, ours=())
+    refused = False
     async with aclosing(plain_step(call, step, stream=stream)) as choices:
         async for choice, text in choices:
             if choice.get("index"):
                 continue
+            refused = refused or _refuses(choice)
             for sent in message.take(_reasoning(choice), text, calls.news(step.calls)):
                 yield sent
     for sent in message.take("", "", calls.news(step.calls, ended=True)):
         yield sent
     result = step.result()
     called = bool(calls.shown(step.calls, result.calls))
-    reason = _stop_reason(result.finish_reason, result.choice, request.parameters, called=called)
+    finish = "content_filter" if refused else result.finish_reason
+    reason = _stop_reason(finish, result.choice, request.parameters, called=called)
     for sent in message.end(*reason, _usage(result.usage)):
         yield sent
 
@@ -119,6 +125,12 @@ def whole_message(events: Sequence[Event]) -> dict[str, Any]:
 def _reasoning(choice: Mapping[str, Any]) -> str:
     part = choice.get("delta") or choice.get("message")
     return reasoning_in(part) if isinstance(part, dict) else ""
+
+
+def _refuses(choice: Mapping[str, Any]) -> bool:
+    """Return True if a delta or message says its text in the field for refusals."""
+    part = choice.get("delta") or choice.get("message")
+    return isinstance(part, dict) and bool(refusal_in(part))
 
 
 def _stop_reason(

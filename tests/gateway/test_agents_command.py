@@ -55,6 +55,16 @@ def test_a_file_of_settings_alone_is_applied(agent: Agent, tmp_path: Path, capsy
     assert Configuration.objects.get(section="memories").value["enabled"] is True
 
 
+def test_memory_settings_that_a_file_does_not_name_stay(db: None, tmp_path: Path) -> None:
+    apply(tmp_path, "memories: {enabled: true, maxRolloutAgeDays: 7}\nmodel_roles: {smol: small}")
+    apply(tmp_path, "memories: {scanLimit: 9}\nmodel_roles: {default: large}")
+    rows = dict(Configuration.objects.values_list("section", "value"))
+    assert rows["memories"] == {"enabled": True, "max_rollout_age_days": 7, "scan_limit": 9}
+    assert rows["model_roles"] == {"smol": "small", "default": "large"}
+    apply(tmp_path, "memories: {enabled: false, maxRolloutAgeDays: 30}")
+    assert Configuration.objects.get(section="memories").value == {"scan_limit": 9}
+
+
 def test_what_it_prints_can_be_applied_and_changes_nothing(
     agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -168,6 +168,13 @@ async def test_why_the_model_stopped(
     assert (got["stop_reason"], got["stop_sequence"]) == expected
 
 
+async def test_a_refusal_is_why_the_model_stopped(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([{"refusal": "I will not "}, {"refusal": "do that."}], [{"refusal": "I will not do that."}])
+    assert (await stream(alice_api, "hi"))[-2]["delta"]["stop_reason"] == "refusal"
+    got = (await send(alice_api, "hello")).json
+    assert (got["stop_reason"], got["content"][0]["text"]) == ("refusal", "I will not do that.")
+
+
 async def test_cached_tokens_are_counted_apart(alice_api: Api, agent: Agent, plays: Plays) -> None:
     details = {"cached_tokens": 60, "cache_write_tokens": 30}
     plays([{"content": "Yes."}], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
