@@ -20,8 +20,8 @@ from reviews import alerts
 from reviews.alerts import BLOCKED, IN_A_ROW, alert_send, alerts_sweep
 from reviews.models import ReviewRun
 from tests.factories import key_make
-from tests.gateway.test_password_reset import SERVER
 from tests.gateway.receivers import Receiver
+from tests.gateway.test_password_reset import SERVER
 
 pytestmark = pytest.mark.django_db
 
