@@ -31,7 +31,7 @@ PENALTY = 2.5
 """Of half the squared weights, beside the sum of the sentences' losses."""
 CAUTION = 0.5
 """Taken off every score: what a person wrote themselves should not be asked about."""
-FLAGGED = 0.085
+FLAGGED = 0.06
 """Share of messages without a pasted part in which one may be found by a model that never saw their author. Authors who
 wrote nothing else do not count: theirs are the likest to pasted ones that they could think of."""
 
