@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.utils import timezone
 
 from memories.counters import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
@@ -63,17 +62,6 @@ def clean_target(target: str) -> str:
 def clean_expiry(expires_at: datetime | None) -> datetime | None:
     """Return a time of expiry as stored. Raises InvalidRequest as clean_moment does."""
     return clean_moment(expires_at, "A memory expires between", "expires_at")
-
-
-def clean_new_expiry(expires_at: datetime | None) -> datetime | None:
-    """Return a new memory's time of expiry as stored. Raises InvalidRequest as clean_expiry does, and for a time that
-    is over: the memory would be gone at once."""
-    moment = clean_expiry(expires_at)
-    if moment is not None and moment <= timezone.now():
-        raise InvalidRequest(
-            "expires_at is in the past. Give a time that is still to come, or leave it out.", param="expires_at"
-        )
-    return moment
 
 
 def clean_moment(moment: datetime | None, refusal: str, param: str) -> datetime | None:

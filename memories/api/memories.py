@@ -15,7 +15,7 @@ from memories.batches import in_slices
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
-from memories.entry_rules import clean_content, clean_keywords, clean_new_expiry
+from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import InvalidRequest, NotFound
 from memories.filters import MemoryFilters, holds, metadata_asked
 from memories.health import health_of_books
@@ -62,7 +62,6 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     """Remember something. A repetition answers 200 with the memory that is there already, after the other fields that
     the request names were changed in it."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
-    clean_new_expiry(body.expires_at)
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
     named = _named(body.dict(exclude={"book"}, exclude_unset=True))

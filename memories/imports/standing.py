@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from memories.batches import SLICE_SECONDS, Slices, reads
-from memories.entry_rules import check_scan, clean_new_expiry
+from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
 from memories.evidence import Decision, doubt_of
@@ -130,7 +130,6 @@ def checked(
     for entry in batch:
         try:
             fields = fields_cleaned(entry.fields)
-            clean_new_expiry(fields.expires_at)
             clean.append((entry, fields, key_of(fields.content or "")))
         except (InvalidRequest, TooLarge) as error:
             report.refuse(entry.line, entry.place, error)

@@ -22,22 +22,6 @@ async def test_the_api_refuses_what_not_every_database_knows(alice: Owner, alice
     assert [row["content"] for row in (await alice_api.get("/api/memories"))[1]["data"]] == ["Likes tea."]
 
 
-PAST = "2020-01-31T00:00:00Z"
-
-
-async def test_a_new_memory_that_has_expired_already_is_refused(alice: Owner, alice_api: Api) -> None:
-    status, answer = await alice_api.post("/api/memories", {"content": "Likes rum.", "expires_at": PAST})
-    assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "expires_at")
-    assert "in the past" in answer["error"]["message"]
-    assert not (await alice_api.get("/api/memories?include=deleted"))[1]["data"]
-
-
-def test_an_import_reports_the_line_that_has_expired_already(alice: Owner) -> None:
-    lines = [{"content": "Likes rum.", "expires_at": PAST}, {"content": "Likes tea."}]
-    report = import_text(alice.pk, "\n".join(map(json.dumps, lines)), actor="user:1", preview=False)
-    assert (report.refused, report.new, Memory.objects.get().content) == (1, 1, "Likes tea.")
-
-
 @pytest.mark.parametrize("given", IMPOSSIBLE[:2])
 def test_an_import_leaves_it_out(alice: Owner, given: str) -> None:
     lines = json.dumps({"content": "Likes rum.", "expires_at": given})
