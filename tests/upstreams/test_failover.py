@@ -27,7 +27,7 @@ from gateway.upstream.attempts import outcomes
 from gateway.upstream.kept import Kept, with_kept
 from memories.database import in_thread
 from memories.errors import UpstreamError
-from memories.models import Memory, Owner
+from memories.models import Memory, Owner, Target
 from reviews.frozen import FrozenConversation
 from reviews.runner import Reflection, reflect
 from reviews.staged import StagedBook
@@ -279,7 +279,7 @@ async def test_a_review_is_answered_by_the_next_model_and_stays_with_it(servers:
     servers.script("b", Step(calls=(ADD,), thought="Worth keeping."), says("Done."))
     told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     reflection = Reflection(
-        book=StagedBook.of([], {}, max_writes=3),
+        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=told, has_news=True),
         target=ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)),
     )

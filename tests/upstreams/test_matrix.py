@@ -15,7 +15,7 @@ from gateway import upstream as upstreams
 from gateway.models import Agent, Run, Session
 from gateway.upstream import Attempts, ModelTarget, OpenAIModel, wire
 from memories.database import in_thread
-from memories.models import Memory, Owner
+from memories.models import Memory, Owner, Target
 from reviews.consolidation.runner import Job
 from reviews.consolidation.runs import ConsolidationClaim
 from reviews.consolidation.runs import claim as claim_run
@@ -199,7 +199,7 @@ async def test_a_review(kind: str, serve: Serve) -> None:
     server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
     told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     reflection = Reflection(
-        book=StagedBook.of([], {}, max_writes=3),
+        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=told, has_news=True),
         target=ModelTarget("default", "m"),
     )
