@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.contrib.auth.forms import UserCreationForm
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
@@ -67,13 +67,18 @@ def invitation_find(plain: str) -> Invitation | None:
 
 @transaction.atomic
 def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
-    """Create the account of a valid form. Raises Conflict if somebody has just used the invitation, and Overloaded."""
+    """Create the account of a valid form. Raises Conflict if somebody has just used the invitation or taken the name,
+    and Overloaded."""
     if not _open().filter(pk=row.pk).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used. Ask for a new one.")
     user: User = form.save(commit=False)
     if not User.objects.filter(email__iexact=row.email).exists():
         user.email = row.email
-    user.save()
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError as error:  # the form found the name free, and another request took it since
+        raise Conflict("This name has just been taken. Choose another one.") from error
     role_give(user, row.role)
     Invitation.objects.filter(pk=row.pk).update(user=user)
     owner = owner_for_user(user)

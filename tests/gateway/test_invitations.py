@@ -63,6 +63,20 @@ def test_of_two_who_use_it_at_once_one_gets_an_account() -> None:
     assert not User.objects.filter(username="eve").exists()
 
 
+def test_of_two_who_choose_the_same_name_at_once_one_is_told_and_keeps_the_invitation() -> None:
+    client = staff_client(superuser=True)
+    rows = [invitation_find(invited(client).split("/")[2]) for _ in range(2)]
+    assert rows[0] is not None
+    assert rows[1] is not None
+    forms = [AccountForm(CHOSEN), AccountForm(CHOSEN)]
+    assert all(form.is_valid() for form in forms)
+    invitation_accept(rows[0], forms[0])
+    with pytest.raises(Conflict, match="name"):
+        invitation_accept(rows[1], forms[1])
+    rows[1].refresh_from_db()
+    assert (rows[1].accepted_at, rows[1].user) == (None, None)
+
+
 def test_only_the_hash_of_the_token_is_stored(client: Client) -> None:
     token = invited(email="dora@example.org").split("/")[2]
     stored = [*Invitation.objects.values(), *AuditEntry.objects.values()]
