@@ -34,6 +34,7 @@ from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
 from memories.selectors import live_condition
 from memories.services import is_only_administrator, owner_time_zone_set
+from memories.storable import storable_text
 from memories.viewers import Viewer, form_view, page_view
 
 logger = logging.getLogger("daybook.account")
@@ -123,7 +124,7 @@ def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 @form_view
 def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Create an API key; its plain text is only in this response."""
-    name = " ".join(request.POST.get("name", "").split())
+    name = " ".join(storable_text(request.POST.get("name", "")).split())
     problem = "" if name and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
     try:
         require_room(viewer.owner)

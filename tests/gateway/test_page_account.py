@@ -110,6 +110,11 @@ def test_a_key_needs_a_name(page: Client, name: str) -> None:
     assert not ApiKey.objects.exists()
 
 
+def test_a_name_with_a_nul_is_stored_without_it(page: Client) -> None:
+    assert page.post("/account/keys/", {"name": "My\x00 app"}).status_code == 200
+    assert ApiKey.objects.get().name == "My app"
+
+
 def test_a_form_cannot_make_a_key_trusted(page: Client) -> None:
     page.post("/account/keys/", {"name": "App", "trusted": "on"})
     assert not ApiKey.objects.get().trusted
