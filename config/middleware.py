@@ -26,7 +26,7 @@ from gateway.limits.rate_headers import rate_headers, windows
 from gateway.requests import client_address, is_api, request_id, request_id_for, trace_context, trace_context_of
 from memories.audit import Origin, origin
 from memories.database import overloaded
-from memories.errors import DomainError, Forbidden
+from memories.errors import DomainError, Forbidden, InvalidRequest
 
 GetResponse = Callable[[HttpRequest], Any]
 
@@ -46,6 +46,7 @@ _FAILED_PAGE = (
     "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
 )
 _FAILED = "The server’s log says more. Go back and try again."
+_UNREADABLE = "This request cannot be read: send forms in UTF-8, to the address of this Daybook, with fewer fields."
 _NOT_OURS = (
     "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
     "again. A Daybook whose address is https takes no forms over http."
@@ -94,6 +95,11 @@ def page_failed(request: HttpRequest) -> HttpResponse:
     if busy is None:
         return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)
     return refused_page(busy)
+
+
+def page_unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400: a plain page. Django's own looks for a token in the form, which may be unreadable itself."""
+    return refused_page(InvalidRequest(_UNREADABLE))
 
 
 def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:

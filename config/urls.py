@@ -17,6 +17,7 @@ from gateway.oauth import consent, endpoints, metadata, registration
 from memories.page import views as memories
 from reviews.page import views as reviews
 
+handler400 = "config.middleware.page_unreadable"
 handler404 = "config.middleware.page_missing"
 handler500 = "config.middleware.page_failed"
 urlpatterns = [

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
+from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_POST
 from oauth2_provider.models import Application, Grant
@@ -62,7 +63,11 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         return oauth_error("invalid_client", "Clients have no secret here: send client_id in the form.", status=401)
     if request.content_type != _FORM:
         return oauth_error("invalid_request", f"Send a form with Content-Type: {_FORM}.", status=415)
-    if any("\x00" in value for values in request.POST.lists() for value in (values[0], *values[1])):
+    try:
+        form = request.POST
+    except (BadRequest, SuspiciousOperation):
+        return oauth_error("invalid_request", "The form cannot be read: send it in UTF-8, with fewer fields.")
+    if any("\x00" in value for values in form.lists() for value in (values[0], *values[1])):
         return oauth_error("invalid_request", "A value holds a NUL character.")
     return None
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, RawPostDataException
 from django.shortcuts import render
 
 from memories.errors import DomainError
@@ -84,10 +84,10 @@ def history_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpR
 def import_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """The words that an import (the body, in the `format` that its preview named) would change; nothing is written. 400
     where it is no import."""
-    upload, format = Upload.of(request.body), request.GET.get("format", "jsonl")
+    format = request.GET.get("format", "jsonl")
     try:
-        found = rewordings(viewer, upload, format, filters_of(request.GET).book)
-    except DomainError:
+        found = rewordings(viewer, Upload.of(request.body), format, filters_of(request.GET).book)
+    except (DomainError, RawPostDataException):  # a multipart form was read for its token, and has no body any more
         return HttpResponse(status=400)
     return render(request, "memories/rewordings.html", {"rewordings": found})
 

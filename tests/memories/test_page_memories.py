@@ -386,6 +386,13 @@ def sent(client: Client, *lines: dict[str, object] | str, query: str = "") -> Ht
     return cast("HttpResponse", client.post(path, body, content_type="application/x-ndjson"))
 
 
+def test_a_multipart_form_is_no_import(page: Client) -> None:
+    page.handler.enforce_csrf_checks = True  # so that the form is read for its token, as it is outside of tests
+    page.cookies["daybook_csrf"] = token = "a" * 32
+    answer = page.post("/fragments/memories/import/", {"file": "{}"}, headers={"X-CSRFToken": token})
+    assert answer.status_code == 400
+
+
 def test_an_imports_changed_words_are_shown_and_nothing_is_written(page: Client, alice: Owner) -> None:
     jonas, tea = memory_make(alice, "Jonas is allergic to nuts."), memory_make(alice, "Likes tea.")
     lines: list[dict[str, object]] = [
