@@ -6,7 +6,7 @@ from django.db.models import Sum
 from django.db.models.functions import Length
 
 from memories.errors import OverBudget
-from memories.models import Book, Memory, Target
+from memories.models import Book, Target
 from memories.selectors import live_in
 from memories.services.books import book_limits
 
@@ -20,10 +20,10 @@ class Budgets:
 
     @classmethod
     def of(cls, book: Book | None, name: str) -> "Budgets":
-        """Return the budgets of a book as they are now, also of one that does not exist yet."""
-        rows = live_in(book).order_by() if book else Memory.objects.none()
-        used = rows.values_list("target").annotate(sum=Sum(Length("content")))
-        return cls(book_limits(name), dict(used))
+        """Return the budgets of a book as they are now, also of one that does not exist yet. Characters are counted
+        only where there is a limit."""
+        limits = book_limits(name)
+        return cls(limits, characters_used(book) if book and any(limits.values()) else {})
 
     def take(self, target: str, needed: int, *, freed: int = 0, freed_of: str = "") -> None:
         """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget, unless it
@@ -46,3 +46,8 @@ class Budgets:
     def give_back(self, target: str, freed: int) -> None:
         """Note that a memory of `freed` characters is gone."""
         self.used[target] -= freed
+
+
+def characters_used(book: Book) -> dict[str, int]:
+    """Return the characters that the live memories of a book take, by target."""
+    return dict(live_in(book).order_by().values_list("target").annotate(sum=Sum(Length("content"))))

@@ -9,7 +9,7 @@ from memories.book_views import BookState, load_view
 from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
 from memories.models import Book
 from memories.selectors import blocked_condition, live_memories
-from memories.services import Budgets
+from memories.services import book_limits, characters_used
 from memories.snapshot import snapshots
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
 from search.keywords import extract_keywords
@@ -75,7 +75,7 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
 
 
 def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
-    budgets = Budgets.of(run.book, run.book.name)
+    used = characters_used(run.book)
     newest, more = newest_memories(run.book)
     result = {
         "ok": True,
@@ -83,8 +83,8 @@ def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
             {"id": r.number, "target": r.target, "category": r.category, "content": r.content} for r in reversed(newest)
         ],
         "budget": {
-            str(target): {"used": budgets.used.get(target, 0), "limit": limit}
-            for target, limit in budgets.limits.items()
+            str(target): {"used": used.get(target, 0), "limit": limit}
+            for target, limit in book_limits(run.book.name).items()
         },
     }
     return {**result, "note": MORE} if more else result

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories import entry_rules
@@ -124,6 +125,16 @@ def test_an_update_counts_its_own_old_words_as_free(book: Book, alice: Owner) ->
         writer.update(memory.number, MemoryFields(content="9876543210"))
     with pytest.raises(OverBudget), book_writing(book, BY_ALICE) as writer:
         writer.update(memory.number, MemoryFields(content="98765432101"))
+
+
+def test_characters_are_counted_only_in_a_book_with_a_limit(book: Book) -> None:
+    counted = []
+    for number, limit in enumerate((0, 100)):
+        book_limits_set({"main": (0, limit)})
+        with CaptureQueriesContext(connection) as queries, book_writing(book, BY_ALICE) as writer:
+            writer.add(MemoryFields(content=f"Likes tea {number}."))
+        counted.append(sum("SUM(" in query["sql"] for query in queries))
+    assert counted == [0, 1]
 
 
 def test_a_book_over_its_budget_takes_what_makes_a_memory_shorter(book: Book, alice: Owner) -> None:
