@@ -52,8 +52,9 @@ class BookState:
 
 
 class _FromRow(NamedTuple):
-    """What a row gives a view."""
+    """What a row gives a view. `stored` is the hash of the row as it is stored."""
 
+    stored: int
     entry: ViewEntry
     found: Entry
     blocked: bool
@@ -62,8 +63,7 @@ class _FromRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What the rows of a view gave, by their hash as they are stored: a row with another value in a column that a view
-    reads has another one. Verdicts also depend on which `older` rules still hold."""
+    """What the rows of a view gave, by number. Verdicts also depend on which `older` rules still hold."""
 
     older: Sequence[str] = ()
     gave: Mapping[int, _FromRow] = field(default_factory=dict)
@@ -175,7 +175,12 @@ def load_view(state: BookState, earlier: BookView | None = None) -> BookView:
 def _rows_of(stored: Sequence[Stored], convert: Callable[[Stored], Stored], earlier: _Rows) -> _Rows:
     older = older_rules()
     known = earlier.gave if earlier.older == older else NO_ROWS.gave
-    return _Rows(older, {(key := hash(row)): known.get(key) or _from_row(convert(row), older) for row in stored})
+    gave = {}
+    for row in stored:
+        number, as_stored = row[_NUMBER], hash(row)  # a row with another value in any column has another hash
+        same = known.get(number)
+        gave[number] = same if same and same.stored == as_stored else _from_row(convert(row), as_stored, older)
+    return _Rows(older, gave)
 
 
 def index_over(views: Sequence[BookView]) -> BookIndex:
@@ -234,6 +239,7 @@ class _Row(NamedTuple):
         return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
 
 
+_NUMBER = _Row._fields.index("number")
 _LIVE_ROWS = Select(
     lambda: (
         Memory.objects.filter(
@@ -245,10 +251,10 @@ _LIVE_ROWS = Select(
 )
 
 
-def _from_row(columns: Stored, older: Sequence[str]) -> _FromRow:
+def _from_row(columns: Stored, stored: int, older: Sequence[str]) -> _FromRow:
     row = _with_verdict(_Row._make(columns), older)
     entry = _view_entry(row)
-    return _FromRow(entry, _search_entry(entry), row.blocked, row.expires_at)
+    return _FromRow(stored, entry, _search_entry(entry), row.blocked, row.expires_at)
 
 
 def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
