@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.tool_calls import ObjectEnd
 from gateway.upstream.call_ids import LONGEST, made_id
 from gateway.upstream.kept import Gathered, Room
 from memories.errors import TooLarge
@@ -41,6 +42,7 @@ class GatheredCall:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    end: ObjectEnd = field(default_factory=ObjectEnd)
     custom: bool = False
 
 
@@ -121,8 +123,4 @@ def _begins(known: GatheredCall, call_id: str, name: str) -> bool:
         return False
     if call_id:
         return bool(known.id) and known.id != call_id
-    try:
-        json.loads("".join(known.arguments))
-    except (ValueError, RecursionError):
-        return False
-    return True
+    return known.end.reached(known.arguments)

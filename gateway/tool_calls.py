@@ -2,10 +2,15 @@
 some rows are older than the check."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 _UNREAD = 20_000  # characters of arguments beyond which their ends are enough to know an object by
+# What tells where an object ends: a backslash with the sign that it escapes, if that is in the same piece, and others.
+_SIGNS = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
+_NESTING = {"{": 1, "[": 1, "}": -1, "]": -1}
 _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
 
 
@@ -57,6 +62,39 @@ def object_text(arguments: Any) -> str:
     except (ValueError, RecursionError):
         is_object = False
     return text if is_object else json.dumps(object_in(text), ensure_ascii=False)
+
+
+class ObjectEnd:
+    """Tells whether a JSON object that comes in pieces is complete. Each piece is read once."""
+
+    def __init__(self) -> None:
+        self._read = 0  # pieces
+        self._is_object: bool | None = None  # None before the first sign
+        self._depth = 0  # of brackets
+        self._in_text = self._escaped = False
+
+    def reached(self, pieces: Sequence[str]) -> bool:
+        """Return True if these pieces, which are those of the last call and more, hold the whole object. What is not
+        an object is never complete."""
+        for piece in islice(pieces, self._read, None):
+            if self._is_object is None and (begin := piece.lstrip()):
+                self._is_object = begin.startswith("{")
+            if self._is_object:
+                self._take(piece)
+        self._read = len(pieces)
+        return bool(self._is_object) and self._depth == 0
+
+    def _take(self, piece: str) -> None:
+        begin = int(self._escaped)  # the first sign of this piece, if the last one ended with a backslash
+        self._escaped = self._escaped and not piece
+        for match in _SIGNS.finditer(piece, begin):
+            sign = match.group()
+            if sign == '"':
+                self._in_text = not self._in_text
+            elif sign == "\\":
+                self._escaped = True
+            elif not self._in_text:
+                self._depth += _NESTING.get(sign, 0)
 
 
 def sound_calls(given: Any) -> list[dict[str, Any]]:

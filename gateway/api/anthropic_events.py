@@ -48,7 +48,8 @@ class MessageEvents:
         self._open: tuple[str, int] | None = None
         self._order = BlockOrder[_Piece]()
         self._arguments: list[str] = []  # of the open call
-        self._is_object = False  # they begin as an object does; else they are told when they are complete
+        # Whether they begin as an object does, None before their first sign. Others are told when they are complete.
+        self._is_object: bool | None = None
         self._blank = ""  # white space before the first word of a text: alone it is no block
 
     def take(self, thought: str, text: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
@@ -111,7 +112,7 @@ class MessageEvents:
     def _switch(self, piece: _Piece) -> Iterator[Event]:
         yield from self._close()
         self._index += 1
-        self._open, self._arguments, self._is_object, self._blank = piece.block, [], False, ""
+        self._open, self._arguments, self._is_object, self._blank = piece.block, [], None, ""
         yield {"type": "content_block_start", "index": self._index, "content_block": self._empty(piece)}
         yield from self._delta(piece)
 
@@ -121,11 +122,10 @@ class MessageEvents:
         text = piece.text
         if piece.kind == "tool_use":
             self._arguments.append(text)
+            if self._is_object is None and text.strip():
+                self._is_object, text = text.lstrip().startswith("{"), "".join(self._arguments)
             if not self._is_object:
-                text = "".join(self._arguments)
-                self._is_object = text.lstrip().startswith("{")
-                if not self._is_object:
-                    return
+                return
         yield self._delta_event(piece.kind, text)
 
     def _delta_event(self, of: str, text: str) -> Event:

@@ -6,8 +6,11 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.models import Agent, Message, Run
+from gateway.tool_calls import ObjectEnd
 from memories.database import in_thread
 from memories.models import Memory
 from tests.conftest import Api
@@ -209,3 +212,28 @@ async def test_a_custom_call_with_the_name_of_ours_is_not_ours(alice_api: Api, a
     made = joined(await stream(alice_api, USER, tools=TOOLS))
     assert [(name, given) for _, name, given in made] == [("add_memory", "Is vegetarian.")]
     assert not await in_thread(Memory.objects.exists)
+
+
+def ended(*pieces: str) -> list[bool]:
+    """Whether an object is complete after each of the pieces."""
+    end = ObjectEnd()
+    return [end.reached(pieces[: count + 1]) for count in range(len(pieces))]
+
+
+def test_an_object_that_comes_in_pieces_is_read_once_and_ends_where_json_does() -> None:
+    assert ended(" ", "", '{"a": "x}', "\\", '"}', '", "b": [{}', "]", "}") == [False] * 7 + [True]
+    assert ended('{"a": "\\\\"}') == [True]
+    assert ended('{"a": "\\', "", '\\"}') == [False, False, True]
+    assert ended("{}") == [True]
+    assert ended("null", "{}") == ended("", '"{}"') == [False, False]
+
+
+@given(
+    value=st.dictionaries(st.text(), st.recursive(st.text() | st.integers(), st.lists, max_leaves=5)), data=st.data()
+)
+def test_an_object_is_complete_with_its_last_sign_and_no_sooner(value: dict[str, Any], data: st.DataObject) -> None:
+    text = json.dumps(value, ensure_ascii=data.draw(st.booleans()))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
+    pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    complete = ["".join(pieces[: count + 1]) == text for count in range(len(pieces))]
+    assert ended(*pieces) == complete
