@@ -101,11 +101,9 @@ async def _work(lease: UUID) -> int:
     took: dict[UUID, float] = {}  # the seconds of a webhook's last delivery
     async with client() as session, asyncio.TaskGroup() as group:
         while True:
-            found: list[Webhook] = []
-            if await in_thread(lease_extend, LEASE, lease, seconds=HELD_SECONDS):
-                busy = {delivery.webhook.pk for delivery in under_way.values()}
-                found, ready = await in_thread(_ready, busy, took, until - time.monotonic())
-                under_way |= {group.create_task(_timed(session, delivery)): delivery for delivery in ready}
+            busy = {delivery.webhook.pk for delivery in under_way.values()}
+            found, ready = await in_thread(_ready, lease, busy, took, until - time.monotonic())
+            under_way |= {group.create_task(_timed(session, delivery)): delivery for delivery in ready}
             if under_way:
                 done, _ = await asyncio.wait(under_way, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
@@ -115,10 +113,13 @@ async def _work(lease: UUID) -> int:
                 return taken
 
 
-def _ready(busy: Collection[UUID], took: dict[UUID, float], left: float) -> tuple[list[Webhook], list[_Delivery]]:
-    """Return the webhooks to go on with, and their deliveries, where a job has `left` seconds. A webhook that would
-    probably outlast the job, by its last delivery, is left to the next one: the others would have to wait for it."""
-    if left <= 0:
+def _ready(
+    lease: UUID, busy: Collection[UUID], took: dict[UUID, float], left: float
+) -> tuple[list[Webhook], list[_Delivery]]:
+    """Extend the lease, and return the webhooks to go on with and their deliveries: none if the lease is lost, or if
+    the job has no seconds `left`. A webhook that would probably outlast the job, by its last delivery, is left to the
+    next one: the others would have to wait for it."""
+    if not lease_extend(LEASE, lease, seconds=HELD_SECONDS) or left <= 0:
         return [], []
     now = timezone.now()
     slow = [pk for pk, seconds in took.items() if seconds > left]
