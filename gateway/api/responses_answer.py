@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -20,6 +19,7 @@ from gateway.api.responses_json import (
     text_part,
     wants_summary,
 )
+from gateway.api.responses_parts import AS_IT_IS, IN_SUMMARY, REFUSAL, TEXT, Item, given_field
 from gateway.errors import RunStopped
 from gateway.runs.responses import response_id
 from gateway.steps import refusal_in
@@ -28,42 +28,6 @@ from gateway.upstream.reasoning import reasoning_in
 
 # Codes of OpenAI that clients act on. All others are passed on.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
-_TEXT, _REFUSAL = "output_text", "refusal"
-
-
-@dataclass(slots=True)
-class _Item:
-    """An item that is being written: its place in the output, and the pieces of its current part."""
-
-    index: int
-    item: dict[str, Any]
-    part: str = ""  # the type of the part that is being written
-    pieces: list[str] = field(default_factory=list)
-    beside: dict[str, list[Any]] = field(default_factory=lambda: {"annotations": [], "logprobs": []})
-
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    def part_now(self) -> dict[str, Any]:
-        text = self.text()
-        return {**text_part(text), **self.beside} if self.part == _TEXT else {"type": _REFUSAL, "refusal": text}
-
-
-@dataclass(frozen=True, slots=True)
-class _Thinking:
-    """The names that events use for reasoning: of the part, of its text, of its index, and its type."""
-
-    part: str
-    text: str
-    index: str
-    type: str
-
-    def of(self, text: str) -> dict[str, Any]:
-        return {"type": self.type, "text": text}
-
-
-_AS_IT_IS = _Thinking("content_part", "reasoning_text", "content_index", "reasoning_text")
-_IN_SUMMARY = _Thinking("reasoning_summary_part", "reasoning_summary_text", "summary_index", "summary_text")
 
 
 class Answer:
@@ -88,13 +52,13 @@ class Answer:
         self._model, self._echo, self._names = model, dict(echo), names
         self._created_at = created_at or int(time.time())
         self._sealed = sealed
-        self._thinks = _IN_SUMMARY if wants_summary(echo) else _AS_IT_IS
+        self._thinks = IN_SUMMARY if wants_summary(echo) else AS_IT_IS
         self._events: list[dict[str, Any]] = []
         self._number = 0
-        self._items: list[_Item] = []
-        self._thought: _Item | None = None
-        self._message: _Item | None = None
-        self._call: _Item | None = None  # that is being written
+        self._items: list[Item] = []
+        self._thought: Item | None = None
+        self._message: Item | None = None
+        self._call: Item | None = None  # that is being written
         self._called = False
         self._order = BlockOrder[Callable[[], None]]()
         self._took_message = False
@@ -116,7 +80,7 @@ class Answer:
         self._take_thought_and_refusal(part, before=bool(event.text) and not refused)
         if event.text and not refused:
             logprobs = _list(_object(choice.get("logprobs")).get("content"))
-            self._in_order("message", partial(self._say, _TEXT, event.text, logprobs))
+            self._in_order("message", partial(self._say, TEXT, event.text, logprobs))
         for annotation in _list(part.get("annotations")):
             self._in_order("message", partial(self._annotate, annotation))
         for call in event.calls:
@@ -175,16 +139,16 @@ class Answer:
             for name in ("created", "in_progress"):
                 self._emit(f"response.{name}", response=self._response("in_progress"))
 
-    def _open(self, item: dict[str, Any]) -> _Item:
-        opened = _Item(len(self._items), item)
+    def _open(self, item: dict[str, Any]) -> Item:
+        opened = Item(len(self._items), item)
         self._items.append(opened)
         self._emit("response.output_item.added", output_index=opened.index, item=dict(item))
         return opened
 
-    def _done(self, one: _Item) -> None:
+    def _done(self, one: Item) -> None:
         self._emit("response.output_item.done", output_index=one.index, item=one.item)
 
-    def _at(self, one: _Item, *, content: bool = True) -> dict[str, Any]:
+    def _at(self, one: Item, *, content: bool = True) -> dict[str, Any]:
         at = {"item_id": one.item["id"], "output_index": one.index}
         return {**at, "content_index": len(one.item["content"])} if content else at
 
@@ -196,7 +160,7 @@ class Answer:
             self._in_order("thought", partial(self._think, thought))
         refusal = part.get("refusal")
         if isinstance(refusal, str) and refusal and not before:
-            self._in_order("message", partial(self._say, _REFUSAL, refusal))
+            self._in_order("message", partial(self._say, REFUSAL, refusal))
 
     def _in_order(self, block: str, tell: Callable[[], None], arguments: str | None = None) -> None:
         for told in self._order.add(block, tell, arguments):
@@ -217,11 +181,11 @@ class Answer:
         self._thought, at, text = None, self._in_thought(one), one.text()
         self._emit(f"response.{self._thinks.text}.done", **at, text=text)
         self._emit(f"response.{self._thinks.part}.done", **at, part=self._thinks.of(text))
-        as_summary = self._thinks is _IN_SUMMARY
+        as_summary = self._thinks is IN_SUMMARY
         one.item = reasoning_item(one.item["id"], text, status, as_summary=as_summary, sealed=self._sealed)
         self._done(one)
 
-    def _in_thought(self, one: _Item) -> dict[str, Any]:
+    def _in_thought(self, one: Item) -> dict[str, Any]:
         return {**self._at(one, content=False), self._thinks.index: 0}
 
     def _say(self, kind: str, text: str, logprobs: list[Any] | None = None) -> None:
@@ -233,10 +197,10 @@ class Answer:
         if one.part != kind:
             self._close_part(one)
             one.part = kind
-            part = text_part("") if kind == _TEXT else {"type": _REFUSAL, "refusal": ""}
+            part = text_part("") if kind == TEXT else {"type": REFUSAL, "refusal": ""}
             self._emit("response.content_part.added", **self._at(one), part=part)
         one.pieces.append(text)
-        if kind == _TEXT:
+        if kind == TEXT:
             one.beside["logprobs"].extend(logprobs or ())
             self._emit("response.output_text.delta", **self._at(one), delta=text, logprobs=logprobs or [])
         else:
@@ -244,7 +208,7 @@ class Answer:
 
     def _annotate(self, given: Any) -> None:
         one = self._message
-        if one is None or one.part != _TEXT or not isinstance(given, dict):
+        if one is None or one.part != TEXT or not isinstance(given, dict):
             return
         inner = given.get(str(given.get("type")))  # {"type": "url_citation", "url_citation": {…}} in chat completions
         annotation = {"type": given.get("type"), **inner} if isinstance(inner, dict) else given
@@ -253,11 +217,11 @@ class Answer:
         added = {"annotation_index": place, "annotation": annotation}
         self._emit("response.output_text.annotation.added", **self._at(one), **added)
 
-    def _close_part(self, one: _Item) -> None:
+    def _close_part(self, one: Item) -> None:
         if not one.part:
             return
         at, text, part = self._at(one), one.text(), one.part_now()
-        if one.part == _TEXT:
+        if one.part == TEXT:
             self._emit("response.output_text.done", **at, text=text, logprobs=one.beside["logprobs"])
         else:
             self._emit("response.refusal.done", **at, refusal=text)
@@ -279,23 +243,23 @@ class Answer:
             self._close_thought()
             self._close_message()
             begun = call_item(piece, self._names, "in_progress")
-            self._call, self._called = self._open({**begun, _given(begun): ""}), True
+            self._call, self._called = self._open({**begun, given_field(begun): ""}), True
         if given and self._call:
             self._give(self._call, given)
 
-    def _give(self, one: _Item, text: str) -> None:
+    def _give(self, one: Item, text: str) -> None:
         one.pieces.append(text)
-        self._emit(f"response.{_event(one)}.delta", **self._at(one, content=False), delta=text)
+        self._emit(f"response.{one.given_event}.delta", **self._at(one, content=False), delta=text)
 
     def _close_call(self) -> None:
         if (one := self._call) is None:
             return
-        self._call, name = None, _given(one.item)
+        self._call, name = None, one.given
         if name == "arguments" and not one.pieces:
             self._give(one, "{}")
         one.item = {**one.item, name: one.text(), "status": "completed"}
         named = {"name": one.item["name"]} if name == "arguments" else {}
-        self._emit(f"response.{_event(one)}.done", **self._at(one, content=False), **named, **{name: one.text()})
+        self._emit(f"response.{one.given_event}.done", **self._at(one, content=False), **named, **{name: one.text()})
         self._done(one)
 
 
@@ -312,11 +276,3 @@ def _given_in(piece: Mapping[str, Any]) -> str:
     custom = piece.get("custom")
     given = custom.get("input") if isinstance(custom, dict) else (piece.get("function") or {}).get("arguments")
     return given or ""
-
-
-def _given(item: Mapping[str, Any]) -> str:
-    return "input" if item["type"] == "custom_tool_call" else "arguments"
-
-
-def _event(one: _Item) -> str:
-    return "custom_tool_call_input" if _given(one.item) == "input" else "function_call_arguments"
