@@ -25,8 +25,7 @@ from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding, find_session
-from gateway.runs.closing import RunOutput
-from gateway.runs.context import AgentConfig, TurnContext, agent_config
+from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.joined import Ended, told_context
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.requested import Asked, V1Request

@@ -1,7 +1,6 @@
 """Closing a run: its output is stored, the turn is counted and recorded, and the hook is called, in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -15,10 +14,10 @@ from gateway.agents.model_choice import agent_target
 from gateway.errors import RunSuperseded
 from gateway.hooks import TurnCompleted, turn_completed
 from gateway.jobs import enqueue
-from gateway.limits.spending import ModelUse, Spender, spending_store
+from gateway.limits.spending import Spender, spending_store
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import TurnContext
+from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.recall import contained
@@ -63,32 +62,6 @@ _END_RUN = Update(
     },
 )
 _STORE_SESSION = UpdateRow(Session, *_COUNTS)
-
-
-@dataclass(slots=True, kw_only=True)
-class RunOutput:
-    """The output of a run so far; passed to `close`."""
-
-    text: str = ""
-    reasoning: str = ""
-    messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
-    usage: dict[str, Any] = field(default_factory=dict)
-    model: str = ""
-    recalled: list[dict[str, Any]] = field(default_factory=list)
-    trace: dict[str, Any] = field(default_factory=dict)
-    uses: list[ModelUse] = field(default_factory=list)  # requests to models of this part of the run
-    injected: dict[str, Any] | None = None  # kept only while the run waits for its client's tools
-
-
-def earlier_output(context: TurnContext) -> RunOutput:
-    """Return the output that a run has when it opens: none, unless it is resumed."""
-    return RunOutput(
-        text=context.resumed_text,
-        reasoning=context.resumed_reasoning,
-        usage=dict(context.resumed_usage),
-        recalled=list(context.resumed_recalled),
-        trace=dict(context.resumed_trace),
-    )
 
 
 def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
@@ -172,7 +145,7 @@ def run_end(
     session.last_active_at = now
     _STORE_SESSION.execute(session)
     answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
-    first = answered and not context.answered_before and not context.resumed_trace.get("steps")
+    first = answered and not context.answered_before and not context.earlier.trace.get("steps")
     _count(context, output, turns=int(first))
     return session.turns_since_memory_review, record_id
 

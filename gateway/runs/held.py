@@ -14,8 +14,7 @@ from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
-from gateway.runs.closing import RunOutput
-from gateway.runs.context import TurnContext
+from gateway.runs.context import RunOutput, TurnContext
 from memories.database import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
 

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from gateway.models import Run, Session
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.closing import RunOutput
-from gateway.runs.context import TurnContext, agent_config
+from gateway.runs.context import RunOutput, TurnContext, agent_config
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.lapsed import is_lapsed
 from gateway.runs.requested import SameTurnRunning, SessionMatch
@@ -87,7 +86,7 @@ def ended(owner_id: UUID, run_id: UUID) -> Ended | None:
     reviews = Session.objects.filter(pk=run.session_id).values_list("turns_since_memory_review", flat=True)
     return Ended(
         state=Run.State(run.state),
-        output=RunOutput(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace),
+        output=RunOutput.of(run),
         client_calls=[call for call in unanswered_calls(messages_of(run)) if run_of_call(call["id"])],
         changes=memory_tools.changes_of_run(owner_id, run_id),
         turns_since_review=reviews.first() or 0,

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.closing import earlier_output, run_end
+from gateway.runs.closing import run_end
 from gateway.runs.held import StoppedBy
 from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
@@ -75,8 +75,8 @@ def end_waiting(
         user=user,
         user_canonical=fingerprint.canonical_content(user.parts or user.text),
     )
-    output = earlier_output(context)
-    output.model, output.messages = run.model, missing_results(stored, results)
+    output = context.output_so_far()
+    output.messages = missing_results(stored, results)
     if not stands:
         Run.objects.filter(pk=run.pk).update(superseded=True)
     if stopped_by is not None:
