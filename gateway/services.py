@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gateway.agents.settings import FORMS, AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
-from gateway.hooks import SessionForgotten, session_forgotten
+from gateway.hooks import session_forgotten
 from gateway.models import Agent, Configuration, LearnedChange, Session
 from gateway.upstream import missing_upstream
 from gateway.upstream.known import SECTION as UPSTREAMS
@@ -171,8 +171,7 @@ def session_forget(session: Session) -> None:
     """Delete the results of background work on a session: its thread records, and those of the apps above. The
     transcript and the memories stay."""
     ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
-    event = SessionForgotten(owner_id=session.owner_id, session_id=session.pk, book=session.agent.book)
-    session_forgotten(event)
+    session_forgotten()(session.owner_id, session.pk)
     invalidation.publish(invalidation.Kind.SESSION, owner_id=session.owner_id, session_id=session.pk)
 
 

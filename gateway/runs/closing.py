@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from gateway.agents.model_choice import agent_target
 from gateway.errors import RunSuperseded
-from gateway.hooks import TurnCompleted, turn_completed
+from gateway.hooks import turn_completed
 from gateway.jobs import enqueue
 from gateway.limits.spending import Spender, spending_store
 from gateway.models import Message, Run, Session
@@ -162,7 +162,7 @@ def _count(context: TurnContext, output: RunOutput, *, turns: int) -> None:
 
 
 def _complete(context: TurnContext, session: Session, output: RunOutput, history_hash_after: str) -> UUID | None:
-    """Count and record a completed run, and tell the listeners; returns the id of its record, if it has one."""
+    """Count and record a completed run, and tell the app above; returns the id of its record, if it has one."""
     session.turns = max(session.turns, context.turn)
     session.history_hash = history_hash_after
     session.last_pair = fingerprint.pair_key(context.user_canonical, fingerprint.strip_whitespace(output.text))
@@ -175,19 +175,7 @@ def _complete(context: TurnContext, session: Session, output: RunOutput, history
     if not context.counted:
         return record_id
     session.turns_since_memory_review += 1
-    event = TurnCompleted(
-        owner_id=context.owner_id,
-        session_id=session.pk,
-        run_id=context.run_id,
-        agent_name=context.agent.name,
-        settings=context.agent.settings,
-        book_id=context.book.book_id,
-        book_epoch=context.book.epoch,
-        turns_since_review=session.turns_since_memory_review,
-        last_seq=session.message_seq,
-        reviewed_through=session.reviewed_through,
-    )
-    if turn_completed(event):
+    if turn_completed()(context, session):
         session.turns_since_memory_review = 0
     return record_id
 
