@@ -136,9 +136,9 @@ async def in_closing_thread(function: Callable[P, T], *args: P.args, **kwargs: P
     return await run(function, *args, **kwargs)
 
 
-async def stop_all(by: StoppedBy, *, within: float = SHUTDOWN_SECONDS) -> None:
-    """Stop every run of this process and wait until they are closed, for so many seconds at most."""
-    deadline = asyncio.get_running_loop().time() + within
+async def stop_all(by: StoppedBy) -> None:
+    """Stop every run of this process and wait until they are closed, for SHUTDOWN_SECONDS at most."""
+    deadline = asyncio.get_running_loop().time() + SHUTDOWN_SECONDS
     while not is_idle() and asyncio.get_running_loop().time() < deadline:
         for held in list(_held.values()):
             held.stop(by)

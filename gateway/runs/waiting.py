@@ -13,7 +13,7 @@ from gateway.runs.closing import run_end
 from gateway.runs.held import StoppedBy
 from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
-from gateway.runs.session_rows import messages_of
+from gateway.runs.session_rows import lock, messages_of
 from gateway.runs.window import as_openai
 from prompts.conversation import NO_RESULT
 
@@ -47,7 +47,7 @@ def stop_waiting(run_id: UUID) -> bool:
 def _locked(run_id: UUID) -> tuple[Run, Session]:
     """Return a run and its session, whose row is locked."""
     run = Run.objects.select_related("session__agent").get(pk=run_id)
-    return run, Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    return run, lock(run.session)
 
 
 def end_waiting(
