@@ -14,8 +14,8 @@ from django.test import Client
 import scanning
 from gateway.injection import build_messages, prepare
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.closing import RunOutput, close
-from gateway.runs.context import TurnContext
+from gateway.runs.closing import close
+from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.native import open_native
 from gateway.services import agent_save, session_create
 from memories.api.search import SearchIn, _search

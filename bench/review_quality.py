@@ -157,13 +157,11 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
 def review_of(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
     """A case as rows: its memories, its conversation, and a scheduled review of it. Returns the review, and the number
     that each memory got."""
-    from gateway.agents.rows import agent_settings
     from gateway.models import Message, Run
     from gateway.services import agent_save, session_create
     from memories.models import Owner, WriteOrigin
     from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-    from reviews.models import ReviewRun
-    from reviews.schedule import review_schedule
+    from reviews.schedule import review_session
 
     settings = {"memory_review_timeout": TIMEOUT_SECONDS, "user_char_limit": 8000, "memory_char_limit": 20000}
     agent = agent_save("assistant", settings | {"memory_review_model": model})
@@ -181,18 +179,7 @@ def review_of(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
         for seq, message in enumerate(case["messages"], start=1)
     ]
     Message.objects.bulk_create(rows)
-    review = review_schedule(
-        owner_id=owner.pk,
-        session_id=session.pk,
-        book_id=book.pk,
-        book_epoch=book.epoch,
-        agent_name=agent.name,
-        agent=agent_settings(agent),
-        trigger=ReviewRun.Trigger.REQUEST,
-        first_seq=1,
-        last_seq=len(rows),
-    )
-    return review, numbers
+    return review_session(owner.pk, session.pk), numbers
 
 
 def final_writes(writes: list[Any], ids: dict[str, str]) -> list[dict[str, Any]]:

@@ -1,14 +1,15 @@
 """The settings about people: the mail server, the OpenID provider, and whether passwords are used."""
 
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from config.account_environment import MAIL_SCHEMES
 from config.environment import ConfigurationError, Environment, split_list
-from gateway.accounts.settings import ROLES, Mail, OpenID
+from gateway.accounts.settings import ROLES, OpenID
 
 
-def mail(env: Environment) -> Mail | None:
-    """Return the mail server; None if none is configured. Raises ConfigurationError."""
+def mail(env: Environment) -> dict[str, Any] | None:
+    """Return Django's settings of the mail server; None if none is configured. Raises ConfigurationError."""
     parts = urlsplit(env.mail_url.get_secret_value())
     if not parts.hostname:
         if env.alerts_mail:
@@ -16,15 +17,16 @@ def mail(env: Environment) -> Mail | None:
         return None
     if not env.mail_from:
         raise ConfigurationError("DAYBOOK_MAIL_FROM is not set, but DAYBOOK_MAIL_URL is; set both.")
-    return Mail(
-        host=parts.hostname,
-        port=parts.port or MAIL_SCHEMES[parts.scheme],
-        user=unquote(parts.username or ""),
-        password=unquote(parts.password or ""),
-        starttls=parts.scheme == "smtp+tls",
-        tls=parts.scheme == "smtps",
-        sender=env.mail_from.strip(),
-    )
+    return {
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": parts.port or MAIL_SCHEMES[parts.scheme],
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+        "EMAIL_TIMEOUT": 10,
+        "DEFAULT_FROM_EMAIL": env.mail_from.strip(),
+    }
 
 
 def oidc(env: Environment) -> OpenID | None:

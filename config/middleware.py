@@ -23,23 +23,27 @@ from config.assets import AssetMiddleware
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.errors import error_of_status, error_response
 from gateway.limits.rate_headers import rate_headers, windows
-from gateway.requests import client_address, is_api, request_id, request_id_for, trace_context, trace_context_of
+from gateway.requests import (
+    client_address,
+    content_policy,
+    is_api,
+    request_id,
+    request_id_for,
+    trace_context,
+    trace_context_of,
+)
 from memories.audit import Origin, origin
 from memories.database import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest
 
 GetResponse = Callable[[HttpRequest], Any]
 
-_STRICT = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'"
-)
+_STRICT = content_policy()
+_INLINE = {"style_src": "'self' 'unsafe-inline'", "font_src": "'self' data:", "manifest_src": "'none'"}
 # The admin theme uses Alpine's eval build and inline styles. The API docs page loads nothing from other hosts, either.
-_ADMIN = (
-    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
+_ADMIN = content_policy(script_src="'self' 'unsafe-eval'", **_INLINE)
+# Swagger's page has inline styles; its scripts are our files.
+_DOCS = content_policy(form_action="'none'", **_INLINE)
 
 _FAILED_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title></head>'
@@ -50,11 +54,6 @@ _UNREADABLE = "This request cannot be read: send forms in UTF-8, to the address 
 _NOT_OURS = (
     "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
     "again. A Daybook whose address is https takes no forms over http."
-)
-# Swagger's page has inline styles; its scripts are our files.
-_DOCS = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "font-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 

@@ -171,11 +171,7 @@ AXES_VERBOSE = False
 PASSWORDS = passwords_allowed(ENV)
 OIDC = oidc(ENV)
 MAIL = mail(ENV)  # None: no mail is sent
-if MAIL:
-    EMAIL_HOST, EMAIL_PORT, DEFAULT_FROM_EMAIL = MAIL.host, MAIL.port, MAIL.sender
-    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = MAIL.user, MAIL.password
-    EMAIL_USE_TLS, EMAIL_USE_SSL = MAIL.starttls, MAIL.tls
-    EMAIL_TIMEOUT = 10
+globals().update(MAIL or {})
 PASSWORD_RESET_TIMEOUT = 3600
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"

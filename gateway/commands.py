@@ -25,13 +25,13 @@ from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding, find_session
-from gateway.runs.closing import RunOutput
-from gateway.runs.context import AgentConfig, TurnContext, agent_config
+from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.joined import Ended, told_context
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.requested import Asked, V1Request
 from gateway.runs.resolve import session_of
 from gateway.runs.rows import messages_insert
+from gateway.runs.session_rows import lock
 from gateway.services import require_active, session_get
 from gateway.turn_json import done_json
 from memories.batches import Slices
@@ -152,7 +152,7 @@ def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporar
 @transaction.atomic
 def _store(session: Session, said: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
     """Store a command and its answer. `commands_key` identifies a session that holds only commands so far."""
-    row = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
+    row = lock(session)
     spoken = ((Message.Role.USER, said.strip()), (Message.Role.ASSISTANT, reply.text))
     exchange = [{"role": role, "content": text} for role, text in spoken]
     messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)

@@ -55,7 +55,7 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
     `read_tool` is the name of the tool that reads documents in the guidance. Never raises."""
     if context.injected is not None:
         given = {name: context.injected[name] for name in _KEPT}
-        return Injection(**given, trace=context.resumed_trace.get("recall", {}))
+        return Injection(**given, trace=context.earlier.trace.get("recall", {}))
     agent = context.agent.settings
     if context.book is None or not (agent.inject_memories or context.agent.consolidation.enabled):
         return Injection()

@@ -48,7 +48,7 @@ class LiveTurn:
 
     def start(self, options: TurnOptions) -> None:
         """Start the task. The turn goes on without watchers."""
-        self.text, self.reasoning = self.context.resumed_text, self.context.resumed_reasoning
+        self.text, self.reasoning = self.context.earlier.text, self.context.earlier.reasoning
         _live[self.context.run_id] = self
         self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
         self._unwatched()

@@ -9,8 +9,7 @@ from gateway import telemetry
 from gateway.agents.model_choice import agent_upstreams, may_embed
 from gateway.evidence import conversation_of
 from gateway.runs.client_tools import asks_for_calls, tool_names
-from gateway.runs.closing import RunOutput
-from gateway.runs.context import TurnContext
+from gateway.runs.context import RunOutput, TurnContext
 from gateway.turn_events import TurnOptions
 from memories import tools as memory_tools
 from memories.database import in_read_thread
@@ -70,7 +69,7 @@ class OwnTools:
 
     async def all_changes(self, context: TurnContext, trace: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the changes with those of earlier parts of the run, as far as they can be read."""
-        if context.resumed_trace.get("steps"):
+        if context.earlier.trace.get("steps"):
             with contained("changes", trace):
                 return await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
         return self.changes

@@ -19,6 +19,7 @@ from gateway.agents.parameters import with_defaults
 from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
+from gateway.requests import request_id
 from gateway.runs.candidates import find_session
 from gateway.runs.fingerprint import last_asked
 from gateway.runs.requested import V1Request
@@ -52,7 +53,6 @@ class PlainRequest:
     messages: tuple[dict[str, Any], ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
     parameters: dict[str, Any]
-    request_id: str
     path: str = CHAT
     functions_only: bool = False  # see ModelRequest
 
@@ -93,12 +93,12 @@ class PlainCall:
 async def open_plain(caller: Caller, asked: PlainRequest) -> PlainCall:
     """Admit a plain request. Raises RateLimited, and the errors of `plain_call`."""
     async with allowed(caller) as allowance:
-        call = await in_read_thread(plain_call, caller, asked)
+        call = await in_read_thread(plain_call, caller, asked, request_id.get())
         call.allowance = allowance
         return call
 
 
-def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
+def plain_call(caller: Caller, request: PlainRequest, request_id: str) -> PlainCall:
     """Return its model request. Synchronous; checks agent and key. Raises ModelNotFound, Unauthorized, and
     InvalidRequest if no embedding model is configured."""
     parameters, agent_name = request.parameters, request.agent
@@ -119,7 +119,7 @@ def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
         messages=request.messages,
         tools=request.tools,
         parameters=parameters,
-        request_id=request.request_id,
+        request_id=request_id,
         path=request.path,
         owner=str(caller.owner_id),
         functions_only=request.functions_only,

@@ -26,6 +26,14 @@ OPEN = ("/.well-known/", "/oauth/register", "/oauth/token", "/oauth/revoke")
 API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS, *OPEN)
 
 
+def content_policy(**changed: str) -> str:
+    """Return the content security policy of our pages, with these directives changed."""
+    own = dict.fromkeys(("script_src", "style_src", "font_src", "connect_src", "form_action", "manifest_src"), "'self'")
+    none = dict.fromkeys(("default_src", "base_uri", "frame_ancestors"), "'none'")
+    policy = {**none, **own, "img_src": "'self' data:", **changed}
+    return "; ".join(f"{name.replace('_', '-')} {value}" for name, value in policy.items())
+
+
 def is_api(path: str) -> bool:
     """Return True for paths that answer JSON and skip the middlewares of pages."""
     return path.startswith(API_PREFIXES) or path in {"/v1", "/api", "/.well-known"}

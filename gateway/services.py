@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gateway.agents.settings import FORMS, AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
-from gateway.hooks import SessionForgotten, session_forgotten
+from gateway.hooks import session_forgotten
 from gateway.models import Agent, Configuration, LearnedChange, Session
 from gateway.upstream import missing_upstream
 from gateway.upstream.known import SECTION as UPSTREAMS
@@ -28,13 +28,13 @@ from memories.storable import storable
 MAX_TITLE = 200
 
 
-def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> Any:
-    """Validate settings with their pydantic model. Raises InvalidRequest, which names the path of the key."""
+def settings_check(values: dict[str, Any]) -> AgentsFile:
+    """Return the settings of an agents file. Raises InvalidRequest, which names the path of the key."""
     try:
-        return model.model_validate(values)
+        return AgentsFile.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join([where, *(str(part) for part in first["loc"] if part not in FORMS)]).strip(".")
+        path = ".".join(str(part) for part in first["loc"] if part not in FORMS)
         message = first["msg"].removeprefix("Value error, ")
         raise InvalidRequest(f"{path}: {message}. Nothing was applied.", param=path) from None
 
@@ -42,7 +42,7 @@ def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> A
 @transaction.atomic
 def agent_save(name: str, settings: dict[str, Any]) -> Agent:
     """Create or change an agent; its version grows if something changed. Raises InvalidRequest."""
-    checked = settings_check(AgentsFile, {"agents": {name: storable(settings)}}, where="").agents[name]
+    checked = settings_check({"agents": {name: storable(settings)}}).agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
     agent, made = Agent.objects.select_for_update().get_or_create(
         name=name, defaults={"settings": stored, "book": checked.book}
@@ -84,7 +84,7 @@ def upstream_values(file: AgentsFile) -> dict[str, Any]:
 
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     """Store another section of the file. Raises InvalidRequest."""
-    settings_check(AgentsFile, {section: storable(value)}, where="")
+    settings_check({section: storable(value)})
     if section == UPSTREAMS:
         _require_upstreams(value)
     row = Configuration.objects.filter(section=section).first()
@@ -171,8 +171,7 @@ def session_forget(session: Session) -> None:
     """Delete the results of background work on a session: its thread records, and those of the apps above. The
     transcript and the memories stay."""
     ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
-    event = SessionForgotten(owner_id=session.owner_id, session_id=session.pk, book=session.agent.book)
-    session_forgotten(event)
+    session_forgotten()(session.owner_id, session.pk)
     invalidation.publish(invalidation.Kind.SESSION, owner_id=session.owner_id, session_id=session.pk)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Self
 
 from django.http import StreamingHttpResponse
 
@@ -59,15 +59,16 @@ class Alive:
         self._task = asyncio.create_task(self._run())
         self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
 
-    async def begin(self) -> None:
-        """Wait for the first piece or the first comment. Raises any error until then."""
+    async def begin(self) -> Self:
+        """Wait for the first piece, or for the first comment if that takes long. Raises any error until then."""
         try:
             self._first = await self.__anext__()
         except BaseException:
             await self.aclose()
             raise
+        return self
 
-    def __aiter__(self) -> "Alive":
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
@@ -114,16 +115,6 @@ class Alive:
             self._ready.put_nowait(self._keep_alive)
         self._quiet = True
         self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
-
-
-async def begin(
-    pieces: AsyncGenerator[bytes], late_error: Callable[[Exception], bytes], keep_alive: bytes = KEEP_ALIVE
-) -> Alive:
-    """Run a generator up to its first piece, or to the first comment if that takes long. Errors until then are raised;
-    later ones become a piece."""
-    alive = Alive(pieces, late_error, keep_alive)
-    await alive.begin()
-    return alive
 
 
 class EventStream(StreamingHttpResponse):

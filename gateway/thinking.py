@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.runs.closing import RunOutput
+from gateway.runs.context import RunOutput
 from gateway.upstream.reasoning import reasoning_in
 from memories.storable import storable_text
 

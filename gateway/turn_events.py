@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.models import Run
-from gateway.runs.closing import RunOutput
+from gateway.runs.context import RunOutput
 from memories.recall import Injection
 
 

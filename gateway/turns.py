@@ -47,7 +47,7 @@ class Turn:
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
         self.context = context
         self.options = options
-        self.output = closing.earlier_output(context)
+        self.output = context.output_so_far()
         self._noted = len(self.output.text)  # how much of the text is in output.messages already
         self._new_from = len(self.output.text)  # where the text of this request begins
         self._held: held.HeldRun | None = None
@@ -57,8 +57,8 @@ class Turn:
         self._stored = False
         self._asked: tuple[ModelRequest, ModelStep] | None = None  # the step that is not counted yet
         self._failure: DomainError | None = None
-        self._clock = TurnClock(context.resumed_usage)
-        self._attempts = RunAttempts(context.resumed_trace)
+        self._clock = TurnClock(context.earlier.usage)
+        self._attempts = RunAttempts(context.earlier.trace)
         self._thinking = Thinking(self.output)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
         named = {"daybook.agent": context.agent.name, "daybook.run": str(context.run_id)}
@@ -239,7 +239,7 @@ class Turn:
             state=state,
             output=self.output,
             new_text=self.output.text[self._new_from :],
-            new_usage=usage_since(self.output.usage, self.context.resumed_usage),
+            new_usage=usage_since(self.output.usage, self.context.earlier.usage),
             changes=self._tools.changes,
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],

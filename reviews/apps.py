@@ -7,14 +7,15 @@ class ReviewsConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now. One listener of each kind is for reviews, the other for consolidation.
-        from gateway.chat.held_notes import register_held
-        from gateway.hooks import on_session_forgotten, on_turn_completed
+        from gateway.chat.held_notes import held_of_review, held_of_session
+        from gateway.hooks import session_forgotten, turn_completed
         from memories.changes import UndoListener, on_undone
         from memories.evidence import Keeper, held_keeper
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
         from memories.provenance import reviewed_turns_reader
+        from reviews import held_notes
         from reviews.approvals import imported_withdraw
         from reviews.consolidation import clear
         from reviews.consolidation.commands import register_commands
@@ -24,16 +25,14 @@ class ReviewsConfig(AppConfig):
         from reviews.consolidation.withdrawal import withdrawn_lock
         from reviews.forgetting import erase_reviews, export_reviews, pass_over_sessions, session_was_forgotten
         from reviews.health import review_facts
-        from reviews.held_notes import held_of_review, held_of_session
         from reviews.proposals import proposals_keep
         from reviews.schedule import after_turn
         from reviews.turns_read import turns_of
         from reviews.undo import lock_review, note_undone
 
-        on_turn_completed(after_turn)
+        turn_completed.register(after_turn)
         register_commands()
-        on_session_forgotten(clear.session_was_forgotten)
-        on_session_forgotten(session_was_forgotten)
+        session_forgotten.register(session_was_forgotten)
         on_undone(UndoListener(lock=withdrawn_lock, undone=clear.note_clear_undone))
         on_undone(UndoListener(undone=note_documents_undone))
         on_undone(UndoListener(lock=lock_review, undone=note_undone))
@@ -44,5 +43,6 @@ class ReviewsConfig(AppConfig):
         on_health(consolidation_facts)
         on_health(review_facts)
         held_keeper.register(Keeper(keep=proposals_keep, withdraw=imported_withdraw))
-        register_held(held_of_session, held_of_review)
+        held_of_session.register(held_notes.of_session)
+        held_of_review.register(held_notes.of_review)
         reviewed_turns_reader.register(turns_of)

@@ -8,11 +8,11 @@ from uuid import UUID
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories.models import Book
 from memories.portability import paged
 from memories.services.erasing import ErasureStep, each_page, updating
+from reviews.consolidation.clear import notes_forget
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 
@@ -20,16 +20,17 @@ from reviews.models import ReviewRun
 _FORGOTTEN: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_hash": ""}
 
 
-def session_was_forgotten(event: SessionForgotten) -> None:
-    """End the reviews of a forgotten session that are under way or wait for a decision, and erase what the others quote
-    of it, in the same transaction."""
-    runs = ReviewRun.objects.filter(owner_id=event.owner_id, session_id=event.session_id)
+def session_was_forgotten(owner_id: UUID, session_id: UUID) -> None:
+    """Erase the notes on a forgotten session, end its reviews that are under way or wait for a decision, and erase what
+    the others quote of it, in the same transaction."""
+    notes_forget(owner_id, session_id)
+    runs = ReviewRun.objects.filter(owner_id=owner_id, session_id=session_id)
     reviews_cancel(runs.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_FORGOTTEN)
-    _forget_quotes(runs.exclude(writes=[]), event.session_id)
+    _forget_quotes(runs.exclude(writes=[]), session_id)
     # Writes of other sessions quote it, too, where the same was wanted in both (reviews.repeated).
-    others = ReviewRun.objects.filter(owner_id=event.owner_id, proposals__gt=0).exclude(session_id=event.session_id)
-    quoting = others.annotate(told=Cast("writes", TextField())).filter(told__contains=str(event.session_id))
-    _forget_quotes(quoting, event.session_id)
+    others = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).exclude(session_id=session_id)
+    quoting = others.annotate(told=Cast("writes", TextField())).filter(told__contains=str(session_id))
+    _forget_quotes(quoting, session_id)
 
 
 def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:

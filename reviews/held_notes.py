@@ -13,13 +13,13 @@ from reviews.writes import ReviewWrite
 _MOST = 100
 
 
-def held_of_session(owner_id: UUID, session_id: UUID) -> list[HeldNote]:
+def of_session(owner_id: UUID, session_id: UUID) -> list[HeldNote]:
     """Return what waits of a session, oldest first, each with the turn it was read up to. One query."""
     rows = _waiting(owner_id).filter(session_id=session_id)
     return [_note(run) for run in rows.order_by("id")[:_MOST]]
 
 
-def held_of_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
+def of_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
     """Return what waits of a review; None where nothing does. One query."""
     run = _waiting(owner_id).filter(pk=review_id).first()
     return _note(run) if run else None

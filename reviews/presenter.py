@@ -18,7 +18,6 @@ FAILURES = {
     "over_budget": "There was no room for what it wanted to save.",
 }
 _VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
-_TIMES = {2: ", twice", 3: ", three times"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,8 @@ def reason_words(review: ReviewRun, *, own: bool) -> str:
     error = review.error or {}
     if review.state == ReviewRun.State.TIMED_OUT:
         most = review.settings.get("memory_review_timeout", 30)
-        return f"The model server took longer than {most} seconds{_TIMES.get(review.attempts, '')}."
+        again = f", {times(review.attempts)}" if review.attempts > 1 else ""
+        return f"The model server took longer than {most} seconds{again}."
     if error.get("code") == "rejected":
         owner = "You" if own else "Its owner"
         return f"{'An administrator' if by_staff(error.get('actor')) else owner} rejected it."

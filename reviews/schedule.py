@@ -10,14 +10,15 @@ from django.utils import timezone
 from gateway import jobs
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
-from gateway.hooks import TurnCompleted
 from gateway.models import Session
+from gateway.runs.context import TurnContext
+from memories.book_views import BookState
 from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
 from reviews.frozen import said_through, unreviewed
 from reviews.models import ReviewRun
 
-State = ReviewRun.State
+State, Trigger = ReviewRun.State, ReviewRun.Trigger
 TASK = "reviews.tasks.review_execute"
 # The queue's own timeout is a backstop above a review's; it counts whole seconds.
 BACKSTOP_SECONDS = 30
@@ -33,54 +34,44 @@ _KEPT = (
 )
 
 
-def after_turn(event: TurnCompleted) -> bool:
+def after_turn(context: TurnContext, session: Session) -> bool:
     """Schedule a review when enough user turns have passed; True resets the session's counter."""
-    interval = event.settings.memory_review_interval
-    if not interval or event.turns_since_review < interval:
+    interval = context.agent.settings.memory_review_interval
+    if context.book is None or not interval or session.turns_since_memory_review < interval:
         return False
-    review_schedule(
-        owner_id=event.owner_id,
-        session_id=event.session_id,
-        book_id=event.book_id,
-        book_epoch=event.book_epoch,
-        agent_name=event.agent_name,
-        agent=event.settings,
-        trigger=ReviewRun.Trigger.INTERVAL,
-        first_seq=event.reviewed_through + 1,
-        last_seq=event.last_seq,
-    )
+    agent = context.agent
+    _schedule(_review(session, context.book, agent.name, agent.settings, Trigger.INTERVAL, session.message_seq))
     return True
 
 
-def review_schedule(
-    *,
-    owner_id: UUID,
-    session_id: UUID,
-    book_id: UUID,
-    book_epoch: int,
-    agent_name: str,
-    agent: AgentSettings,
-    trigger: ReviewRun.Trigger,
-    first_seq: int,
-    last_seq: int,
+def new_review(session: Session, trigger: ReviewRun.Trigger, last_seq: int) -> ReviewRun:
+    """Return a run that reads what is new in a session up to `last_seq`, with its agent and book of now; not stored."""
+    agent = session.agent
+    book = book_state(session.owner_id, agent.book)
+    return _review(session, book, agent.name, agent_settings(agent), trigger, last_seq)
+
+
+def _review(
+    session: Session, book: BookState, agent: str, settings: AgentSettings, trigger: ReviewRun.Trigger, last_seq: int
 ) -> ReviewRun:
-    """Insert the run with its frozen range and settings, and hand it to the queue, in the caller's transaction."""
-    now = timezone.now()
-    run = ReviewRun.objects.create(
-        owner_id=owner_id,
-        book_id=book_id,
-        session_id=session_id,
+    return ReviewRun(
+        owner_id=session.owner_id,
+        session=session,
+        book_id=book.book_id,
+        book_epoch=book.epoch,
+        agent_name=agent,
+        settings=kept_settings(settings),
         trigger=trigger,
-        first_seq=first_seq,
+        first_seq=session.reviewed_through + 1,
         last_seq=last_seq,
-        agent_name=agent_name,
-        settings=kept_settings(agent),
-        book_epoch=book_epoch,
-        not_before=now,
-        enqueued_at=now,
     )
-    enqueue(run.pk, timeout=agent.memory_review_timeout)
-    return run
+
+
+def _schedule(run: ReviewRun) -> None:
+    """Insert a run, whose range and settings are fixed now, and hand it to the queue, in the caller's transaction."""
+    run.not_before = run.enqueued_at = timezone.now()
+    run.save(force_insert=True)
+    enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
 
 
 def kept_settings(agent: AgentSettings) -> dict[str, Any]:
@@ -103,9 +94,7 @@ def enqueue_next(session_id: UUID) -> None:
 
 
 @transaction.atomic
-def review_session(
-    owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = ReviewRun.Trigger.REQUEST
-) -> ReviewRun:
+def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = Trigger.REQUEST) -> ReviewRun:
     """Schedule a review of what is new. Raises InvalidRequest for a temporary session, Conflict if nothing is."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",)).get()
@@ -116,18 +105,8 @@ def review_session(
     covered = max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
     if last_seq <= covered or not unreviewed(sessions.order_by()).exists():
         raise Conflict("Nothing was said in this session since its last review.")
-    book = book_state(owner_id, session.agent.book)
-    run = review_schedule(
-        owner_id=owner_id,
-        session_id=session.pk,
-        book_id=book.book_id,
-        book_epoch=book.epoch,
-        agent_name=session.agent.name,
-        agent=agent_settings(session.agent),
-        trigger=trigger,
-        first_seq=session.reviewed_through + 1,
-        last_seq=last_seq,
-    )
+    run = new_review(session, trigger, last_seq)
+    _schedule(run)
     session.turns_since_memory_review = 0
     session.save(update_fields=["turns_since_memory_review"])
     return run

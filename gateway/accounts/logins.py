@@ -12,7 +12,6 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from gateway.accounts.devices import device_words
@@ -21,6 +20,7 @@ from gateway.sockets import close_sockets
 from memories.audit import Action, Actor, audit_record
 from memories.database import write_later
 from memories.models import Owner
+from memories.number_words import counted
 
 logger = logging.getLogger("daybook.sign_in")
 SEEN_SECONDS = 300.0
@@ -81,7 +81,7 @@ def logins_end(user: AbstractBaseUser, rows: "QuerySet[Login]", *, by: Actor) ->
         close_sockets(key)
     if keys:
         owner = Owner.objects.filter(user_id=user.pk).select_related("user").first()
-        note = f"From {len(keys)} browser{pluralize(len(keys))}."
+        note = f"From {counted(len(keys), 'browser')}."
         audit_record(Action.LOGINS_END, actor=by, kind="user", object_id=user.pk, owner=owner, note=note)
     return len(keys)
 

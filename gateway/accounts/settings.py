@@ -1,23 +1,9 @@
-"""Types of the settings about people. Imports no other module of Daybook, since the settings import it."""
+"""The type of a setting about people. Imports no other module of Daybook, since the settings import it."""
 
 from dataclasses import dataclass
 
 # From the least to the most; gateway.accounts.roles says what each means.
 ROLES = ("user", "auditor", "staff", "administrator")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mail:
-    """A mail server, and the sender of mails. `starttls` encrypts a connection after it was opened, `tls` from the
-    start."""
-
-    host: str
-    port: int
-    user: str
-    password: str
-    starttls: bool
-    tls: bool
-    sender: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from django.contrib.auth.views import LoginView
 from django.db.models import Max, Sum
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
-from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -28,6 +27,7 @@ from gateway.requests import client_address
 from memories.audit import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded, RateLimited
 from memories.models import Owner
+from memories.number_words import counted
 
 logger = logging.getLogger("daybook.sign_in")
 # Failures within the waiting time. Of one account from one address (AXES_FAILURE_LIMIT); from one address, whatever the
@@ -186,7 +186,7 @@ def _wait_minutes(request: HttpRequest, name: str) -> int:
 
 
 def _too_many(minutes: int) -> str:
-    return f"Too many failed attempts. Wait {minutes} minute{pluralize(minutes)}, then try again."
+    return f"Too many failed attempts. Wait {counted(minutes, 'minute')}, then try again."
 
 
 def _refused(page: HttpResponse, status: int, *, seconds: int = 0) -> HttpResponse:

@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
-from django.template.defaultfilters import pluralize
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -19,6 +18,7 @@ from gateway.services import agent_save
 from memories.admin.columns import column, moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
+from memories.number_words import counted
 
 _SECTIONS = (
     ("Model", ("model", "upstream", "parameters", "instructions", "context_token_limit")),
@@ -98,7 +98,7 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
         settings = agent_settings(agent)
         every, pause = settings.memory_review_interval, settings.memory_review_idle_minutes
         turns = ["after every turn" if every == 1 else f"after every {every} turns"] * bool(every)
-        idle = [f"after a pause of {pause} minute{pluralize(pause)}"] * bool(pause)
+        idle = [f"after a pause of {counted(pause, 'minute')}"] * bool(pause)
         return ", ".join([*turns, *idle]) or "off"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_settings
 from gateway.models import Run, Session
 from memories.models import Book
+from memories.number_words import counted, memories, times
 from memories.snapshot import snapshots
 
 
@@ -62,13 +63,13 @@ def _counted(run: Run | None) -> Iterator[str]:
         return
     lanes = [item.get("lane") for item in run.recalled if isinstance(item, dict)]
     long, short = lanes.count("long_term"), lanes.count("short_term")
-    turns = f" and {_number(short, 'earlier turn')}" if short else ""
-    yield f"In that run: {_number(given['frozen'], 'memory', 'memories')} frozen, {long} recalled{turns}."
+    turns = f" and {counted(short, 'earlier turn')}" if short else ""
+    yield f"In that run: {memories(given['frozen'])} frozen, {long} recalled{turns}."
 
 
 def _compacted(session: Session) -> Iterator[str]:
     if session.compaction_epoch:
-        yield f"Compacted {'once' if session.compaction_epoch == 1 else f'{session.compaction_epoch} times'}."
+        yield f"Compacted {times(session.compaction_epoch)}."
 
 
 def _held(session: Session) -> str:
@@ -82,7 +83,3 @@ def _trace(run: Run) -> Mapping[str, Any] | None:
     """Return the snapshot's part of a run's trace, as gateway.injection wrote it."""
     given: Mapping[str, Any] = run.trace.get("recall", {}).get("snapshot", {})
     return given if "generation" in given else None  # one that failed has none
-
-
-def _number(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -3,13 +3,14 @@ and tools, what they wrote, the answer, and errors in words. The app above adds 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.safestring import SafeString
 
 from gateway.admin.sight import Sight
 from gateway.admin.transcript import attachments_of
 from gateway.admin.turn_given import Given, given_to
-from gateway.admin.turn_steps import Attempt, Step, attempts_of, messages_of, steps_of
+from gateway.admin.turn_steps import Step, attempts_of, messages_of, steps_of
 from gateway.agents.configuration import prices
 from gateway.chat.highlight import PAGE_BUDGET, Budget
 from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words
@@ -26,14 +27,6 @@ _INTERRUPTED = "Interrupted: Daybook was restarted, or its process went away."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A fact about the turn with its label."""
-
-    word: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
     """Why a turn failed or ended early, in words, and the error code."""
 
@@ -47,7 +40,7 @@ class ExplainedTurn:
     `last_seq` are the numbers of its messages; 0 if there are none."""
 
     sight: Sight
-    figures: Sequence[Figure]
+    figures: Sequence[tuple[str, str]]
     trouble: Trouble | None
     question: str
     question_characters: int
@@ -55,7 +48,7 @@ class ExplainedTurn:
     given: Given
     steps: Sequence[Step]
     steps_unseen: int
-    attempts: Sequence[Attempt]
+    attempts: Sequence[dict[str, Any]]
     changes: Sequence[ShownChangeSet]
     answer: SafeString
     answer_characters: int
@@ -99,17 +92,18 @@ def _error(run: Run, *, words: bool) -> ErrorWords:
     return found if words else error_words({"code": found.code})
 
 
-def _figures(run: Run, steps: Sequence[Step]) -> list[Figure]:
+def _figures(run: Run, steps: Sequence[Step]) -> list[tuple[str, str]]:
+    """Return facts about the turn with their labels."""
     made = _steps_made(run) or len(steps)
     calls = sum(len(step.calls) for step in steps)
     return [
-        Figure(word="Time", value=f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not over"),
-        Figure(word="Tokens", value=usage_words(run.usage)),
-        Figure(word="Cost", value=_cost(run)),
-        Figure(word="Model", value=run.model or "None answered"),
-        Figure(word="Agent", value=run.session.agent.name),
-        Figure(word="Model steps", value=str(made)),
-        Figure(word="Tool calls", value=str(calls)),
+        ("Time", f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not over"),
+        ("Tokens", usage_words(run.usage)),
+        ("Cost", _cost(run)),
+        ("Model", run.model or "None answered"),
+        ("Agent", run.session.agent.name),
+        ("Model steps", str(made)),
+        ("Tool calls", str(calls)),
     ]
 
 

@@ -17,6 +17,7 @@ from gateway.models import Run
 from memories.artifact_paths import SUMMARY_PATH
 from memories.ids import parse_uuid
 from memories.models import ArtifactRevision, Memory, Revision
+from memories.number_words import memories
 from prompts.memory import MemoryLine, memory_block
 
 _LANES = {
@@ -54,14 +55,6 @@ class GivenMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenTurn:
-    """An earlier turn from which a passage was given."""
-
-    turn: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GivenText:
     """A text of the system message, and what is known of it."""
 
@@ -78,7 +71,7 @@ class Given:
     lines: Sequence[str]
     texts: Sequence[GivenText]
     memories: Sequence[GivenMemory]
-    turns: Sequence[GivenTurn]
+    turns: Sequence[dict[str, Any]]
 
 
 def given_to(run: Run, sight: Sight) -> Given:
@@ -185,12 +178,13 @@ def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], 
     return GivenText(title="Snapshot", text=memory_block(lines), note=note or "As it stood in the system message.")
 
 
-def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[GivenTurn]:
+def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the earlier turns from which a passage was given, with their pages."""
     ids: list[UUID] = [found for item in items if (found := parse_uuid(item.get("turn_id")))]
     if not ids:
         return []
     rows = Run.objects.filter(owner_id=run.owner_id, pk__in=ids).order_by("turn").values_list("pk", "turn")
-    return [GivenTurn(turn=turn, url=reverse("admin:gateway_run_change", args=[pk])) for pk, turn in rows]
+    return [{"turn": turn, "url": reverse("admin:gateway_run_change", args=[pk])} for pk, turn in rows]
 
 
 def _lines(run: Run) -> Iterator[str]:
@@ -200,7 +194,7 @@ def _lines(run: Run) -> Iterator[str]:
     elif not trace and not run.recalled:
         yield "Nothing was given from memory."
     if isinstance(snapshot := trace.get("snapshot"), dict) and "generation" in snapshot:
-        count = "1 memory" if snapshot["frozen"] == 1 else f"{snapshot['frozen']} memories"
+        count = memories(snapshot["frozen"])
         yield f"The snapshot was of generation {snapshot['generation']} of the book, with {count}."
     for name, part in trace.items():
         if not isinstance(part, dict):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.safestring import SafeString
 
@@ -28,16 +29,6 @@ class Step:
     is_answer: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One attempt in the trace: the upstream and model, how it ended, and how long it took."""
-
-    who: str
-    words: str
-    seconds: str
-    failed: bool
-
-
 def messages_of(run: Run) -> list[Message]:
     """Return the first MOST_MESSAGES stored messages of a run, in their order. One query."""
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, run_id=run.pk)
@@ -51,15 +42,16 @@ def steps_of(messages: Sequence[Message], sight: Sight, colours: Budget) -> list
     return [_step(number, row, results, sight, colours) for number, row in enumerate(said, start=1)]
 
 
-def attempts_of(run: Run) -> list[Attempt]:
-    """Return the attempts in the run's trace, which has them if one failed."""
+def attempts_of(run: Run) -> list[dict[str, Any]]:
+    """Return the attempts in the run's trace, which has them if one failed: upstream and model, how it ended, and how
+    long it took."""
     return [
-        Attempt(
-            who=f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",
-            words=fault_words(str(entry.get("fault", ""))),
-            seconds=f"{float(entry.get('seconds') or 0):.1f} s",
-            failed=bool(entry.get("fault")),
-        )
+        {
+            "who": f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",
+            "words": fault_words(str(entry.get("fault", ""))),
+            "seconds": f"{float(entry.get('seconds') or 0):.1f} s",
+            "failed": bool(entry.get("fault")),
+        }
         for entry in run.trace.get("attempts", ())
     ]
 

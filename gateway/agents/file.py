@@ -54,8 +54,7 @@ def parse(text: str) -> AgentsFile:
             "The file is a mapping with `agents`, `memories`, `model_roles`, `prices` and `upstreams`. Nothing was "
             "applied."
         )
-    checked: AgentsFile = settings_check(AgentsFile, data, where="")
-    return checked
+    return settings_check(data)
 
 
 def apply_file(path: Path) -> list[str]:

@@ -16,7 +16,7 @@ from gateway.api.anthropic_events import Event
 from gateway.api.openai_body import CompletionBody, read_aside
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
 from gateway.api.responding import json_response, respond
-from gateway.api.v1_turn import begin_turn, plain_request_of, v1_request_of
+from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.injection import injected_blocks
 from gateway.passthrough import open_plain
@@ -69,7 +69,7 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
 
 async def _plain(caller: Caller, body: CompletionBody, given: int) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation."""
-    call = await open_plain(caller, plain_request_of(body))
+    call = await open_plain(caller, body)
     events = plain_events(call, body.agent, body.names, stream=body.stream, given=given)
     return await _answered(events, body)
 

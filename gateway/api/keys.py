@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from ninja import Router, Status
 from pydantic import AwareDatetime, Field, StringConstraints
 
+from gateway.api.answers import Key
 from gateway.authentication import forget_keys
 from gateway.keys import (
     LONGEST_OVERLAP,
@@ -22,6 +23,7 @@ from gateway.keys import (
     require_room,
 )
 from gateway.models import ApiKey
+from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.audit import Actor, actor_of_caller
@@ -34,10 +36,6 @@ from memories.models import Owner
 from memories.pagination import DEFAULT_LIMIT, list_json
 
 router = Router()
-_SHOWN = (
-    "name", "prefix", "read_only", "trusted", "agents", "books", "requests_per_minute", "tokens_per_day",
-    "money_per_day", "streams_at_once", "expires_at", "created_at", "last_used_at", "revoked_at",
-)  # fmt: skip
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 _Agents = Annotated[list[ShortText], Field(max_length=LIST_LENGTH, description="Agents it may use; none: all.")]
 _Books = Annotated[
@@ -131,7 +129,7 @@ async def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = N
 
 def key_json(key: ApiKey) -> dict[str, Any]:
     """Return a key as the API shows it."""
-    return {"id": str(key.pk), "object": "key", **{name: getattr(key, name) for name in _SHOWN}}
+    return as_shape(Key, key, id=str(key.pk), object="key")
 
 
 def _keys(caller: Caller) -> Any:

@@ -12,7 +12,7 @@ from gateway.api.openai_body import read_aside, read_body
 from gateway.api.openai_plain import plain_answer
 from gateway.api.openai_schemas import CHAT_COMPLETIONS, MODEL, MODELS
 from gateway.api.responding import json_response, respond
-from gateway.api.v1_turn import begin_turn, plain_request_of, v1_request_of
+from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.models import Agent
 from memories.api.operations import reading
@@ -47,8 +47,7 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     require_writer(caller)
     body = await read_aside(read_body, request.body)
     if not body.is_turn(request.headers):
-        asked = plain_request_of(body)
-        return await plain_answer(caller, asked, stream=body.stream, include_usage=body.include_usage)
+        return await plain_answer(caller, body, stream=body.stream, include_usage=body.include_usage)
     turn = await begin_turn(caller, v1_request_of(request, body), body)
     return await respond(
         partial(whole_completion, turn),

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from gateway.client_tasks import is_client_task
+from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.fingerprint import last_asked, text_of
 from gateway.tool_calls import call_fault
@@ -26,17 +27,12 @@ _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionBody:
+class CompletionBody(PlainRequest):
     """What a client asks for. `parameters` go upstream as they came."""
 
-    agent: str
-    messages: tuple[dict[str, Any], ...]
     stream: bool
     include_usage: bool
-    tools: tuple[dict[str, Any], ...]
     metadata: dict[str, Any]
-    parameters: dict[str, Any] = field(default_factory=dict)
-    functions_only: bool = False  # see ModelRequest
     names: Mapping[str, str] = field(default_factory=dict)  # the client's names of tools, by the names the model knows
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:

@@ -17,7 +17,6 @@ from gateway.api.openai_schemas import EMBEDDINGS as EMBEDDINGS_SCHEMA
 from gateway.api.responding import respond
 from gateway.authentication import require_writer
 from gateway.passthrough import PlainCall, PlainRequest, open_plain, plain_chunks, plain_completion, plain_vectors
-from gateway.requests import request_id
 from gateway.upstream import COMPLETIONS, EMBEDDINGS
 from memories.caller import ApiRequest, Caller
 from memories.errors import InvalidRequest
@@ -33,7 +32,7 @@ async def completions(request: ApiRequest) -> HttpResponseBase:
     body = await read_aside(partial(_read, "prompt"), request.body)
     stream, include_usage = bool(checked(body, "stream", bool)), read_include_usage(body)
     body.pop("stream", None)
-    asked = PlainRequest(agent=body.pop("model"), parameters=body, request_id=request_id.get(), path=COMPLETIONS)
+    asked = PlainRequest(agent=body.pop("model"), parameters=body, path=COMPLETIONS)
     return await plain_answer(request.auth, asked, stream=stream, include_usage=include_usage)
 
 
@@ -43,7 +42,7 @@ async def embeddings(request: ApiRequest) -> HttpResponse:
     `upstream/model`."""
     require_writer(request.auth)
     body = await read_aside(partial(_read, "input"), request.body)
-    asked = PlainRequest(agent=body.pop("model"), parameters=body, request_id=request_id.get(), path=EMBEDDINGS)
+    asked = PlainRequest(agent=body.pop("model"), parameters=body, path=EMBEDDINGS)
     vectors = await plain_vectors(await open_plain(request.auth, asked))
     return HttpResponse(vectors, content_type="application/json")
 

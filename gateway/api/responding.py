@@ -30,7 +30,7 @@ async def respond(
     try:
         if stream:
             # Wait for the first piece, so that an error before it is answered with its own status.
-            response = sse.EventStream(await sse.begin(pieces(), late_error, keep_alive))
+            response = sse.EventStream(await sse.Alive(pieces(), late_error, keep_alive).begin())
         else:
             response = json_response(await whole())
     except DomainError as error:

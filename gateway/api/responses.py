@@ -19,7 +19,7 @@ from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages
 from gateway.api.responses_steps import response_events, run_plain, run_turn, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
-from gateway.api.v1_turn import begin_turn, plain_request_of, v1_request_of
+from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.commands import command_in
 from gateway.passthrough import open_plain
@@ -165,6 +165,6 @@ async def _answered(
 
 async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation; nothing of it is stored."""
-    call = await open_plain(caller, plain_request_of(body))
+    call = await open_plain(caller, body)
     answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=asked.echo, names=asked.names, sealed=asked.sealed)
     return await _answered(run_plain(call, answer, stream=body.stream), answer, body)

@@ -8,6 +8,7 @@ from typing import Any
 from gateway.api.tool_names import short_name
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
+from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES, TOOLS
 from prompts.conversation import NO_RESULT
@@ -114,7 +115,7 @@ class _Conversation:
             self._open = self._begin({"role": "assistant", "content": content})
         else:
             said = self._open[0]
-            said["content"] = _joined(said["content"], content)
+            said["content"] = joined_content(said["content"], content, gap="")
 
     def _take_call(self, item: Item, called: dict[str, Any], where: str) -> None:
         call_id = _call_id(item, where)
@@ -211,13 +212,3 @@ def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
     raise InvalidRequest(
         f"{where}.type is not one of input_text, input_image, input_file, input_audio.", param=f"{where}.type"
     )
-
-
-def _joined(one: Any, other: Any) -> Any:
-    if isinstance(one, list) or isinstance(other, list):
-        return [*_parts(one), *_parts(other)]
-    return (one or "") + (other or "")
-
-
-def _parts(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []

@@ -134,7 +134,7 @@ async def _answer(
 ) -> Any:
     turn = live.LiveTurn(replace(context, allowance=allowance))
     turn.start(options)
-    said = len(context.resumed_text)
+    said = len(context.earlier.text)
     if stream:
         return _streamed(context.session_id, context.run_id, turn.watch(said), render)
     async with aclosing(turn.watch(said)) as events:

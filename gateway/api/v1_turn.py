@@ -17,7 +17,6 @@ from gateway.errors import SessionBusy
 from gateway.joined import AnyTurn, JoinedTurn, turn_of
 from gateway.limits.allowances import allowed
 from gateway.models import Run
-from gateway.passthrough import PlainRequest
 from gateway.requests import request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_session
@@ -154,15 +153,3 @@ async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
         await asyncio.sleep(_BUSY_POLL)
     ended_early = state != Run.State.RUNNING and state not in SAID
     return None if ended_early else await in_read_thread(joined_context, caller.owner_id, run_id)
-
-
-def plain_request_of(body: CompletionBody) -> PlainRequest:
-    """Return a request that is not a turn of a conversation, as it is passed on."""
-    return PlainRequest(
-        agent=body.agent,
-        messages=body.messages,
-        tools=body.tools,
-        parameters=body.parameters,
-        request_id=request_id.get(),
-        functions_only=body.functions_only,
-    )

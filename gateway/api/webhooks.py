@@ -6,9 +6,11 @@ from typing import Annotated, Any, Literal
 from ninja import Router, Status
 from pydantic import Field, StringConstraints
 
+from gateway.api import answers
 from gateway.models import Webhook
 from gateway.webhooks.addresses import URL_LENGTH
-from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_delete, webhook_json
+from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_delete, webhook_state
+from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.audit import actor_of_caller
@@ -59,6 +61,21 @@ def webhook_forget(request: ApiRequest, webhook_id: str) -> Status[Any]:
     _refuse_limited(caller)
     webhook_delete(caller.owner_id, parse_uuid(webhook_id), by=actor_of_caller(caller.owner_id, caller.actor))
     return Status(204, None)
+
+
+def webhook_json(webhook: Webhook) -> dict[str, Any]:
+    """Return a webhook as the API shows it."""
+    return as_shape(
+        answers.Webhook,
+        webhook,
+        id=str(webhook.pk),
+        object="webhook",
+        state=webhook_state(webhook),
+        note=webhook.note or webhook.failure,
+        last_delivered_at=webhook.delivered_at,
+        last_failed_at=webhook.failed_at,
+        next_attempt_at=None if webhook.disabled_at else webhook.next_attempt_at,
+    )
 
 
 def _refuse_limited(caller: Caller) -> None:

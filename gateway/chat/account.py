@@ -4,7 +4,6 @@ Forms that change something redirect to the page, or show their error in it. A n
 response."""
 
 import logging
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -22,7 +21,7 @@ from django.views.decorators.http import require_GET
 from gateway.accounts.logins import login_begin, logins_end, other_logins
 from gateway.accounts.sign_in import has_password, password_right, signed_in_recently
 from gateway.authentication import forget_keys
-from gateway.chat.account_apps import apps
+from gateway.chat.account_apps import apps, used_words
 from gateway.chat.account_logins import logins, user_of
 from gateway.keys import api_key_create, api_key_revoke, plain_keys, rate_words, require_room
 from gateway.models import ApiKey, Session
@@ -60,14 +59,6 @@ _RECEIPT = {
     "notifications": "notices",
     "owner": "owners",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRow:
-    key: ApiKey
-    may: str
-    used: str
-    made: str
 
 
 class _PasswordChanged(HttpResponseRedirect):
@@ -231,12 +222,12 @@ def _keys(viewer: Viewer) -> dict[str, Any]:
     keys = plain_keys().filter(owner=viewer.owner, revoked_at__isnull=True).order_by("-created_at")
     return {
         "keys": [
-            KeyRow(
-                key=key,
-                may=_may(key),
-                used=f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
-                made=f"made {viewer.day(key.created_at)}" + _ends(viewer, key),
-            )
+            {
+                "key": key,
+                "may": _may(key),
+                "used": used_words(viewer, key),
+                "made": f"made {viewer.day(key.created_at)}" + _ends(viewer, key),
+            }
             for key in keys
         ]
     }

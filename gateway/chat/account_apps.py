@@ -1,6 +1,5 @@
 """The connected apps on the account page."""
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -13,15 +12,6 @@ from gateway.oauth.connections import app_disconnect
 from gateway.oauth.consent import place_of
 from memories.audit import actor_of
 from memories.viewers import Viewer, form_view
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppRow:
-    key: ApiKey
-    may: str
-    place: str
-    used: str
-    made: str
 
 
 @form_view
@@ -39,16 +29,24 @@ def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
     return {
         "mcp_address": resource_of(request),
         "apps": [
-            AppRow(
-                key=key,
-                may=f"May {'read' if key.read_only else 'read and write'} the book {key.books[0]}",
-                place=", ".join(dict.fromkeys(map(place_of, key.client.redirect_uris.split()))) if key.client else "",
-                used=f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
-                made=f"connected {viewer.day(key.created_at)}",
-            )
+            {
+                "key": key,
+                "may": f"May {'read' if key.read_only else 'read and write'} the book {key.books[0]}",
+                "place": _places(key.client.redirect_uris) if key.client else "",
+                "used": used_words(viewer, key),
+                "made": f"connected {viewer.day(key.created_at)}",
+            }
             for key in _rows(viewer)
         ],
     }
+
+
+def used_words(viewer: Viewer, key: ApiKey) -> str:
+    return f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used"
+
+
+def _places(uris: str) -> str:
+    return ", ".join(dict.fromkeys(map(place_of, uris.split())))
 
 
 def _rows(viewer: Viewer) -> Any:

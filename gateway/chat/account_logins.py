@@ -1,6 +1,5 @@
 """The part of the account page that lists the user's logins and ends one of them or all others."""
 
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +12,6 @@ from memories.audit import actor_of
 from memories.viewers import Viewer, form_view
 
 _MOST_SHOWN = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoginRow:
-    login: Login
-    here: bool
-    said: str
 
 
 def user_of(request: HttpRequest) -> Any:
@@ -49,10 +41,10 @@ def logins(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
     login_seen(request)
     here = request.session.session_key
     rows = [
-        LoginRow(login=row, here=row.session_id == here, said=_said(viewer, row, here=row.session_id == here))
+        {"login": row, "here": row.session_id == here, "said": _said(viewer, row, here=row.session_id == here)}
         for row in logins_of(user_of(request))[:_MOST_SHOWN]
     ]
-    return {"logins": rows, "other_logins": any(not row.here for row in rows)}
+    return {"logins": rows, "other_logins": any(not row["here"] for row in rows)}
 
 
 def _said(viewer: Viewer, row: Login, *, here: bool) -> str:

@@ -1,5 +1,5 @@
 """Memory writes that wait for the person's decision, as the chat shows them: under the turn in which they were made,
-and in the notice. The app that stores them registers a reader when Django starts."""
+and in the notice. The app that stores them registers how they are read when Django starts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from memories.models import Evidence
+from memories.registered import Registered
 from memories.word_diff import Piece
 
 
@@ -36,28 +37,15 @@ class HeldNote:
         return f"{number} memories wait for your decision" if number > 1 else "A memory waits for your decision"
 
 
-SessionReader = Callable[[UUID, UUID], Sequence[HeldNote]]
-ReviewReader = Callable[[UUID, UUID], HeldNote | None]
-
-_readers: list[tuple[SessionReader, ReviewReader]] = []
-
-
-def register_held(of_session: SessionReader, of_review: ReviewReader) -> None:
-    """Register the functions that read what waits of (owner, session) and of (owner, review). Called from an
-    AppConfig's ready()."""
-    _readers[:] = [(of_session, of_review)]
+# Given owner and session: what waits of it. Given owner and review: what waits of that, or None.
+held_of_session = Registered[Callable[[UUID, UUID], Sequence[HeldNote]]]("what waits of a session")
+held_of_review = Registered[Callable[[UUID, UUID], HeldNote | None]]("what waits of a review")
 
 
 def held_of_runs(owner_id: UUID, session_id: UUID, shown_at: Mapping[UUID, UUID]) -> dict[UUID, list[HeldNote]]:
     """Return the waiting writes of a session by the run that shows them, which `shown_at` names for each run."""
     found: dict[UUID, list[HeldNote]] = defaultdict(list)
-    for of_session, _ in _readers:
-        for note in of_session(owner_id, session_id):
-            if note.run_id is not None and note.run_id in shown_at:
-                found[shown_at[note.run_id]].append(note)
+    for note in held_of_session()(owner_id, session_id):
+        if note.run_id is not None and note.run_id in shown_at:
+            found[shown_at[note.run_id]].append(note)
     return found
-
-
-def held_by_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
-    """Return the waiting writes of a review, for the notice; None if there are none, or if it is somebody else's."""
-    return next((note for _, of_review in _readers if (note := of_review(owner_id, review_id))), None)

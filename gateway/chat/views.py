@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway.agents.settings import AgentSettings
 from gateway.attachments.decoding import PICTURES, media_type
 from gateway.attachments.reading import bytes_of
-from gateway.chat.held_notes import held_by_review
+from gateway.chat.held_notes import held_of_review
 from gateway.chat.labels import ERROR_WORDS, day_words, margin_day, review_words
 from gateway.chat.memory_notes import written_by_review
 from gateway.chat.pages import COMMAND_LINES, page
@@ -121,7 +121,7 @@ def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Ht
 def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
     """What a review wrote and what of it waits, for its toast; 204 if there is nothing, or it is somebody else's."""
     written = written_by_review(viewer.owner.pk, review_id)
-    held = held_by_review(viewer.owner.pk, review_id)
+    held = held_of_review()(viewer.owner.pk, review_id)
     place = written or held
     if place is None:
         return HttpResponse(status=204)

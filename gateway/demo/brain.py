@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.demo.consolidation import consolidation_answer
 from gateway.demo.statements import Statement, statements
+from memories.number_words import memories
 from memories.tools import Stage, tools_at
 
 _MEMORY = re.compile(r'<memory id="\d+"[^>]*>(.*?)</memory>', re.DOTALL)
@@ -71,7 +72,7 @@ def _reply(user: str, heard: Sequence[Statement], injected: Sequence[str]) -> st
         listed = " ".join(one.content for one in heard)
         said.insert(0, f"I heard: {listed} That is not saved yet; a review of this conversation can save it.")
     if injected:
-        said.append(f"I was given {_counted(len(injected))} with your message. Ask me what I know about you.")
+        said.append(f"I was given {memories(len(injected))} with your message. Ask me what I know about you.")
     if not heard and not injected:
         said.append("Tell me something lasting about yourself, such as what you prefer, and a review can save it.")
     return " ".join(said)
@@ -80,11 +81,7 @@ def _reply(user: str, heard: Sequence[Statement], injected: Sequence[str]) -> st
 def _acknowledge(results: Sequence[str]) -> str:
     # A note says that the memory was there already.
     saved = sum('"ok": true' in result and '"note"' not in result for result in results)
-    return f"I saved {_counted(saved)}." if saved else "Nothing new was saved."
-
-
-def _counted(number: int) -> str:
-    return f"{number} {'memory' if number == 1 else 'memories'}"
+    return f"I saved {memories(saved)}." if saved else "Nothing new was saved."
 
 
 def _results(messages: Sequence[dict[str, Any]]) -> list[str]:

@@ -20,6 +20,7 @@ from oauthlib.oauth2.rfc6749 import errors
 from gateway.oauth.addresses import keep_opener, public_origin, resource_of, same_resource
 from gateway.oauth.connections import app_connect
 from gateway.oauth.tokens import WRITE, scopes_of
+from gateway.requests import content_policy
 from memories.audit import actor_of
 from memories.caller import DEFAULT_BOOK
 from memories.errors import Conflict
@@ -28,10 +29,6 @@ from memories.viewers import Viewer, dialog_view
 
 _LONGEST_QUERY = 4000
 _MOST_BOOKS = 500
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; form-action 'self' {0}; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'"
-)
 _REFUSED = "The app that sent you here made a request that cannot be answered. Go back to it and connect it again."
 
 
@@ -127,7 +124,7 @@ def _page(
     }
     response = render(request, "gateway/connect.html", context, status=status)
     # Browsers apply form-action to the redirect after the form, too.
-    response.headers["Content-Security-Policy"] = _POLICY.format(_source_of(asked.redirect))
+    response.headers["Content-Security-Policy"] = content_policy(form_action=f"'self' {_source_of(asked.redirect)}")
     return response
 
 

@@ -1,7 +1,6 @@
 """Closing a run: its output is stored, the turn is counted and recorded, and the hook is called, in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -13,12 +12,12 @@ from django.utils import timezone
 
 from gateway.agents.model_choice import agent_target
 from gateway.errors import RunSuperseded
-from gateway.hooks import TurnCompleted, turn_completed
+from gateway.hooks import turn_completed
 from gateway.jobs import enqueue
-from gateway.limits.spending import ModelUse, Spender, spending_store
+from gateway.limits.spending import Spender, spending_store
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import TurnContext
+from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
 from memories.recall import contained
@@ -63,32 +62,6 @@ _END_RUN = Update(
     },
 )
 _STORE_SESSION = UpdateRow(Session, *_COUNTS)
-
-
-@dataclass(slots=True, kw_only=True)
-class RunOutput:
-    """The output of a run so far; passed to `close`."""
-
-    text: str = ""
-    reasoning: str = ""
-    messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
-    usage: dict[str, Any] = field(default_factory=dict)
-    model: str = ""
-    recalled: list[dict[str, Any]] = field(default_factory=list)
-    trace: dict[str, Any] = field(default_factory=dict)
-    uses: list[ModelUse] = field(default_factory=list)  # requests to models of this part of the run
-    injected: dict[str, Any] | None = None  # kept only while the run waits for its client's tools
-
-
-def earlier_output(context: TurnContext) -> RunOutput:
-    """Return the output that a run has when it opens: none, unless it is resumed."""
-    return RunOutput(
-        text=context.resumed_text,
-        reasoning=context.resumed_reasoning,
-        usage=dict(context.resumed_usage),
-        recalled=list(context.resumed_recalled),
-        trace=dict(context.resumed_trace),
-    )
 
 
 def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
@@ -172,7 +145,7 @@ def run_end(
     session.last_active_at = now
     _STORE_SESSION.execute(session)
     answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
-    first = answered and not context.answered_before and not context.resumed_trace.get("steps")
+    first = answered and not context.answered_before and not context.earlier.trace.get("steps")
     _count(context, output, turns=int(first))
     return session.turns_since_memory_review, record_id
 
@@ -189,7 +162,7 @@ def _count(context: TurnContext, output: RunOutput, *, turns: int) -> None:
 
 
 def _complete(context: TurnContext, session: Session, output: RunOutput, history_hash_after: str) -> UUID | None:
-    """Count and record a completed run, and tell the listeners; returns the id of its record, if it has one."""
+    """Count and record a completed run, and tell the app above; returns the id of its record, if it has one."""
     session.turns = max(session.turns, context.turn)
     session.history_hash = history_hash_after
     session.last_pair = fingerprint.pair_key(context.user_canonical, fingerprint.strip_whitespace(output.text))
@@ -202,19 +175,7 @@ def _complete(context: TurnContext, session: Session, output: RunOutput, history
     if not context.counted:
         return record_id
     session.turns_since_memory_review += 1
-    event = TurnCompleted(
-        owner_id=context.owner_id,
-        session_id=session.pk,
-        run_id=context.run_id,
-        agent_name=context.agent.name,
-        settings=context.agent.settings,
-        book_id=context.book.book_id,
-        book_epoch=context.book.epoch,
-        turns_since_review=session.turns_since_memory_review,
-        last_seq=session.message_seq,
-        reviewed_through=session.reviewed_through,
-    )
-    if turn_completed(event):
+    if turn_completed()(context, session):
         session.turns_since_memory_review = 0
     return record_id
 

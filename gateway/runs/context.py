@@ -1,7 +1,7 @@
 """What a turn is executed with: plain frozen values, read in the opening transaction; no model instance leaves it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,8 @@ from gateway.agents.configuration import consolidation_settings_of, prices_of
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, ConsolidationSettings, Price
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance
-from gateway.models import Agent
+from gateway.limits.spending import ModelUse
+from gateway.models import Agent, Run
 from memories.book_views import BookState
 
 _OFF = ConsolidationSettings()
@@ -39,6 +40,27 @@ def agent_config(agent: Agent) -> AgentConfig:
     )
 
 
+@dataclass(slots=True, kw_only=True)
+class RunOutput:
+    """The output of a run so far; it is stored when the run closes."""
+
+    text: str = ""
+    reasoning: str = ""
+    messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
+    usage: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
+    recalled: list[dict[str, Any]] = field(default_factory=list)
+    trace: dict[str, Any] = field(default_factory=dict)
+    uses: list[ModelUse] = field(default_factory=list)  # requests to models of this part of the run
+    injected: dict[str, Any] | None = None  # kept only while the run waits for its client's tools
+
+    @classmethod
+    def of(cls, run: Run) -> "RunOutput":
+        """Return the output in a run's row; its messages have rows of their own."""
+        stored = {name: getattr(run, name) for name in ("text", "reasoning", "usage", "model", "recalled", "trace")}
+        return cls(**stored)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
     """One open run: session, agent, book, transcript and the lease that must be shown to close it."""
@@ -64,12 +86,13 @@ class TurnContext:
     history_hash_before: str = ""
     request_id: str
     started_at: datetime
-    # What an earlier part of this run said and noted before it waited for the client's tools.
-    resumed_text: str = ""
-    resumed_reasoning: str = ""
-    resumed_usage: dict[str, Any] = field(default_factory=dict)
-    resumed_recalled: list[dict[str, Any]] = field(default_factory=list)
-    resumed_trace: dict[str, Any] = field(default_factory=dict)
+    # What an earlier part of this run said and noted before it waited for the client's tools; it is not changed.
+    earlier: RunOutput = field(default_factory=RunOutput)
     allowance: Allowance = NO_ALLOWANCE  # the key that asked, and its place among the answers under way
     joined: bool = False  # the run is another request's: this one waits for its answer
     injected: dict[str, Any] | None = None  # what that part was given from memory: the rest is given the same
+
+    def output_so_far(self) -> RunOutput:
+        """Return what the run goes on from: nothing, unless it is resumed."""
+        earlier = self.earlier
+        return replace(earlier, usage={**earlier.usage}, recalled=[*earlier.recalled], trace={**earlier.trace})

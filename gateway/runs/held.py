@@ -14,8 +14,7 @@ from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
-from gateway.runs.closing import RunOutput
-from gateway.runs.context import TurnContext
+from gateway.runs.context import RunOutput, TurnContext
 from memories.database import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
 
@@ -137,9 +136,9 @@ async def in_closing_thread(function: Callable[P, T], *args: P.args, **kwargs: P
     return await run(function, *args, **kwargs)
 
 
-async def stop_all(by: StoppedBy, *, within: float = SHUTDOWN_SECONDS) -> None:
-    """Stop every run of this process and wait until they are closed, for so many seconds at most."""
-    deadline = asyncio.get_running_loop().time() + within
+async def stop_all(by: StoppedBy) -> None:
+    """Stop every run of this process and wait until they are closed, for SHUTDOWN_SECONDS at most."""
+    deadline = asyncio.get_running_loop().time() + SHUTDOWN_SECONDS
     while not is_idle() and asyncio.get_running_loop().time() < deadline:
         for held in list(_held.values()):
             held.stop(by)

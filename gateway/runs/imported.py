@@ -2,7 +2,6 @@
 nothing is queued: the messages count as reviewed, and consolidation reads the sessions by its own rules. Registered
 with memories.imports.conversations."""
 
-import time
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -58,13 +57,10 @@ def conversations_remove(owner_id: UUID, change_set: UUID) -> Slices[int]:
     rows = Session.objects.filter(owner_id=owner_id, external_id__startswith=_name(change_set, ""))
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
     size = BatchSize(first=5, most=100)
-    at = count = 0
-    while at < len(keys):
-        began = time.monotonic()
-        batch = keys[at : at + size.rows]
-        at += len(batch)
-        count += sessions_delete(owner_id, batch)
-        size.took(time.monotonic() - began)
+    count = 0
+    for batch in size.parts(keys):
+        with size.measured():
+            count += sessions_delete(owner_id, batch)
         yield
     return count
 

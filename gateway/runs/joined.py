@@ -7,9 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from gateway.models import Run, Session
-from gateway.runs.call_ids import run_of_call
-from gateway.runs.closing import RunOutput
-from gateway.runs.context import TurnContext, agent_config
+from gateway.runs.context import RunOutput, TurnContext, agent_config
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.lapsed import is_lapsed
 from gateway.runs.requested import SameTurnRunning, SessionMatch
@@ -31,6 +29,19 @@ class Ended:
     changes: list[dict[str, Any]] = field(default_factory=list)
     turns_since_review: int
     error: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run) -> "Ended":
+        """Return how a run stands, from its rows."""
+        waits = run.state == Run.State.AWAITING_CLIENT_TOOLS
+        return cls(
+            state=Run.State(run.state),
+            output=RunOutput.of(run),
+            client_calls=unanswered_calls(messages_of(run)) if waits else [],
+            changes=memory_tools.changes_of_run(run.owner_id, run.pk),
+            turns_since_review=run.session.turns_since_memory_review,
+            error=run.error or {},
+        )
 
 
 def require_not_running(match: SessionMatch, conversation: Conversation, now: datetime) -> None:
@@ -79,17 +90,7 @@ def told_context(
 
 def ended(owner_id: UUID, run_id: UUID) -> Ended | None:
     """Return a run that is over; None while it is not. Raises NotFound for one that was deleted."""
-    run = Run.objects.filter(owner_id=owner_id, pk=run_id).first()
+    run = Run.objects.select_related("session").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    if run.state == Run.State.RUNNING:
-        return None
-    reviews = Session.objects.filter(pk=run.session_id).values_list("turns_since_memory_review", flat=True)
-    return Ended(
-        state=Run.State(run.state),
-        output=RunOutput(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace),
-        client_calls=[call for call in unanswered_calls(messages_of(run)) if run_of_call(call["id"])],
-        changes=memory_tools.changes_of_run(owner_id, run_id),
-        turns_since_review=reviews.first() or 0,
-        error=run.error or {},
-    )
+    return None if run.state == Run.State.RUNNING else Ended.of(run)

@@ -50,7 +50,7 @@ async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
     except (DomainError, OperationalError):
         return  # it was refused, or the database was too busy: there is nothing to close
     try:
-        output = closing.earlier_output(context)
+        output = context.output_so_far()
         output.trace["stopped_by"] = held.StoppedBy.CLIENT.value
         await held.in_closing_thread(closing.close, context, output, state=Run.State.STOPPED)
     except RunSuperseded:

@@ -69,7 +69,7 @@ def part_of(context: TurnContext) -> int:
 def response_keep(context: TurnContext, kept: dict[str, Any]) -> None:
     """Keep what was asked for with a part of a run that goes on; in the transaction that took the run up."""
     run = Run.objects.get(pk=context.run_id)
-    kept = {**kept, "usage_before": context.resumed_usage}
+    kept = {**kept, "usage_before": context.earlier.usage}
     Run.objects.filter(pk=run.pk).update(responses={**(run.responses or {}), str(part_of(context)): kept})
 
 

@@ -13,7 +13,7 @@ from gateway.attachments.uses import uses_add
 from gateway.keys import valid_keys
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import AgentConfig, SystemContent, TurnContext, agent_config
+from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
 from gateway.runs.session_rows import from_run, shown_runs
@@ -238,11 +238,7 @@ def turn_context(
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,
         started_at=run.started_at,
-        resumed_text=run.text,
-        resumed_reasoning=run.reasoning,
-        resumed_usage=run.usage,
-        resumed_recalled=run.recalled,
-        resumed_trace=run.trace,
+        earlier=RunOutput.of(run),
         injected=injected,
     )
 

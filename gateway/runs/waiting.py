@@ -9,11 +9,11 @@ from django.db import transaction
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.closing import earlier_output, run_end
+from gateway.runs.closing import run_end
 from gateway.runs.held import StoppedBy
 from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
-from gateway.runs.session_rows import messages_of
+from gateway.runs.session_rows import lock, messages_of
 from gateway.runs.window import as_openai
 from prompts.conversation import NO_RESULT
 
@@ -47,7 +47,7 @@ def stop_waiting(run_id: UUID) -> bool:
 def _locked(run_id: UUID) -> tuple[Run, Session]:
     """Return a run and its session, whose row is locked."""
     run = Run.objects.select_related("session__agent").get(pk=run_id)
-    return run, Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    return run, lock(run.session)
 
 
 def end_waiting(
@@ -75,8 +75,8 @@ def end_waiting(
         user=user,
         user_canonical=fingerprint.canonical_content(user.parts or user.text),
     )
-    output = earlier_output(context)
-    output.model, output.messages = run.model, missing_results(stored, results)
+    output = context.output_so_far()
+    output.messages = missing_results(stored, results)
     if not stands:
         Run.objects.filter(pk=run.pk).update(superseded=True)
     if stopped_by is not None:

@@ -2,27 +2,17 @@
 
 from typing import Any
 
+from gateway.api import answers
 from gateway.models import Message, Session
 from gateway.sessions.search import FoundSession, Hit
+from memories.api.answers import as_shape
 
 
 def session_json(session: Session) -> dict[str, Any]:
     """Return a session as the API shows it. Its agent must be selected with it."""
-    return {
-        "id": str(session.pk),
-        "object": "session",
-        "agent": session.agent.name,
-        "title": session.title,
-        "state": session.state,
-        "temporary": session.temporary,
-        "pinned": session.pinned_at is not None,
-        "archived": session.archived_at is not None,
-        "tags": session.tag_list,
-        "turns": session.turns,
-        "turns_since_memory_review": session.turns_since_memory_review,
-        "created_at": session.created_at,
-        "last_active_at": session.last_active_at,
-    }
+    kept = {"pinned": session.pinned_at is not None, "archived": session.archived_at is not None}
+    named = {"id": str(session.pk), "object": "session", "agent": session.agent.name, "tags": session.tag_list}
+    return as_shape(answers.Session, session, **named, **kept)
 
 
 def message_json(message: Message) -> dict[str, Any]:

@@ -257,12 +257,12 @@ def _joined_said(one: Message, other: Message) -> Message:
     return joined
 
 
-def joined_content(one: Any, other: Any) -> Any:
-    """Join two contents of messages: as a text, or as parts if one of them has parts."""
+def joined_content(one: Any, other: Any, *, gap: str = _GAP) -> Any:
+    """Join two contents of messages: as a text with a gap, or as parts if one of them has parts."""
     if not one or not other:
         return one or other
     if isinstance(one, str) and isinstance(other, str):
-        return one + _GAP + other
+        return one + gap + other
     return [*_parts(one), *_parts(other)]
 
 

@@ -1,7 +1,6 @@
 """Webhooks, write side: the only module that makes, deletes and disables them."""
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -57,24 +56,6 @@ def webhook_disable(webhook: Webhook, *, by: Actor) -> bool:
         return False
     audit_record(Action.CHANGE, actor=by, kind=_KIND, object_id=webhook.pk, owner=webhook.owner, note="Disabled.")
     return True
-
-
-def webhook_json(webhook: Webhook) -> dict[str, Any]:
-    """Return a webhook as the API shows it."""
-    return {
-        "id": str(webhook.pk),
-        "object": "webhook",
-        "url": webhook.url,
-        "kinds": webhook.kinds,
-        "state": webhook_state(webhook),
-        "note": webhook.note or webhook.failure,
-        "failures": webhook.failures,
-        "last_delivered_at": webhook.delivered_at,
-        "last_failed_at": webhook.failed_at,
-        "next_attempt_at": None if webhook.disabled_at else webhook.next_attempt_at,
-        "disabled_at": webhook.disabled_at,
-        "created_at": webhook.created_at,
-    }
 
 
 def webhook_state(webhook: Webhook) -> str:

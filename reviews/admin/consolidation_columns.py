@@ -67,14 +67,6 @@ def _paths_column(name: str, words: str) -> Column:
     return column(words, lambda run: format_html_join(", ", paths, ((path,) for path in getattr(run, name))) or "–")
 
 
-def _documents_link(run: ConsolidationRun) -> SafeString:
-    return list_link("memories_artifact", f"book__id__exact={run.book_id}", "the documents of this book")
-
-
-def _change_set_link(run: ConsolidationRun) -> SafeString | str:
-    return row_link("memories_changeset", run.change_set, run.change_set) if run.change_set else "–"
-
-
 class RunColumns:
     """Columns by name, for a ModelAdmin of consolidation runs."""
 
@@ -86,8 +78,14 @@ class RunColumns:
     kept_paths = _paths_column("kept", "Kept for a person's edits")
     state_badge = column("State", lambda run: state_badge(run))
     tokens_count = column("Tokens", lambda run: f"{run.tokens:,}")
-    documents = column("Documents", _documents_link)
-    change_set_link = column("Change set", _change_set_link)
+    documents = column(
+        "Documents",
+        lambda run: list_link("memories_artifact", f"book__id__exact={run.book_id}", "the documents of this book"),
+    )
+    change_set_link = column(
+        "Change set",
+        lambda run: row_link("memories_changeset", run.change_set, run.change_set) if run.change_set else "–",
+    )
 
     @admin.display(description="Progress")
     def progress(self, run: ConsolidationRun) -> SafeString | str:

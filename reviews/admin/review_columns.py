@@ -9,13 +9,11 @@ from gateway.admin.session_titles import session_link, title_of
 from gateway.limits.money import usage_words
 from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from memories.admin.columns import column, list_link, moment_column, row_link
-from memories.number_words import counted
+from memories.number_words import counted, times
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.selectors import review_model
 from reviews.turns_read import turns_read
-
-_TIMES = {1: "once", 2: "twice", 3: "three times"}
 
 
 class ReviewColumns:
@@ -57,7 +55,7 @@ class ReviewColumns:
     @admin.display(description="Dropped calls of other tools")
     def dropped_in_words(self, run: ReviewRun) -> str:
         """`shell twice, web_search once`."""
-        calls = [f"{name} {_TIMES.get(n, f'{n} times')}" for name, n in sorted(run.dropped_calls.items())]
+        calls = [f"{name} {times(n)}" for name, n in sorted(run.dropped_calls.items())]
         return ", ".join(calls) or "No other tool was called"
 
     @admin.display(description="Settings at the time")

@@ -13,7 +13,6 @@ from django.db import transaction
 from django.db.models import F, Max, Q, QuerySet
 from django.utils import timezone
 
-from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories import invalidation
 from memories.artifacts import artifacts_remove, live_artifacts
@@ -200,10 +199,10 @@ def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None
     Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at"], batch_size=500)
 
 
-def session_was_forgotten(event: SessionForgotten) -> None:
+def notes_forget(owner_id: UUID, session_id: UUID) -> None:
     """Erase what a session gave that was deleted or is to be forgotten, and have the documents written without it."""
-    ClearedReview.objects.filter(owner_id=event.owner_id, review__session=event.session_id).delete()
-    row = Extraction.objects.filter(owner_id=event.owner_id, session_id=event.session_id).first()
+    ClearedReview.objects.filter(owner_id=owner_id, review__session=session_id).delete()
+    row = Extraction.objects.filter(owner_id=owner_id, session_id=session_id).first()
     if row is None:
         return
     had_words = bool(row.raw_memory or row.synopsis)

@@ -1,15 +1,12 @@
 """One document in the page's drawer: rendered, with its history as lines that changed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
-
-from django.utils.safestring import SafeString, mark_safe
+from typing import Any
 
 from gateway.chat.markdown import render_markdown
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
 from memories.number_words import counted
-from memories.page.rows import IconLabel, origin_label
+from memories.page.rows import origin_label
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
 from reviews.page.panel import document_name
@@ -22,32 +19,14 @@ _VERBS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A document as the drawer shows it."""
-
-    artifact: Artifact
-    name: str
-    html: SafeString
-    about: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentStep:
-    """One revision of a document: the lines it changed, each as a row of pieces."""
-
-    revision: ArtifactRevision
-    icon_label: IconLabel
-    verb: str
-    when: str
-    lines: Sequence[Sequence[Piece]]
-    now: bool
-
-
-def shown_document(artifact: Artifact, viewer: Viewer) -> Shown:
-    """Return the document, rendered; what comes out of the renderer is sanitised."""
-    html = mark_safe(render_markdown(artifact.content))  # noqa: S308  # sanitised by gateway.chat.markdown
-    return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, viewer))
+def shown_document(artifact: Artifact, viewer: Viewer) -> dict[str, Any]:
+    """Return the document as the drawer shows it."""
+    return {
+        "artifact": artifact,
+        "name": document_name(artifact.path),
+        "html": render_markdown(artifact.content),
+        "about": _about(artifact, viewer),
+    }
 
 
 def newest_revisions(artifact: Artifact) -> list[ArtifactRevision]:
@@ -56,17 +35,17 @@ def newest_revisions(artifact: Artifact) -> list[ArtifactRevision]:
     return list(rows[:MOST_REVISIONS])
 
 
-def document_history(artifact: Artifact, viewer: Viewer) -> list[DocumentStep]:
-    """Return the newest revisions as the drawer shows them. One query."""
+def document_history(artifact: Artifact, viewer: Viewer) -> list[dict[str, Any]]:
+    """Return the newest revisions as the drawer shows them, each with the lines it changed. One query."""
     return [
-        DocumentStep(
-            revision=revision,
-            icon_label=origin_label(revision.write_origin),
-            verb=revision_verb(revision),
-            when=viewer.minute(revision.created_at),
-            lines=lines_of(revision),
-            now=revision.version == artifact.version,
-        )
+        {
+            "revision": revision,
+            "icon_label": origin_label(revision.write_origin),
+            "verb": revision_verb(revision),
+            "when": viewer.minute(revision.created_at),
+            "lines": lines_of(revision),
+            "now": revision.version == artifact.version,
+        }
         for revision in newest_revisions(artifact)
     ]
 

@@ -1,8 +1,8 @@
 """The panel beside the reviews: how consolidation stands in one book, and the documents it keeps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from gateway.agents.configuration import consolidation_settings, price_of
 from gateway.agents.model_choice import BackgroundModels
@@ -35,15 +35,6 @@ class ProgressStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    """One document of the list."""
-
-    artifact: Artifact
-    name: str
-    meta: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """How a book's consolidation stands. `idle`: how long sessions rest before they are read, ` for 12 hours`;
     `said`: how the last run ended, or why the open one waits; `obstacle`: why none can begin."""
@@ -54,11 +45,11 @@ class Panel:
     idle: str
     run: ConsolidationRun | None = None
     open: bool = False
-    steps: Sequence[ProgressStep] = field(default_factory=tuple)
-    quotas: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    steps: Sequence[ProgressStep] = ()
+    quotas: Sequence[tuple[str, str]] = ()
     said: str = ""
     obstacle: str = ""
-    documents: Sequence[Document] = field(default_factory=tuple)
+    documents: Sequence[dict[str, Any]] = ()
 
 
 def panel_of(viewer: Viewer, name: str) -> Panel:
@@ -138,10 +129,13 @@ def _said(run: ConsolidationRun, viewer: Viewer) -> str:
     return f"Last run {when}. {finished_text(run)}{why}{ceiling}"
 
 
-def _documents(viewer: Viewer, book: Book) -> list[Document]:
+def _documents(viewer: Viewer, book: Book) -> list[dict[str, Any]]:
     artifacts = list(live_artifacts(viewer.owner.pk, book.pk))
     usage = artifact_usage(viewer.owner.pk, artifacts)
-    return [Document(artifact=a, name=document_name(a.path), meta=_meta(a, usage.get(a.pk), viewer)) for a in artifacts]
+    return [
+        {"artifact": one, "name": document_name(one.path), "meta": _meta(one, usage.get(one.pk), viewer)}
+        for one in artifacts
+    ]
 
 
 def _meta(artifact: Artifact, usage: ArtifactUsage | None, viewer: Viewer) -> str:

@@ -38,8 +38,16 @@ def test_a_mail_server_is_an_address(
     given(monkeypatch, MAIL_FROM | {"DAYBOOK_MAIL_URL": url})
     found = mail(load_environment())
     assert found is not None
-    assert (found.host, found.port, found.starttls, found.tls) == ("mail.example.org", port, starttls, tls)
-    assert (found.user, found.password, found.sender) == ("daybook", "p@ss", "daybook@example.org")
+    assert found == {
+        "EMAIL_HOST": "mail.example.org",
+        "EMAIL_PORT": port,
+        "EMAIL_HOST_USER": "daybook",
+        "EMAIL_HOST_PASSWORD": "p@ss",
+        "EMAIL_USE_TLS": starttls,
+        "EMAIL_USE_SSL": tls,
+        "EMAIL_TIMEOUT": 10,
+        "DEFAULT_FROM_EMAIL": "daybook@example.org",
+    }
 
 
 def test_a_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ from gateway.attachments.reading import bytes_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import window
 from gateway.runs.attached import attached_parts, first_text, name_of
-from gateway.runs.closing import RunOutput, close
+from gateway.runs.closing import close
+from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
 from memories.database import in_thread
 from memories.ids import uuid7

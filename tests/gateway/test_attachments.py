@@ -28,7 +28,8 @@ from gateway.attachments.references import Attached, PartsDecoder, PartsEncoder,
 from gateway.attachments.sweep import attachments_sweep
 from gateway.attachments.uses import deletion_begin, uses_reserve
 from gateway.models import Agent, Attachment, AttachmentUse, Message, Run, Session
-from gateway.runs.closing import RunOutput, close
+from gateway.runs.closing import close
+from gateway.runs.context import RunOutput
 from gateway.runs.fingerprint import canonical_content, read_conversation
 from gateway.runs.native import open_native
 from gateway.runs.requested import V1Request

@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Agent, Run
 from gateway.runs.candidates import MOST_TURNS, find_session
-from gateway.runs.closing import RunOutput, close
+from gateway.runs.closing import close
+from gateway.runs.context import RunOutput
 from gateway.runs.requested import SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1
 from memories.models import Owner
@@ -123,7 +124,7 @@ def _turn(owner: Owner, messages: Messages, answer: str) -> Run:
     except SessionUnknown:
         context = open_v1(caller, asked, finding=find_session(caller, asked))
     output = RunOutput(
-        text=answer, messages=[{"role": "assistant", "content": answer}], trace=dict(context.resumed_trace)
+        text=answer, messages=[{"role": "assistant", "content": answer}], trace=dict(context.earlier.trace)
     )
     close(context, output, state=Run.State.COMPLETED)
     return Run.objects.get(pk=context.run_id)

@@ -13,13 +13,12 @@ from django.utils import timezone
 
 from gateway.accounts import password_reset
 from gateway.accounts.password_reset import FOR_ACCOUNT, FROM_ADDRESS, password_mail
-from gateway.accounts.settings import Mail
 from memories.models import AuditEntry, Owner
 from tests.factories import owner_make
 from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
-SERVER = Mail(host="127.0.0.1", port=9, user="", password="", starttls=False, tls=False, sender="daybook@example.org")
+SERVER = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": 9, "DEFAULT_FROM_EMAIL": "daybook@example.org"}
 NEW = "an entirely new one"
 
 

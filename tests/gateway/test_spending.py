@@ -415,7 +415,7 @@ async def test_a_plain_stream_that_is_left_counts_what_it_said(
     caller = await in_thread(find_caller, key_hash(plain), "", "")
     model.script(Says(pieces=("x" * 400, "more"), usage=USAGE))
     messages = ({"role": "user", "content": "A title, please."},)
-    asked = PlainRequest(agent="assistant", messages=messages, parameters={}, request_id="r")
+    asked = PlainRequest(agent="assistant", messages=messages, parameters={})
     call = await open_plain(caller, asked)
     async with aclosing(plain_chunks(call)) as chunks:
         await anext(chunks)

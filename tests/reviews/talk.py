@@ -5,7 +5,8 @@ import json
 from typing import Any
 
 from gateway.models import Agent, Run, Session
-from gateway.runs.closing import RunOutput, close
+from gateway.runs.closing import close
+from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
 from memories.models import Owner
 from reviews.models import ReviewRun

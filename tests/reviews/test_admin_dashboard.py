@@ -133,7 +133,7 @@ def test_reviews_are_shown_by_state() -> None:
         "Failed or timed out": 2,
         "Others": 2,
     }
-    assert {tally.word for tally in chart("reviews", context).tallies} >= {"Timed out", "Failed", "Undone", "Cancelled"}
+    assert dict(chart("reviews", context).tallies).keys() >= {"Timed out", "Failed", "Undone", "Cancelled"}
 
 
 def test_writes_are_shown_by_who_wrote() -> None:
@@ -143,7 +143,7 @@ def test_writes_are_shown_by_who_wrote() -> None:
     memory_make("Likes tea.", book=book)
     context = board()
     assert totals("writes", context) == {"Agent": 2, "Review": 1, "Consolidated": 1, "Owner": 1, "Others": 3}
-    assert {tally.word: tally.number for tally in chart("writes", context).tallies}["Import"] == 1
+    assert dict(chart("writes", context).tallies)["Import"] == 1
 
 
 def test_what_the_scan_refused_is_shown_by_kind_and_rule() -> None:
@@ -157,7 +157,7 @@ def test_what_the_scan_refused_is_shown_by_kind_and_rule() -> None:
         ScanDay.objects.create(day=day, rule=rule, kind=kind, number=number)
     context = board()
     assert totals("scan", context) == {"Prompt injection": 2, "Secrets": 3, "Copies of our prompts": 1}
-    assert next((tally.word, tally.number) for tally in chart("scan", context).tallies) == ("password", 3)
+    assert chart("scan", context).tallies[0] == ("password", 3)
 
 
 def test_every_line_has_a_colour_and_a_dash_of_its_own() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gateway.models import Run, Session
-from gateway.runs.closing import RunOutput, close
+from gateway.runs.closing import close
+from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
 from memories.models import Owner
 from reviews.frozen import CONTEXT_MESSAGES, read_frozen

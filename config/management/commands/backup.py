@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.template.defaultfilters import pluralize
 
 from config.backup import KEY_FILE, backup
+from memories.number_words import counted
 
 
 class Command(BaseCommand):
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         if manifest.attachments is None:
             self.stdout.write("Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it: back that up, too.")
         else:
-            self.stdout.write(f"Backed up {manifest.attachments} attachment{pluralize(manifest.attachments)}.")
+            self.stdout.write(f"Backed up {counted(manifest.attachments, 'attachment')}.")
         if KEY_FILE in manifest.files:
             self.stdout.write("The signing key is in it: keep the backup as private as Daybook itself.")
         else:

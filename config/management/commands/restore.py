@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
-from django.template.defaultfilters import pluralize
 
 from config.backup import restore
+from memories.number_words import counted
 
 _KEY = {
     "restored": "Restored the signing key.",
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         if done.manifest.attachments is None:
             self.stdout.write("The backup holds no attachments: they are read from where they were stored.")
         else:
-            self.stdout.write(f"Restored {done.attachments} attachment{pluralize(done.attachments)}.")
+            self.stdout.write(f"Restored {counted(done.attachments, 'attachment')}.")
         self.stdout.write(_KEY[done.secret_key])
         if done.replaced:
             self.stdout.write("Restart Daybook now if it runs.")

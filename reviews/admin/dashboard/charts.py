@@ -32,24 +32,16 @@ class Series:
         return _DASHES[self.tone]
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """A number with its word."""
-
-    word: str
-    number: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Lines over the same days. `tallies`: the sum of them, told finer; `money`: one more column of the table."""
+    """Lines over the same days. `tallies`: their sums by finer words; `money`: one more column of the table."""
 
     name: str
     title: str
     days: tuple[date, ...]
     series: tuple[Series, ...]
     empty: str
-    tallies: Sequence[Tally] = ()
+    tallies: Sequence[tuple[str, int]] = ()
     money: tuple[str, ...] = ()
     note: str = ""
 

@@ -13,7 +13,7 @@ from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
 from memories.admin.badges import ORIGINS
 from memories.models import Revision, ScanDay, WriteOrigin
-from reviews.admin.dashboard.charts import ACCENT, DANGER, OK, QUIET, WARN, Chart, Tally, lines
+from reviews.admin.dashboard.charts import ACCENT, DANGER, OK, QUIET, WARN, Chart, lines
 from reviews.admin.dashboard.periods import Period, day_of, group_of
 from reviews.models import ConsolidationRun, ReviewRun
 
@@ -167,7 +167,7 @@ def _scan_chart(period: Period) -> Chart:
     )
 
 
-def _tallies(words: Mapping[str, str], counted: Mapping[str, int]) -> list[Tally]:
+def _tallies(words: Mapping[str, str], counted: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return the tallies, largest first."""
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-    return [Tally(words.get(name, name), number) for name, number in ordered]
+    return [(words.get(name, name), number) for name, number in ordered]

@@ -7,17 +7,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from gateway.agents.rows import agent_settings
 from gateway.models import Session
 from gateway.upstream import disconnect
-from memories.books import book_state
 from memories.errors import DomainError
 from memories.number_words import counted
 from memories.selectors import row_by_id
 from reviews.frozen import said_through
 from reviews.models import ReviewRun
 from reviews.runner import Reflection, prepare, reflect
-from reviews.schedule import kept_settings
+from reviews.schedule import new_review
 from reviews.writes import ReviewWrite
 
 
@@ -38,7 +36,9 @@ class Command(BaseCommand):
             raise CommandError("There is no such session.")
         if session.temporary:
             raise CommandError("A temporary session is never reviewed.")
-        review = trial_review(session, model=options["model"])
+        review = new_review(session, ReviewRun.Trigger.REQUEST, said_through(session.owner_id, session.pk))
+        if options["model"]:
+            review.settings["memory_review_model"] = options["model"]
         reflection = prepare(review, reviewed_through=0 if options["all"] else session.reviewed_through)
         if not reflection.conversation.has_news:
             raise CommandError("Nothing was said in this session since its last review; --all reads it from the start.")
@@ -76,26 +76,6 @@ def lines_of(write: ReviewWrite) -> Iterator[str]:
         yield f"    instead of: {write.before}"
     if write.keywords and write.after:
         yield f"    found also by: {', '.join(write.keywords)}"
-
-
-def trial_review(session: Session, *, model: str = "") -> ReviewRun:
-    """Return a run as it would be scheduled now; not stored."""
-    agent = agent_settings(session.agent)
-    book = book_state(session.owner_id, session.agent.book)
-    review = ReviewRun(
-        owner_id=session.owner_id,
-        book_id=book.book_id,
-        session=session,
-        trigger=ReviewRun.Trigger.REQUEST,
-        first_seq=session.reviewed_through + 1,
-        last_seq=said_through(session.owner_id, session.pk),
-        agent_name=session.agent.name,
-        settings=kept_settings(agent),
-        book_epoch=book.epoch,
-    )
-    if model:
-        review.settings["memory_review_model"] = model
-    return review
 
 
 async def ask(reflection: Reflection, *, seconds: float) -> None:

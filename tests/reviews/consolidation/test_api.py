@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from gateway.agents.settings import AgentsFile
 from gateway.models import Agent
 from gateway.services import configuration_save, settings_check
 from memories.database import in_thread
@@ -138,7 +137,7 @@ def test_the_settings_take_both_spellings_and_refuse_others() -> None:
 
 
 def configuration_save_check(values: dict[str, Any]) -> None:
-    settings_check(AgentsFile, {"memories": values}, where="")
+    settings_check({"memories": values})
 
 
 @pytest.mark.parametrize(
