@@ -2,12 +2,16 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from channels.testing import WebsocketCommunicator
+from django.http import HttpRequest, HttpResponse
 from django.test import override_settings
+from ninja.errors import ValidationError
 
 from config.api import api
+from gateway.api.errors import as_domain_error, error_response
 from gateway.api.openai_body import read_body
 from gateway.origins import origin_allowed
 from gateway.routing import websocket_application
@@ -299,3 +303,16 @@ def test_every_text_list_and_number_of_the_native_api_has_a_documented_bound() -
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 unbounded += _texts(content["schema"], root, where)
     assert unbounded == []
+
+
+async def test_of_a_thousand_unknown_keys_one_error_is_made(alice_api: Api) -> None:
+    made: list[int] = []
+
+    def respond(request: HttpRequest, error: ValidationError) -> HttpResponse:
+        made.append(len(error.errors))
+        return error_response(as_domain_error(error), request.path)
+
+    with patch.dict(api._exception_handlers, {ValidationError: respond}):
+        body = {"agent": "x"} | {f"k{number}": 1 for number in range(1_000)}
+        status, answer = await alice_api.post("/api/sessions", body)
+    assert (status, answer["error"]["param"], made) == (400, "k0", [1])
