@@ -71,7 +71,9 @@ class DocumentedAPI(NinjaAPI):
         super().__init__(**options)
         self._answers = answers
 
-    def validation_error_from_error_contexts(self, error_contexts: list[ValidationErrorContext]) -> ValidationError:
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
         """Return the first error, which is all that is answered. ninja makes objects for all of them, and there are as
         many as a body has unknown keys; pydantic writes them as JSON in a tenth of the time."""
         context = error_contexts[0]
