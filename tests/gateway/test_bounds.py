@@ -18,7 +18,7 @@ from gateway.routing import websocket_application
 from memories.database import in_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
-from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, QUERY_LENGTH, TOOLS
+from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, QUERY_LENGTH, SHORT_LENGTH, TOOLS
 from memories.models import Book, Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
@@ -79,6 +79,7 @@ def body_of(**fields: Any) -> bytes:
         {"messages": [{"role": "user", "content": "Hi"}] * (MESSAGES + 1)},
         {"tools": [{"type": "function", "function": {"name": "a"}}] * (TOOLS + 1)},
         {"tools": [{"type": "function", "function": {"name": ["x"]}}]},
+        {"model": "m" * (SHORT_LENGTH + 1)},
     ],
 )
 def test_a_completion_beyond_a_bound_is_refused(fields: dict[str, Any]) -> None:
