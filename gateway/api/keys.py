@@ -13,13 +13,12 @@ from gateway.authentication import forget_keys
 from gateway.keys import (
     LONGEST_OVERLAP,
     MOST_MONEY,
-    api_key_create,
     api_key_revoke,
     api_key_rotate,
     api_key_update,
+    own_key_create,
     plain_keys,
     rate_words,
-    require_room,
 )
 from gateway.models import ApiKey
 from memories.api.bodies import Body
@@ -91,8 +90,7 @@ def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
     """Make a key. `key` is its plain text: it is in this answer only."""
     _keys(request.auth)
     owner = Owner.objects.get(pk=request.auth.owner_id)
-    require_room(owner)
-    key, plain = api_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
+    key, plain = own_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
     return Status(201, key_json(key) | {"key": plain})
 
 
