@@ -1,5 +1,5 @@
-"""Uvicorn's HTTP protocol with limits that it lacks: on the head of a request, in seconds and bytes, and on what a
-client sends after it was answered."""
+"""Uvicorn's HTTP protocol with limits that it lacks: on the head of a request, in seconds and bytes, on what is sent
+around the pieces of a body (extensions of chunks, trailers), and on what a client sends after it was answered."""
 
 import asyncio
 
@@ -11,12 +11,12 @@ REST_SECONDS = 15.0
 
 
 class DeadlineProtocol(HttpToolsProtocol):
-    """One connection. It is closed if a head is too slow or too large, and if a client that has its answer takes too
-    long to send the rest of its body."""
+    """One connection. It is closed if a head is too slow or too large, if as much comes without a piece of the body,
+    and if a client that has its answer takes too long to send the rest of its body. Trailers are dropped."""
 
     _deadline: asyncio.TimerHandle | None = None
     _in_head = True
-    _head_bytes = 0
+    _bytes_beside_body = 0  # since the head began, or since the last piece of the body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -27,24 +27,35 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._in_head:
-            self._head_bytes += len(data)
+        self._bytes_beside_body += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+        if self._bytes_beside_body <= HEAD_BYTES or self.transport.is_closing():
+            return
+        if self._in_head:
             self.send_400_response("The head of this request is too large.")
+        else:
+            self.transport.close()  # the answer may have begun
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self._deadline is None:
             self._expect(HEAD_SECONDS)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # uvicorn would add a trailer to the headers of a request that is being answered
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._in_head, self._head_bytes = False, 0
+        self._in_head, self._bytes_beside_body = False, 0
         self._arrived()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._bytes_beside_body = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
-        self._in_head = True
+        self._in_head, self._bytes_beside_body = True, 0
         self._arrived()
         super().on_message_complete()
 

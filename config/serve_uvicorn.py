@@ -6,6 +6,7 @@ from uvicorn import Config, Server
 
 from config.asgi import application
 from config.http_deadline import DeadlineProtocol
+from config.socket_protocol import CLIENT_BYTES, ListenerProtocol
 from gateway.runs.held import shut_down
 
 _GRACEFUL_SECONDS = 2
@@ -31,7 +32,8 @@ def serve(listener: socket.socket) -> None:
         application,
         loop="uvloop",
         http=DeadlineProtocol,
-        ws="websockets-sansio",
+        ws=ListenerProtocol,
+        ws_max_size=CLIENT_BYTES,  # also of a message that is unpacked
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -238,9 +238,9 @@ class NativeAuth(_BearerAuth):
                 require_writer(caller)
             return caller
         caller = await _look_up(find_caller_by_cookie, request)
+        require_json(request, also=_also(request))  # first, since Django looks for the token in a form
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
-        require_json(request, also=_also(request))
         return caller
 
 

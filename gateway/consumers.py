@@ -5,6 +5,7 @@ valid."""
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,12 +25,15 @@ from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
+from memories.limits import SOCKETS
 from memories.outbox import PAGE, current_number, notifications_after, owner_group
 from memories.pagination import number
 from memories.services import owner_for_user
 
 logger = logging.getLogger("daybook.push")
 _UNAUTHORIZED = 4401
+_TOO_MANY = 4429
+_open: Counter[UUID] = Counter()  # sockets of each owner in this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
     """`/ws/notifications/?after=N`: sends rows after number N, then new ones; without `after` only new ones."""
 
     admission: _Admission | None = None
+    _counted_for: UUID | None = None
     _polling: "asyncio.Task[None] | None" = None
 
     async def __call__(self, *connection: Any) -> None:
@@ -54,12 +59,21 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             await super().__call__(*connection)
         finally:  # `disconnect` is not called if the server stops or something fails
             await self._stop_polling()
+            if self._counted_for is not None:
+                _open[self._counted_for] -= 1
+                if not _open[self._counted_for]:
+                    del _open[self._counted_for]
 
     async def connect(self) -> None:
         self.admission = admission = await self._admit()
         if admission is None:
             await self.close(code=_UNAUTHORIZED)
             return
+        if _open[admission.owner_id] >= SOCKETS:
+            await self.close(code=_TOO_MANY)
+            return
+        _open[admission.owner_id] += 1
+        self._counted_for = admission.owner_id
         self._sending = asyncio.Lock()
         # Join before reading: rows that are committed in between send a hint.
         for group in admission.groups:

@@ -68,10 +68,14 @@ def api_key_create(
     return key, plain
 
 
-def require_room(owner: Owner) -> None:
-    """Raises Conflict for a person who has MOST_KEYS keys."""
+@transaction.atomic
+def own_key_create(*, owner: Owner, by: Actor, **rights: Unpack[KeyRights]) -> tuple[ApiKey, str]:
+    """Create a key that a person asks for themselves. Raises Conflict if they have MOST_KEYS, and as `api_key_create`
+    does."""
+    Owner.objects.select_for_update().get(pk=owner.pk)  # so that two requests do not both find room
     if plain_keys().filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
         raise Conflict(f"You have {MOST_KEYS} keys. Revoke one first.", limit=MOST_KEYS)
+    return api_key_create(owner=owner, by=by, **rights)
 
 
 @transaction.atomic

@@ -8,7 +8,7 @@ from channels.routing import URLRouter
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
-from django.urls import path
+from django.urls import path, re_path
 
 from gateway.consumers import NotificationConsumer
 from gateway.origins import origin_allowed
@@ -35,4 +35,5 @@ class OriginCheck:
 
 
 websocket_routes = [path("ws/notifications/", NotificationConsumer.as_asgi())]  # type: ignore[arg-type]  # channels' way
-websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter(websocket_routes)))  # type: ignore[arg-type]
+_elsewhere = re_path("", WebsocketDenier.as_asgi())  # type: ignore[arg-type]  # else channels raises for it
+websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter([*websocket_routes, _elsewhere])))  # type: ignore[list-item]

@@ -42,6 +42,7 @@ IMPORT_MESSAGES = 500_000  # messages of an import's conversations together
 LISTED_MEMORIES = 1_000  # memories that the tool `get_memories` gives, the newest
 LISTED_CHARACTERS = 200_000  # characters of those memories together
 LARGEST_NUMBER = 2**63 - 1  # the largest number of a notification, a message or a memory
+SOCKETS = 100  # open websockets of one owner in a process: each looks at the database every few seconds
 LIST_LENGTH = 200  # entries of one page of a list
 
 ShortText = Annotated[str, StringConstraints(max_length=SHORT_LENGTH)]

@@ -1,11 +1,13 @@
 """The errors of an API in its OpenAPI document: one schema, one response for each status, and the rule which
 operations can answer which. `described` is for operations that read their bodies themselves."""
 
+import json
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
 from ninja import NinjaAPI
+from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
@@ -68,6 +70,18 @@ class DocumentedAPI(NinjaAPI):
     def __init__(self, *, answers: Answers | None = None, **options: Any) -> None:
         super().__init__(**options)
         self._answers = answers
+
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
+        """Return the first error, which is all that is answered. ninja makes objects for all of them, and there are as
+        many as a body has unknown keys; pydantic writes them as JSON in a tenth of the time."""
+        context = error_contexts[0]
+        text = context.pydantic_validation_error.json(include_url=False, include_context=False, include_input=False)
+        first, _ = json.JSONDecoder().raw_decode(text, 1)
+        place = tuple(first["loc"])
+        place = context.model.__ninja_flatten_map_reverse__.get(place, place)
+        return ValidationError([first | {"loc": (context.model.__ninja_param_source__, *place)}])
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """Return the name of the view: it stays when the view moves to another module."""

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import BadRequest, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -117,6 +118,8 @@ def as_domain_error(error: Exception) -> DomainError:
         return NotFound("There is nothing here.")
     if isinstance(error, RequestDataTooBig):
         return TooLarge("This request is larger than the gateway takes.")
+    if isinstance(error, BadRequest | MultiPartParserError):
+        return InvalidRequest("The Content-Type of this request cannot be read.")
     if isinstance(error, HttpError):
         return InvalidRequest("The body is not valid JSON." if error.status_code == 400 else str(error))
     if busy := overloaded(error):

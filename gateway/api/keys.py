@@ -14,13 +14,12 @@ from gateway.authentication import forget_keys
 from gateway.keys import (
     LONGEST_OVERLAP,
     MOST_MONEY,
-    api_key_create,
     api_key_revoke,
     api_key_rotate,
     api_key_update,
+    own_key_create,
     plain_keys,
     rate_words,
-    require_room,
 )
 from gateway.models import ApiKey
 from memories.api.answers import as_shape
@@ -89,8 +88,7 @@ def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
     """Make a key. `key` is its plain text: it is in this answer only."""
     _keys(request.auth)
     owner = Owner.objects.get(pk=request.auth.owner_id)
-    require_room(owner)
-    key, plain = api_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
+    key, plain = own_key_create(owner=owner, by=_by(request.auth), **body.model_dump())
     return Status(201, key_json(key) | {"key": plain})
 
 

@@ -15,7 +15,7 @@ from gateway.tool_calls import call_fault
 from memories.database import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
-from memories.limits import MESSAGES, TOOLS
+from memories.limits import MESSAGES, SHORT_LENGTH, TOOLS
 
 LARGE_BYTES = 64_000
 T = TypeVar("T")
@@ -61,6 +61,8 @@ def read_object(raw: bytes) -> dict[str, Any]:
         raise InvalidRequest("The body is a JSON object.")
     if not isinstance(body.get("model"), str) or not body["model"]:
         raise InvalidRequest("`model` names an agent.", param="model")
+    if len(body["model"]) > SHORT_LENGTH:  # it is repeated in answers and in the log
+        raise InvalidRequest(f"`model` has at most {SHORT_LENGTH} characters.", param="model")
     return body
 
 

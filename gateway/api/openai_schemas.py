@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway.api.documented import described
-from memories.limits import INPUTS, MESSAGES, TOOLS
+from memories.limits import INPUTS, MESSAGES, SHORT_LENGTH, TOOLS
 
 Json = dict[str, Any]
 
@@ -32,7 +32,12 @@ _OBJECT_OR_NOTHING: Json = {"type": ["object", "null"]}
 _USAGE: Json = {"type": ["object", "null"], "description": "Tokens, as the model server counts them."}
 _STREAM: Json = {"type": "boolean", "description": "Answer with server-sent events."}
 _STREAM_OPTIONS = _object((), include_usage={"type": "boolean"})
-_AGENT: Json = {"type": "string", "minLength": 1, "description": "The name of an agent."}
+_AGENT: Json = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": SHORT_LENGTH,
+    "description": "The name of an agent.",
+}
 _HEADERS: list[Json] = [
     {"name": name, "in": "header", "required": False, "schema": _TEXT, "description": about}
     for name, about in (
@@ -133,6 +138,7 @@ EMBEDDINGS = described(
         model={
             "type": "string",
             "minLength": 1,
+            "maxLength": SHORT_LENGTH,
             "description": "An agent, for the configured embedding model on its upstream, or `upstream/model`.",
         },
         input=_TEXTS,

@@ -23,7 +23,7 @@ from gateway.accounts.sign_in import has_password, password_right, signed_in_rec
 from gateway.authentication import forget_keys
 from gateway.chat.account_apps import apps, used_words
 from gateway.chat.account_logins import logins, user_of
-from gateway.keys import api_key_create, api_key_revoke, plain_keys, rate_words, require_room
+from gateway.keys import api_key_revoke, own_key_create, plain_keys, rate_words
 from gateway.models import ApiKey, Session
 from gateway.sockets import look_again
 from memories.audit import Action, actor_of, audit_record
@@ -117,15 +117,15 @@ def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Create an API key; its plain text is only in this response."""
     name = " ".join(storable_text(request.POST.get("name", "")).split())
     problem = "" if name and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
-    try:
-        require_room(viewer.owner)
-    except Conflict as full:
-        problem = str(full)
-    shown: dict[str, Any] = {"key_error": problem}
+    read_only = request.POST.get("read_only") == "on"
+    shown: dict[str, Any] = {}
     if not problem:
-        read_only = request.POST.get("read_only") == "on"
-        key, plain = api_key_create(owner=viewer.owner, name=name, read_only=read_only, by=actor_of(request.user))
-        shown = {"new_key": key, "plain": plain}
+        try:
+            key, plain = own_key_create(owner=viewer.owner, name=name, read_only=read_only, by=actor_of(request.user))
+            shown = {"new_key": key, "plain": plain}
+        except Conflict as full:
+            problem = str(full)
+    shown["key_error"] = problem
     if request.headers.get("HX-Request"):
         return render(request, "gateway/account_keys.html", _keys(viewer) | shown)
     return _page(request, viewer, status=400 if problem else 200, **shown)

@@ -51,6 +51,7 @@ def app_connect(owner: Owner, application: Application, *, book: str, read_only:
     """Connect an app with one book of its owner, or change the book and the rights of a connected app.
 
     Raises Conflict if the person has MOST_CONNECTIONS already."""
+    Owner.objects.select_for_update().get(pk=owner.pk)  # so that two requests do not both find room
     rows = ApiKey.objects.filter(owner=owner, client__isnull=False, revoked_at=None)
     key = rows.select_for_update().filter(client=application).first()
     if key is None:

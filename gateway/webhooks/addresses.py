@@ -3,7 +3,7 @@ name is looked up when a delivery connects, and the connection uses the address 
 
 import socket
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from aiohttp import ThreadedResolver
@@ -14,6 +14,9 @@ from memories.errors import InvalidRequest
 
 URL_LENGTH = 2_000
 _NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 behind NAT64
+# Python calls more than these global: addresses of a site, of local NAT64, and in old versions of Python 192.0.0.0/24.
+_PUBLIC = (IPv6Network("2000::/3"), _NAT64)
+_PROTOCOLS = IPv4Network("192.0.0.0/24")
 _NOT_PUBLIC = (
     "A webhook goes to a public address. For one of a private network the operator sets DAYBOOK_WEBHOOKS_PRIVATE."
 )
@@ -47,8 +50,9 @@ def literal_refused(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return not settings.WEBHOOKS_PRIVATE
     try:
-        # As the system reads it: 127.1, 0x7f000001 and 2130706433 are addresses too.
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        # As the system reads it: 127.1, 0x7f000001 and 2130706433 are addresses too. A zone that it does not know would
+        # make it a name.
+        found = socket.getaddrinfo(host.partition("%")[0], None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return False
     return not all(may_be_reached(str(entry[4][0])) for entry in found)
@@ -58,7 +62,13 @@ def may_be_reached(address: str) -> bool:
     """Return True for a network address that webhooks may be sent to."""
     if settings.WEBHOOKS_PRIVATE:
         return True
-    return all(found.is_global and not found.is_multicast for found in _embedded(ip_address(address.partition("%")[0])))
+    return all(map(_is_public, _embedded(ip_address(address.partition("%")[0]))))
+
+
+def _is_public(address: IPv4Address | IPv6Address) -> bool:
+    if not address.is_global or address.is_multicast or address in _PROTOCOLS:
+        return False
+    return address.version == 4 or any(address in network for network in _PUBLIC)
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:

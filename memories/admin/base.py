@@ -12,6 +12,7 @@ from memories.admin.access import action_record, fields_note, listing_record, op
 from memories.admin.paging import LookAheadChangeList, LookAheadPaginator
 from memories.audit import Action
 from memories.ids import parse_uuid
+from memories.limits import SHORT_LENGTH
 from memories.selectors import row_by_id
 
 
@@ -97,6 +98,9 @@ class DaybookAdmin(ModelAdmin):
             return queryset.filter(Q(*((name, key) for name in self.searched_ids), _connector=Q.OR)), False
         if self.searched_number and term.isdecimal():
             return queryset.filter(**{self.searched_number: int(term) if len(term) < 19 else -1}), False
+        if len(term) > SHORT_LENGTH:  # each word is a condition, and databases bound their number
+            self.message_user(request, f"A search has at most {SHORT_LENGTH} characters.", messages.ERROR)
+            return queryset.none(), False
         found: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, search_term)
         return found
 

@@ -1,6 +1,7 @@
 """Slow and greedy heads of requests: uvicorn's protocol with our limits, on a real socket."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,7 +17,13 @@ PATIENCE = 20  # of the test, far above the limits it sets
 
 
 async def answer_at_once(scope: Any, receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"2")]})
+    if scope["path"] == "/read":
+        while (await receive()).get("more_body"):
+            pass
+    # What a client wrote into the head, for the test of what follows a body.
+    names = b" ".join(name for name, _ in scope["headers"])
+    headers = [(b"content-length", b"2"), (b"x-head", names)]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": b"no"})
 
 
@@ -68,3 +75,31 @@ async def test_one_connection_takes_several_requests(address: tuple[str, int]) -
     request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
     found = await told(address, request, request, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert found.count(b"HTTP/1.1 401 ") == 3
+
+
+ENDLESS = {
+    "many trailers": (b"0\r\n", b"X-T: %s\r\n" % (b"y" * 1000)),
+    "one trailer": (b"0\r\nX-T: ", b"y" * 1000),
+    "an extension of a chunk": (b"5;a=", b"y" * 1000),
+}
+
+
+@pytest.mark.parametrize("path", [b"/", b"/read"])
+@pytest.mark.parametrize("ending", ENDLESS)
+async def test_what_surrounds_a_body_is_as_bounded_as_a_head(
+    address: tuple[str, int], path: bytes, ending: str
+) -> None:
+    head = b"POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n" % path
+    begin, more = ENDLESS[ending]
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(head + begin + more * (20 * HEAD_BYTES // len(more)))
+    async with asyncio.timeout(PATIENCE):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    writer.close()
+
+
+async def test_what_follows_a_body_is_no_header(address: tuple[str, int]) -> None:
+    head = b"POST /read HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = await told(address, head, b"3\r\nabc\r\n0\r\nAuthorization: Bearer x\r\n\r\n")
+    assert b"x-head: host connection transfer-encoding\r\n" in answer

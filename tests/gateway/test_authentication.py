@@ -176,6 +176,25 @@ async def test_a_cookie_reads_and_needs_csrf_to_write(alice: Owner, agent: Agent
     assert taken.status_code == 201
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("multipart/form-data", "x", 415),
+        ("application/x-www-form-urlencoded; charset=utf-7", "x", 415),
+        ("application/x-www-form-urlencoded", "&" * 2_000, 415),
+        ("multipart/form-data", "", 400),
+        ("application/x-www-form-urlencoded; charset=utf-7", "", 400),
+    ],
+)
+async def test_a_form_that_comes_with_a_cookie_is_no_error_of_ours(
+    alice: Owner, kind: str, body: str, status: int
+) -> None:
+    client = await logged_in(alice, enforce_csrf_checks=True)
+    client.cookies["daybook_csrf"] = "a" * 32
+    answer = await client.generic("POST", "/api/sessions", body, content_type=kind, headers={"content-type": kind})
+    assert answer.status_code == status
+
+
 async def test_a_wrong_key_never_falls_back_to_the_cookie(alice: Owner, agent: Agent) -> None:
     client = await logged_in(alice)
     assert (await client.get("/api/sessions", headers={"x-api-key": "dbk_wrong"})).status_code == 401

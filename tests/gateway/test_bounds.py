@@ -2,19 +2,23 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from channels.testing import WebsocketCommunicator
+from django.http import HttpRequest, HttpResponse
 from django.test import override_settings
+from ninja.errors import ValidationError
 
 from config.api import api
+from gateway.api.errors import as_domain_error, error_response
 from gateway.api.openai_body import read_body
 from gateway.origins import origin_allowed
 from gateway.routing import websocket_application
 from memories.database import in_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
-from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, QUERY_LENGTH, TOOLS
+from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, QUERY_LENGTH, SHORT_LENGTH, TOOLS
 from memories.models import Book, Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
@@ -75,6 +79,7 @@ def body_of(**fields: Any) -> bytes:
         {"messages": [{"role": "user", "content": "Hi"}] * (MESSAGES + 1)},
         {"tools": [{"type": "function", "function": {"name": "a"}}] * (TOOLS + 1)},
         {"tools": [{"type": "function", "function": {"name": ["x"]}}]},
+        {"model": "m" * (SHORT_LENGTH + 1)},
     ],
 )
 def test_a_completion_beyond_a_bound_is_refused(fields: dict[str, Any]) -> None:
@@ -299,3 +304,16 @@ def test_every_text_list_and_number_of_the_native_api_has_a_documented_bound() -
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 unbounded += _texts(content["schema"], root, where)
     assert unbounded == []
+
+
+async def test_of_a_thousand_unknown_keys_one_error_is_made(alice_api: Api) -> None:
+    made: list[int] = []
+
+    def respond(request: HttpRequest, error: ValidationError) -> HttpResponse:
+        made.append(len(error.errors))
+        return error_response(as_domain_error(error), request.path)
+
+    with patch.dict(api._exception_handlers, {ValidationError: respond}):
+        body = {"agent": "x"} | {f"k{number}": 1 for number in range(1_000)}
+        status, answer = await alice_api.post("/api/sessions", body)
+    assert (status, answer["error"]["param"], made) == (400, "k0", [1])

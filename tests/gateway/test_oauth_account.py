@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 import time_machine
 from django.contrib.admin import site
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken, set_token_value
 
-from gateway.keys import require_room
+from gateway.keys import own_key_create
 from gateway.models import ApiKey
 from gateway.oauth.connections import app_connect, token_find, token_hash
 from gateway.oauth.tokens import access_token_make, refresh_token_make
@@ -85,7 +87,22 @@ def test_a_connected_app_is_no_key(alice: Owner) -> None:
     assert page.post(f"/account/apps/{key.pk}/disconnect/").status_code == 404
     for _ in range(45):
         app_make(alice)
-    require_room(alice)
+    assert own_key_create(owner=alice, name="one more", by=SYSTEM)
+
+
+def test_who_asks_for_a_key_or_connects_an_app_waits_for_their_other_requests(alice: Owner) -> None:
+    client = app_make(alice).client
+    assert client is not None
+    ApiKey.objects.filter(client=client).delete()
+    for create in (
+        lambda: own_key_create(owner=alice, name="laptop", by=SYSTEM),
+        lambda: app_connect(alice, client, book="main", read_only=True, by=SYSTEM),
+    ):
+        with CaptureQueriesContext(connection) as queries:
+            create()
+        first = next(query["sql"] for query in queries if query["sql"].startswith("SELECT"))
+        assert first.startswith('SELECT "memories_owner"')
+        assert first.endswith("FOR UPDATE") is connection.features.has_select_for_update
 
 
 def test_an_administrator_sees_and_disconnects_it(alice: Owner) -> None:

@@ -261,7 +261,8 @@ def test_an_address_that_became_forbidden_is_not_connected_to(alice: Owner, rece
         ("172.16.0.1", False), ("192.168.1.1", False), ("169.254.169.254", False), ("100.64.0.1", False),
         ("0.0.0.0", False), ("224.0.0.1", False), ("255.255.255.255", False), ("::1", False), ("::", False),
         ("fe80::1%eth0", False), ("fd00::1", False), ("::ffff:10.0.0.1", False), ("64:ff9b::a00:1", False),
-        ("2002:a00:1::", False), ("ff02::1", False),
+        ("2002:a00:1::", False), ("ff02::1", False), ("64:ff9b::5db8:d822", True), ("64:ff9b:1::a00:1", False),
+        ("fec0::1", False), ("::10.0.0.1", False), ("::ffff:0:10.0.0.1", False), ("192.0.0.192", False),
     ],
 )  # fmt: skip
 def test_only_public_addresses_are_reached(address: str, reached: bool, settings: Any) -> None:
@@ -361,3 +362,11 @@ def test_names_of_this_machine_are_refused(settings: Any) -> None:
         addresses.checked_url("https://daybook.localhost/")
     settings.WEBHOOKS_PRIVATE = True
     assert addresses.checked_url("https://daybook.localhost/#part") == "https://daybook.localhost/"
+
+
+@pytest.mark.parametrize("host", ["[::1%25lo]", "[fe80::1%25]", "[fe80::1%25lo]", "[::ffff:127.0.0.1%25lo]"])
+def test_a_zone_makes_no_address_public(host: str, settings: Any) -> None:
+    settings.WEBHOOKS_PRIVATE = False
+    assert addresses.literal_refused(host[1:-1].replace("%25", "%"))  # as the client reads it
+    with pytest.raises(InvalidRequest):
+        addresses.checked_url(f"http://{host}/")

@@ -98,6 +98,26 @@ async def texts(communicator: WebsocketCommunicator, count: int) -> list[str]:
     return [(await communicator.receive_json_from(timeout=10))["text"] for _ in range(count)]
 
 
+async def test_one_person_has_so_many_sockets_and_no_more(
+    alice: Owner, alice_login: Client, bob: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "SOCKETS", 2)
+    async with opened(cookie(alice_login), ORIGIN):
+        async with opened(cookie(alice_login), ORIGIN):
+            assert await refused(cookie(alice_login), ORIGIN)
+            async with opened(cookie(await in_thread(logged_in, bob)), ORIGIN):
+                pass
+        async with opened(cookie(alice_login), ORIGIN):
+            pass
+    assert not consumers._open
+
+
+@pytest.mark.parametrize("path", ["/", "/ws/", "/ws/notifications", "/api/memories", "/ws/%00"])
+async def test_another_address_is_refused_without_an_error(path: str) -> None:
+    communicator = WebsocketCommunicator(websocket_application, path, headers=[HOST, ORIGIN])  # type: ignore[arg-type]
+    assert await communicator.connect(timeout=10) == (False, 1000)
+
+
 async def test_a_browser_hears_what_happens_from_now_on(alice: Owner, alice_login: Client) -> None:
     await tell(alice, "before")
     async with opened(cookie(alice_login), ORIGIN) as browser:

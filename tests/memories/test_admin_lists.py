@@ -102,3 +102,11 @@ def test_memories_in_the_order_of_their_last_use_are_those_that_were_used() -> N
     place = page.list_display.index("last_use") + 1
     for order, wanted in ((place, used), (-place, used[::-1])):
         assert list(root.get(list_of("memories.memory"), {"o": order}).context["cl"].result_list) == wanted
+
+
+def test_a_search_of_very_many_words_is_refused_with_a_message() -> None:
+    root = staff_client(superuser=True)
+    for name, page in pages().items():
+        if page.search_fields and name != "gateway.run":  # which compares with whole ids
+            shown = root.get(list_of(name), {"q": "a " * 3_000})
+            assert "A search has at most" in shown.content.decode(), name

@@ -1,0 +1,101 @@
+"""What a client of a websocket may send: uvicorn's protocol with our limits, on a real socket."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from uvicorn import Config
+from uvicorn.server import ServerState
+from websockets.frames import Frame, Opcode
+
+from config.http_deadline import DeadlineProtocol
+from config.socket_protocol import CLIENT_BYTES, ListenerProtocol
+
+PATIENCE = 20  # of the test, far above what an answer takes
+Address = tuple[str, int]
+OPENING = (
+    b"Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+async def listen(scope: Any, receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (await receive())["type"] != "websocket.disconnect":
+        pass
+
+
+@pytest_asyncio.fixture
+async def address() -> AsyncIterator[Address]:
+    config = Config(listen, http=DeadlineProtocol, ws=ListenerProtocol, lifespan="off", log_config=None)
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: DeadlineProtocol(config, state, {}), "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()
+    server.close()
+
+
+def frame(opcode: Opcode, data: bytes, *, fin: bool = True) -> bytes:
+    return Frame(opcode, data, fin).serialize(mask=True)
+
+
+async def opened(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(b"GET /ws/ HTTP/1.1\r\n" + OPENING + b"\r\n")
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+    return reader, writer
+
+
+MUCH = {
+    "pings": frame(Opcode.PING, b"x" * 125),
+    "messages": frame(Opcode.TEXT, b"x"),
+    "pieces of a message without end": frame(Opcode.CONT, b"", fin=False),
+}
+
+
+@pytest.mark.parametrize("kind", MUCH)
+async def test_a_socket_whose_client_sends_much_is_closed(address: Address, kind: str) -> None:
+    reader, writer = await opened(address)
+    some = MUCH[kind] * (2 * CLIENT_BYTES // len(MUCH[kind]))
+    writer.write((frame(Opcode.TEXT, b"x", fin=False) if "pieces" in kind else b"") + some)
+    async with asyncio.timeout(PATIENCE):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    writer.close()
+
+
+async def test_a_client_hears_why_its_socket_is_closed(address: Address) -> None:
+    reader, writer = await opened(address)
+    writer.write(frame(Opcode.BINARY, b"x" * CLIENT_BYTES))
+    async with asyncio.timeout(PATIENCE):
+        assert (await reader.read())[2:] == b"\x03\xf0this socket only sends"  # 1008
+    writer.close()
+
+
+async def test_answers_to_pings_and_short_messages_are_taken(address: Address) -> None:
+    reader, writer = await opened(address)
+    writer.write(frame(Opcode.TEXT, b"are you there?") * 20 + frame(Opcode.PONG, b"") + frame(Opcode.PING, b"here"))
+    async with asyncio.timeout(PATIENCE):
+        assert await reader.readexactly(6) == b"\x8a\x04here"
+    writer.close()
+
+
+HEADS = {
+    "a long address": b"GET /ws/?after=%s HTTP/1.1\r\n" % (b"1" * 9000) + OPENING,
+    "a long header": b"GET /ws/ HTTP/1.1\r\n" + OPENING + b"X: %s\r\n" % (b"1" * 9000),
+    "many headers": b"GET /ws/ HTTP/1.1\r\n" + OPENING + b"X: 1\r\n" * 200,
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+async def test_a_head_that_is_no_opening_is_answered_and_closed(address: Address, kind: str) -> None:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(HEADS[kind] + b"\r\n")
+    async with asyncio.timeout(PATIENCE):
+        assert (await reader.read()).startswith(b"HTTP/1.1 4")
+    writer.close()
