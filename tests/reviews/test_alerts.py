@@ -2,6 +2,7 @@
 
 import base64
 import json
+import smtplib
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -148,6 +149,24 @@ def test_it_is_mailed_without_anybodys_words(session: Session, queued: list[tupl
     assert message.to == ["root@example.org"]
     assert "The last 5 answers failed (upstream_error)." in message.body
     assert "Alice" not in message.body
+
+
+def test_an_address_that_the_mail_server_refuses_does_not_keep_it_from_the_others(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.ALERTS_MAIL = ["gone@example.org", "root@example.org"]
+    send = mail.EmailMessage.send
+
+    def refuse_gone(message: mail.EmailMessage) -> int:
+        if message.to == ["gone@example.org"]:
+            raise smtplib.SMTPRecipientsRefused({"gone@example.org": (550, b"No such user")})
+        return send(message)
+
+    monkeypatch.setattr(mail.EmailMessage, "send", refuse_gone)
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0, "not everybody was told"
+    assert [message.to for message in mail.outbox] == [["root@example.org"]]
+    assert "A mail (alert) was not sent: SMTPRecipientsRefused." in caplog.text
+    assert "gone@example.org" not in caplog.text
 
 
 @pytest.fixture
