@@ -104,8 +104,8 @@ def test_keys_that_have_spent_their_day_are_told(alice: Owner, queued: list[tupl
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
         UsageDay.objects.create(owner=alice, day=day, key_id=key.pk, input_tokens=spent - 9, output_tokens=9)
     look()
-    assert [kind for kind, _ in queued] == ["keys_quota"]
-    assert queued[0][1].startswith("1 API key has spent")
+    said = "1 API key is refused until 00:00 UTC: what may be spent today is used up."
+    assert queued == [("keys_quota", said)]
 
 
 def test_refused_writes_are_told_again_only_for_new_ones(queued: list[tuple[str, str]]) -> None:
