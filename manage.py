@@ -8,6 +8,7 @@ from django.core.management import execute_from_command_line
 from django.db import DatabaseError, connection
 
 from config import collector
+from config.databases import unusable_database
 from config.environment import ConfigurationError
 
 
@@ -19,9 +20,17 @@ def main() -> None:
     except ConfigurationError as error:
         sys.exit(f"daybook: {error}")
     except DatabaseError:
-        if connection.introspection.table_names():
+        if _has_tables():
             raise
         sys.exit("daybook: this database is empty yet. Run `python manage.py up` (or `prepare`) first.")
+
+
+def _has_tables() -> bool:
+    """Return False if nothing was migrated yet. Ends the program if the database cannot be asked."""
+    try:
+        return bool(connection.introspection.table_names())
+    except DatabaseError as error:
+        sys.exit(f"daybook: {unusable_database(error)}")
 
 
 if __name__ == "__main__":

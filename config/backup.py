@@ -172,9 +172,12 @@ def _copy_sqlite(source: Path, target: Path) -> None:
     """Copy a database, which may be in use, as one consistent state into one file without a write-ahead log."""
     if not source.exists():
         raise CommandError(f"There is no database {source} yet.")
-    with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
-        original.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")
+    try:
+        with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
+            original.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:  # the disk is full, or the file is damaged
+        raise CommandError(f"The database was not copied: {error}. Nothing was backed up.") from None
     _check_sqlite(target)
 
 

@@ -16,6 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from config import heartbeat
+from config.databases import unusable_database
 from config.environment import ConfigurationError
 from config.health import pending_migrations
 from config.permissions import tighten
@@ -56,7 +57,7 @@ def prepare() -> Prepared:
             admin_user, admin_password, api_key = first_credentials()
             agents = bootstrap_agents()
     except DatabaseError as error:
-        raise ConfigurationError(_unusable_database(error)) from error
+        raise ConfigurationError(unusable_database(error)) from error
     except DomainError as error:
         raise ConfigurationError(str(error)) from None
     return Prepared(
@@ -139,10 +140,3 @@ def _one_at_a_time() -> Iterator[None]:
 
 def _sqlite_path() -> Path | None:
     return Path(settings.DATABASES["default"]["NAME"]) if connection.vendor == "sqlite" else None
-
-
-def _unusable_database(error: DatabaseError) -> str:
-    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if path := _sqlite_path():
-        return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {said}."
-    return f"DATABASE_URL is a value that is not shown; the database can't be used: {said}."

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import dj_database_url
+from django.db import DatabaseError, connection
 
 from config.environment import ConfigurationError, Environment, owner_only
 
@@ -57,3 +58,12 @@ def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
         # A file: an in-memory database isn't reliably shared between the threads of a live server.
         "TEST": {"NAME": home / "test.sqlite3"},
     }
+
+
+def unusable_database(error: DatabaseError) -> str:
+    """Return one line that says which database cannot be used, and why, without its address."""
+    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if connection.vendor == "sqlite":
+        path = Path(connection.settings_dict["NAME"])
+        return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {said}."
+    return f"DATABASE_URL is a value that is not shown; the database can't be used: {said}."

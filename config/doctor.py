@@ -163,6 +163,8 @@ def _queue() -> Finding:
         get_broker().ping()
     except redis.RedisError as error:
         return Finding("queue", Level.FAILED, f"Redis does not answer: {type(error).__name__}")
+    except DatabaseError:
+        return Finding("queue", Level.FAILED, "the database does not answer")
     return Finding("queue", Level.OK, "answers")
 
 

@@ -17,20 +17,22 @@ from config.processes import STOPS, SignalInbox, is_stop
 GRACE_SECONDS = 6.0  # the worker gives a running task 3 of them, the web server its open streams 2
 READY_SECONDS = 90.0
 _PROBE_SECONDS = 1.0
+_LITTLE_ROOM = "the disk of "  # how config.health says it
 _PAUSE_SECONDS = 0.05
 _ECHO_SECONDS = 0.5  # make and service managers may pass the same signal on a second time
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The answer of /readyz. `reasons` say why it is not ready."""
+    """The answer of /readyz. `reasons` say why it is not ready, or what is wrong all the same."""
 
     ready: bool
     reasons: tuple[str, ...] = ()
 
 
 def readiness(host: str, port: int) -> Readiness:
-    """Ask /readyz once, for about a second at most. Does not raise if the server does not answer."""
+    """Ask /readyz once, for about a second at most. Does not raise if the server does not answer. A disk with little
+    room counts as ready: reading goes on, and it is where something can be deleted."""
     connection = http.client.HTTPConnection(host, port, timeout=_PROBE_SECONDS)
     try:
         connection.request("GET", "/readyz")
@@ -38,7 +40,8 @@ def readiness(host: str, port: int) -> Readiness:
         body = response.read()
         if response.status == http.client.OK:
             return Readiness(ready=True)
-        return Readiness(ready=False, reasons=tuple(json.loads(body)["reasons"]))
+        reasons = tuple(json.loads(body)["reasons"])
+        return Readiness(ready=all(reason.startswith(_LITTLE_ROOM) for reason in reasons), reasons=reasons)
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return Readiness(ready=False, reasons=("the web server does not answer",))
     finally:
@@ -123,6 +126,8 @@ class Supervisor:
             state = probe()
             if state.ready:
                 ready = True
+                if state.reasons:
+                    self._tell(f"Started, but {'; '.join(state.reasons)}.")
                 on_ready()
             elif time.monotonic() > deadline:
                 self._tell(f"Not ready after {within:.0f} s ({'; '.join(state.reasons)}); stopping everything.")

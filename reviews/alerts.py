@@ -127,8 +127,8 @@ def _quotas(now: datetime) -> Iterator[Fact]:
         yield Fact("reviews_quota", f"Reviews of {people} wait for tomorrow: the daily quota is used up.", owners)
     keys = _keys_used_up(now)
     if keys:
-        said = counted(keys, "API key has", "API keys have")
-        yield Fact("keys_quota", f"{said} spent what they may spend today, and are refused until 00:00 UTC.", keys)
+        said = counted(keys, "API key is", "API keys are")
+        yield Fact("keys_quota", f"{said} refused until 00:00 UTC: what may be spent today is used up.", keys)
 
 
 def _keys_used_up(now: datetime) -> int:

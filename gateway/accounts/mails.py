@@ -28,15 +28,15 @@ def mail_origin(request: HttpRequest) -> str:
 
 
 def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:
-    """Send a text to each of these addresses in a separate mail. Returns False if the mail server refuses or does not
-    answer; its answer is logged without the address."""
+    """Send a text to each of these addresses in a separate mail. Returns False if the mail server refuses one or
+    does not answer; its answer is logged without the address."""
     if not mail_configured():
         return False
     text = render_to_string(f"gateway/mails/{template}.txt", context)
-    try:
-        for address in to:
-            EmailMessage(subject=subject, body=text, to=[address]).send()
-    except (smtplib.SMTPException, OSError) as error:
-        logger.warning("A mail (%s) was not sent: %s.", template, type(error).__name__)
-        return False
-    return True
+    sent = 0
+    for address in to:
+        try:
+            sent += EmailMessage(subject=subject, body=text, to=[address]).send()
+        except (smtplib.SMTPException, OSError) as error:
+            logger.warning("A mail (%s) was not sent: %s.", template, type(error).__name__)
+    return sent == len(to)

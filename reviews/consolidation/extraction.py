@@ -23,7 +23,7 @@ from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
 from reviews.consolidation.errors import AnswerUnusable, QuotaExceeded, TriedAgain
 from reviews.consolidation.held import held_keep, without_foreign_lines
-from reviews.consolidation.model_call import Answer, ask, is_lasting
+from reviews.consolidation.model_call import Answer, ask, is_down, is_lasting
 from reviews.consolidation.quotas import Meter, Spent
 from reviews.consolidation.runs import ConsolidationClaim, hold
 from reviews.consolidation.selection import rested, sessions_of
@@ -212,14 +212,15 @@ def _store(
 
 @transaction.atomic
 def _store_failure(claim: ConsolidationClaim, unit: Extraction, record: SessionRecord, error: DomainError) -> None:
-    """Note a failed try; after the last one the session is left alone until it changes."""
+    """Note a failed try; after the last one the session is left alone until it changes, or until the next run if the
+    server was down, which says nothing about the session."""
     hold(claim)
     attempts = unit.attempts + 1
     given_up = attempts > claim.limits.max_retries
     rows = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED)
     changed = rows.update(
         state=Unit.FAILED if given_up else Unit.QUEUED,
-        through_seq=record.through_seq if given_up else unit.through_seq,
+        through_seq=record.through_seq if given_up and not is_down(error) else unit.through_seq,
         attempts=attempts,
         not_before=timezone.now() + retry_pause(attempts, claim.limits.retry_seconds),
         error={"code": error.code, "message": str(error)},

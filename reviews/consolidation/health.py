@@ -46,11 +46,16 @@ def obstacle_of(book: Book) -> str:
 
 
 def finished_text(run: ConsolidationRun) -> str:
-    """Return the sentence of a finished run."""
-    read = f"read {counted(run.sessions_done, 'session')}"
+    """Return what a finished run did, in a sentence or two."""
+    read, wrote = run.sessions_done - run.sessions_failed, counted(len(run.written), "document")
+    failed = f"{counted(run.sessions_failed, 'session')} could not be read." if run.sessions_failed else ""
     if run.written:
-        return f"Consolidation {read} and wrote {counted(len(run.written), 'document')}."
-    return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
+        said = f"Consolidation read {counted(read, 'session')} and wrote {wrote}."
+    elif read:
+        said = f"Consolidation read {counted(read, 'session')}; the documents stay as they are."
+    else:
+        said = "" if failed else "Nothing new was found."
+    return f"{said} {failed}".strip()
 
 
 def progress_words(run: ConsolidationRun) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from gateway import model_call
 from gateway.agents.model_choice import UpstreamUndecided
 from gateway.upstream import ModelTarget
+from gateway.upstream.fault_classes import CONNECT, fault_class
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamError
 from memories.tokens import text_tokens
@@ -17,6 +18,7 @@ ANSWER_TOKENS = 2000
 """What an answer is estimated at before it is there."""
 
 _LASTING = frozenset({401, 403, 404})
+_DOWN = frozenset({502, 503, 504, 529})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +67,9 @@ def is_lasting(error: DomainError) -> bool:
     if isinstance(error, UpstreamUndecided):
         return True
     return isinstance(error, UpstreamError) and error.details.get("status") in _LASTING
+
+
+def is_down(error: DomainError) -> bool:
+    """Return True if nobody could be answered: no connection, or a status by which a server or its proxy says so. A 500
+    may be about this request only."""
+    return fault_class(error) is CONNECT or error.details.get("status") in _DOWN

@@ -178,7 +178,8 @@ def finish(held: ConsolidationClaim, **values: Any) -> None:
     state = State.COMPLETED if worked else State.NOTHING_TO_DO
     _end(ConsolidationRun.objects.filter(pk=run.pk), state, phase=Phase.DONE, attempts=0, **values)
     jobs.lease_release(held.lease, held.token)
-    if worked or run.rebuild:
+    useful = run.sessions_done > run.sessions_failed or values.get("written") or values.get("removed")
+    if useful or run.rebuild:
         run.refresh_from_db()
         why = "" if worked else f" {standing_of(run.book, force=run.force).text}"
         kind, text = Notification.Kind.CONSOLIDATION_FINISHED, finished_text(run) + why

@@ -1,14 +1,19 @@
 """config.supervisor: children that end together. Tiny ones here; tests/e2e/test_up.py has the real ones."""
 
+import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from config import health
+from config import supervisor as supervisor_module
 from config.supervisor import Readiness, Supervisor, ending, readiness, start
 from tests.waiting import eventually
 
@@ -154,6 +159,52 @@ def test_it_puts_the_signal_handlers_back(told: list[str]) -> None:
 
 def test_a_server_that_does_not_answer_is_not_ready() -> None:
     assert readiness("127.0.0.1", 1) == Readiness(ready=False, reasons=("the web server does not answer",))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "ready"),
+    [
+        (["the disk of DAYBOOK_HOME has 16 MB left"], True),
+        (["no worker was heard for 15 s"], False),
+        (["the disk of DAYBOOK_HOME has 16 MB left", "no worker was heard for 15 s"], False),
+    ],
+)
+def test_a_disk_with_little_room_does_not_keep_it_from_starting(reasons: list[str], ready: bool) -> None:
+    body = json.dumps({"status": "unready", "model": "demo", "reasons": reasons}).encode()
+
+    class Unready(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(503)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Keep the test's output clean."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Unready) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            found = readiness("127.0.0.1", server.server_port)
+        finally:
+            server.shutdown()
+    assert found == Readiness(ready=ready, reasons=tuple(reasons))
+
+
+def test_little_room_is_known_by_the_words_of_readyz(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LEAST_FREE_BYTES", 1 << 62)
+    [reason] = health.unready_reasons()
+    assert reason.startswith(supervisor_module._LITTLE_ROOM)
+
+
+def test_what_is_wrong_at_the_start_is_told_also_when_it_goes_on(supervisor: Supervisor, told: list[str]) -> None:
+    _start(supervisor, "worker", SLEEPS)
+    tight = Readiness(ready=True, reasons=("the disk of DAYBOOK_HOME has 16 MB left",))
+
+    def stop() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert supervisor.watch(probe=lambda: tight, on_ready=stop) == 0
+    assert told == ["Started, but the disk of DAYBOOK_HOME has 16 MB left."]
 
 
 @pytest.mark.parametrize(("code", "text"), [(0, "exit code 0"), (3, "exit code 3"), (-9, "killed by SIGKILL")])

@@ -123,6 +123,16 @@ def test_a_backup_that_is_not_whole_changes_nothing(filled: Path, tmp_path: Path
         config.backup.restore(backup)
 
 
+@pytest.mark.usefixtures("sqlite_only")
+def test_a_database_that_cannot_be_copied_is_one_line_and_leaves_nothing(filled: Path, tmp_path: Path) -> None:
+    (filled / "daybook.sqlite3").write_bytes(b"no database" * 1000)
+    result = manage(filled, "backup", str(tmp_path / "backups" / "today"))
+    assert (result.returncode, result.stdout) == (1, "")
+    said = "The database was not copied: file is not a database. Nothing was backed up."
+    assert result.stderr == f"CommandError: {said}\n"
+    assert list((tmp_path / "backups").iterdir()) == []
+
+
 @pytest.mark.usefixtures("sqlite_only", "storage")
 def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup"

@@ -75,3 +75,34 @@ def test_a_command_before_the_first_start_says_what_to_do_first(home: Path, unmi
     result = manage(home, "apikey", "create", "--user", "admin", "--name", "laptop", env=unmigrated)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == ("daybook: this database is empty yet. Run `python manage.py up` (or `prepare`) first.\n")
+
+
+AWAY = {
+    "DATABASE_URL": "postgres://me:secret@127.0.0.1:1/x",
+    "DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef",
+    "DAYBOOK_DB_BUSY_SECONDS": "0.1",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (AWAY, "daybook: DATABASE_URL is a value that is not shown; the database can't be used: "),
+        ({}, "the database daybook.sqlite3 in it can't be used: file is not a database."),
+    ],
+    ids=["away", "damaged"],
+)
+def test_a_command_without_a_usable_database_is_one_line_and_doctor_looks_at_the_rest(
+    home: Path, given: dict[str, str], said: str
+) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "daybook.sqlite3").write_bytes(b"no database" * 1000)
+    result = manage(home, "apikey", "list", env=given)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    result = manage(home, "doctor", env=given)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "failed   database: does not answer: " in result.stdout
+    assert "failed   queue: the database does not answer" in result.stdout
+    assert "upstream: none is configured" in result.stdout

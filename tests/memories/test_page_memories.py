@@ -225,7 +225,15 @@ def test_the_editor_holds_everything_that_can_be_changed(page: Client, alice: Ow
     assert ">Likes tea.</textarea>" in html
     assert 'value="brew, cup"' in html
     assert 'name="pinned" checked' in html
-    assert html_of(page, "/fragments/memories/1/edit/?mine=1").count("changed by you while you were editing") == 1
+
+
+def test_what_the_person_changed_elsewhere_is_not_called_somebody_elses(page: Client, alice: Owner) -> None:
+    memory = memory_make(alice, "Likes tea.")
+    write(memory, WriteOrigin.USER, content="Likes coffee.")
+    html = html_of(page, "/fragments/memories/1/edit/?mine=1")
+    assert "changed by you while you were editing" in html
+    assert "<dt>Saved</dt><dd data-theirs>Likes coffee.</dd>" in html
+    assert "Theirs" not in html
 
 
 def test_a_conflict_names_who_was_there_first(page: Client, alice: Owner) -> None:
@@ -233,7 +241,7 @@ def test_a_conflict_names_who_was_there_first(page: Client, alice: Owner) -> Non
     write(memory, WriteOrigin.BACKGROUND_REVIEW, content="Likes coffee.")
     html = html_of(page, "/fragments/memories/1/edit/?mine=1")
     assert "changed by Review while you were editing" in html
-    assert "Likes coffee." in html
+    assert "<dt>Theirs</dt><dd data-theirs>Likes coffee.</dd>" in html
 
 
 def test_the_history_shows_each_change_and_the_way_back(page: Client, alice: Owner) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import smtplib
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -103,8 +104,8 @@ def test_keys_that_have_spent_their_day_are_told(alice: Owner, queued: list[tupl
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
         UsageDay.objects.create(owner=alice, day=day, key_id=key.pk, input_tokens=spent - 9, output_tokens=9)
     look()
-    assert [kind for kind, _ in queued] == ["keys_quota"]
-    assert queued[0][1].startswith("1 API key has spent")
+    said = "1 API key is refused until 00:00 UTC: what may be spent today is used up."
+    assert queued == [("keys_quota", said)]
 
 
 def test_refused_writes_are_told_again_only_for_new_ones(queued: list[tuple[str, str]]) -> None:
@@ -148,6 +149,24 @@ def test_it_is_mailed_without_anybodys_words(session: Session, queued: list[tupl
     assert message.to == ["root@example.org"]
     assert "The last 5 answers failed (upstream_error)." in message.body
     assert "Alice" not in message.body
+
+
+def test_an_address_that_the_mail_server_refuses_does_not_keep_it_from_the_others(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.ALERTS_MAIL = ["gone@example.org", "root@example.org"]
+    send = mail.EmailMessage.send
+
+    def refuse_gone(message: mail.EmailMessage) -> int:
+        if message.to == ["gone@example.org"]:
+            raise smtplib.SMTPRecipientsRefused({"gone@example.org": (550, b"No such user")})
+        return send(message)
+
+    monkeypatch.setattr(mail.EmailMessage, "send", refuse_gone)
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0, "not everybody was told"
+    assert [message.to for message in mail.outbox] == [["root@example.org"]]
+    assert "A mail (alert) was not sent: SMTPRecipientsRefused." in caplog.text
+    assert "gone@example.org" not in caplog.text
 
 
 @pytest.fixture

@@ -366,6 +366,10 @@ def test_money_is_shown_where_there_are_prices(page: Client, book: Book, setting
             {"state": "completed", "sessions_done": 3, "written": ["MEMORY.md"]},
             "Consolidation read 3 sessions and wrote 1 document.",
         ),
+        (
+            {"state": "completed", "sessions_done": 3, "sessions_failed": 2},
+            "Consolidation read 1 session; the documents stay as they are. 2 sessions could not be read.",
+        ),
         ({"state": "failed", "error": {"code": "x", "message": "It rained."}}, "It rained. What was done is kept."),
         ({"state": "cancelled", "error": {"code": "x", "message": "Stopped by a person."}}, "The last run was stopped"),
     ],

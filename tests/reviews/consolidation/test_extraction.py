@@ -5,10 +5,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from gateway.errors import UpstreamRefused
 from gateway.models import Agent, Message, Run, Session
 from gateway.services import configuration_save
 from memories.errors import RateLimited, UpstreamError
-from memories.models import Owner
+from memories.models import Notification, Owner
+from reviews.consolidation.requests import Trigger
+from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
 from tests.factories import agent_make
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, text_of
@@ -175,6 +178,35 @@ def test_a_failure_is_tried_again_three_times_with_growing_pauses(
     assert Extraction.objects.get().error["code"] == "upstream_error"
     assert consolidate(alice).sessions_total == 0
     assert work(request(alice, force=True)).sessions_total == 1
+
+
+@pytest.mark.parametrize("status", [502, 503, 504, 529])
+def test_sessions_that_were_due_while_the_server_was_down_are_read_by_the_next_run(
+    alice: Owner, agent: Agent, answering: AnsweringModel, status: int
+) -> None:
+    settings_make(max_retries=1)
+    for _ in range(2):
+        talk(alice, agent)
+    answering.on_extraction = lambda *_: UpstreamRefused("The model server is down.", status=status)
+    run = consolidate(alice)
+    assert (run.state, run.sessions_failed, len(answering.extracted)) == ("completed", 2, 4)
+    assert standing_of(run.book).ready == 2
+    answering.on_extraction = lambda *_: extraction("- x", "y")
+    again = work(request(alice, trigger=Trigger.SCHEDULE))
+    assert (again.state, again.sessions_done, again.sessions_failed) == ("completed", 2, 0)
+
+
+def test_a_run_that_could_read_nothing_says_so_and_tells_nobody_who_did_not_ask(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(max_retries=0)
+    talk(alice, agent)
+    answering.on_extraction = lambda *_: UpstreamRefused("The model server is down.", status=503)
+    work(request(alice, trigger=Trigger.SCHEDULE))
+    assert not Notification.objects.filter(kind="consolidation.finished").exists()
+    consolidate(alice)
+    told = Notification.objects.get(kind="consolidation.finished")
+    assert told.text == "1 session could not be read."
 
 
 def test_an_answer_that_is_no_json_is_a_failure(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
