@@ -27,6 +27,7 @@ from memories.services import Source, book_get_or_create
 from reviews.consolidation.selection import eligible
 from reviews.models import ReviewRun
 from reviews.sweep import review_idle_sessions
+from tests.admin_rows import staff_client
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
 from tests.in_one_go import forget_owner, import_file, undo_changes
@@ -138,6 +139,15 @@ async def test_a_limited_key_removes_no_conversation_of_an_agent_that_it_may_not
     assert (status, undone["conversations"], len(undone["undone"])) == (200, 0, 3)  # they share the book
     assert await in_thread(Session.objects.count) == 1
     assert (await alice_api.post(path))[1]["conversations"] == 1
+
+
+@pytest.mark.parametrize(("auditor", "left"), [(True, 1), (False, 0)])
+def test_an_auditor_who_sees_no_conversation_removes_none(alice: Owner, agent: Agent, auditor: bool, left: int) -> None:
+    (change_set,) = import_file(alice.pk, CLAUDE).change_sets
+    staff = staff_client(auditor=auditor, superuser=not auditor)
+    staff.post(f"/admin/memories/changeset/{change_set}/action/", {"verb": "undo"})
+    assert not Memory.objects.filter(deleted_at=None).exists()
+    assert Session.objects.count() == left
 
 
 def test_an_import_of_conversations_only_can_be_undone(alice: Owner, agent: Agent) -> None:
