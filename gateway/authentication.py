@@ -132,7 +132,20 @@ def find_caller(sha256: str, namespace: str = "", external_id: str = "", *, writ
     key = key_find(sha256)
     if key is None:
         raise Unauthorized("This API key is not known here, or it has expired or was revoked.")
-    return _caller_of(key, namespace, external_id, write=write)
+    return replace(_caller_of(key, namespace, external_id, write=write), key_sha256=sha256)
+
+
+def still_caller(caller: Caller, sha256: str, namespace: str, external_id: str) -> bool:
+    """Return True if the key with this hash still gives this caller: it was neither revoked nor replaced, and it may
+    use the same and speak for the same person. It does not count as a use of the key."""
+    key = key_find(sha256)
+    if key is None:
+        return False
+    try:
+        owner_id, remembers = _owner_of(key, namespace, external_id, write=False)
+    except (Forbidden, FirstSight):
+        return False
+    return (owner_id, remembers, key_limits(key)) == (caller.owner_id, caller.remembers, caller.limits)
 
 
 def _find_by_token(plain: str, resource: str, namespace: str, external_id: str, *, write: bool = True) -> Caller:

@@ -102,7 +102,8 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slic
     require_active(session)
     with transaction.atomic():
         release_lapsed(Session.objects.select_for_update().get(pk=session.pk))
-    reply = yield from _carry_out(caller, session.agent, command, temporary=session.temporary)
+    temporary = session.temporary or not caller.remembers
+    reply = yield from _carry_out(caller, session.agent, command, temporary=temporary)
     return _store(session, content, reply)
 
 

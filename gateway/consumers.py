@@ -18,8 +18,8 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import Error as DatabaseError
 
-from gateway.authentication import caller_of_key, end_user, given_key
-from gateway.keys import key_hash, key_valid
+from gateway.authentication import caller_of_key, end_user, given_key, still_caller
+from gateway.keys import key_hash
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
@@ -147,11 +147,11 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in self.scope["headers"]}
         if key := given_key(headers.get):
             try:
-                caller = await caller_of_key(key_hash(key), *end_user(headers.get))
+                asked = (key_hash(key), *end_user(headers.get))
+                caller = await caller_of_key(*asked)
             except DomainError:
                 return None  # a wrong key never falls back to the cookie
-            assert caller.key_id is not None
-            still_valid, group = partial(key_valid, caller.key_id), owner_group(caller.owner_id)
+            still_valid, group = partial(still_caller, caller, *asked), owner_group(caller.owner_id)
             return _Admission(caller.owner_id, caller.limits, still_valid, (group,)) if caller.remembers else None
         if not (user.is_authenticated and user.is_active):
             return None

@@ -16,7 +16,7 @@ from gateway.models import Agent, ApiKey
 from gateway.sockets import look_again
 from gateway.webhooks.services import webhook_warnings
 from memories.audit import SYSTEM, Action, Actor, audit_record
-from memories.caller import KeyCeilings, KeyLimits
+from memories.caller import Caller, KeyCeilings, KeyLimits
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
@@ -86,6 +86,7 @@ def api_key_update(key: ApiKey, *, by: Actor = SYSTEM, **rights: Unpack[KeyRight
     _give_rights(key, rights)
     key.save(update_fields=list(rights))
     audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner)
+    look_again(key.owner_id)
 
 
 @transaction.atomic
@@ -100,6 +101,7 @@ def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor =
     key.sha256, key.prefix = key_hash(plain), plain[:8]
     key.save(update_fields=["sha256", "prefix", "previous_sha256", "previous_until"])
     audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner, note="It was rotated.")
+    look_again(key.owner_id)
     return plain
 
 
@@ -152,15 +154,14 @@ def _valid_at(now: datetime | Given) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(lasting, revoked_at__isnull=True, owner__user__is_active=True)
 
 
+def _has_hash(sha256: str | Given, now: datetime | Given) -> Q:
+    """Return the condition of a key that has this hash, now or before its rotation."""
+    return Q(sha256=sha256) | Q(previous_sha256=sha256, previous_until__gt=now)
+
+
 # Used by every request except those that begin a turn.
 _now, _sha256 = Given("now", ApiKey, "expires_at"), Given("sha256", ApiKey, "sha256")
-_BY_HASH = Select(
-    lambda: (
-        _valid_at(_now)
-        .filter(Q(sha256=_sha256) | Q(previous_sha256=_sha256, previous_until__gt=_now))
-        .order_by("pk")[:1]
-    )
-)
+_BY_HASH = Select(lambda: _valid_at(_now).filter(_has_hash(_sha256, _now)).order_by("pk")[:1])
 
 
 _BY_ID = Select(lambda: _valid_at(_now).filter(**given(ApiKey, "pk")))
@@ -171,9 +172,13 @@ def key_find(sha256: str) -> ApiKey | None:
     return _BY_HASH.instance(now=timezone.now(), sha256=sha256)
 
 
-def key_valid(key_id: UUID) -> bool:
-    """Return True if a key may still be used. One query."""
-    return key_by_id(key_id) is not None
+def keys_of(caller: Caller) -> QuerySet[ApiKey]:
+    """Return the caller's key if it may still be used as it was sent, without a query."""
+    if caller.key_id is None:
+        return ApiKey.objects.none()
+    now = timezone.now()
+    rows = _valid_at(now).filter(pk=caller.key_id)
+    return rows.filter(_has_hash(caller.key_sha256, now)) if caller.key_sha256 else rows
 
 
 def key_by_id(key_id: UUID) -> ApiKey | None:

@@ -101,6 +101,7 @@ class Caller:
     owner_id: UUID
     actor: str  # user:ID or key:ID
     key_id: UUID | None = None
+    key_sha256: str = ""  # the hash of the key that was sent, which a rotation replaces; "" for a connected app
     limits: KeyLimits = UNLIMITED
     ceilings: KeyCeilings = NO_CEILINGS
     requests_per_minute: int = 0  # 0 = no limit

@@ -96,10 +96,12 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLim
     return found
 
 
-def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
+def undo_slices(
+    change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None, limits: KeyLimits = UNLIMITED
+) -> Slices[Undone]:
     """Undo a change set, or only what it did to some memories (by number), in slices: short transactions under the
-    book's lock. What is undone already is neither undone again nor listed. With an import its conversations and its
-    held entries are removed for good: an undo of the undo does not restore them."""
+    book's lock. What is undone already is neither undone again nor listed. With an import its held entries and, as far
+    as the key may use them, its conversations are removed for good: an undo of the undo does not restore them."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
@@ -117,7 +119,7 @@ def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] |
             book_changed(change_set.book, undoing.source, undoing.undone)
     if change_set.kind != ChangeSet.Kind.IMPORT or only is not None:
         return undoing.result()
-    removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk)
+    removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk, limits)
     withdrawn = yield from held_keeper().withdraw(change_set.owner_id, change_set.pk)
     return replace(undoing.result(), conversations=removed, proposals=withdrawn)
 

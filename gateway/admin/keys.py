@@ -19,7 +19,9 @@ from memories.admin.columns import moment_column
 from memories.admin.filters import ChoiceFilter
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm
+from memories.admin.users import may_look_after
 from memories.audit import actor_of
+from memories.errors import Forbidden
 
 _LIMITS = ("tokens_per_day", "money_per_day", "streams_at_once")
 
@@ -122,7 +124,9 @@ class ApiKeyAdmin(ShownOnceAdmin):
         return "; ".join(parts + rate_words(key))
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
-        """Raises InvalidRequest, which the form shows."""
+        """Raises InvalidRequest and Forbidden, which the form shows."""
+        if not may_look_after(request, obj.owner.user):
+            raise Forbidden("Only an administrator makes keys of people who have a role in the administration.")
         key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
         # The admin logs and redirects with obj, so it needs the values of the stored row.
         obj.pk, obj.prefix = key.pk, key.prefix

@@ -11,7 +11,7 @@ from django.db import connection
 from django.utils import timezone
 
 from gateway.agents.settings import AgentSettings
-from gateway.keys import key_valid
+from gateway.keys import keys_of
 from gateway.models import Agent, ApiKey
 from memories.caller import Caller
 from memories.errors import ModelNotFound, Unauthorized
@@ -27,12 +27,12 @@ ByVersion = dict[UUID, tuple[int, T]]
 _checked: ByVersion[AgentSettings] = {}
 
 
-def agent_and_key(name: str, key_id: UUID | None) -> tuple[Agent | None, bool]:
-    """Return the agent of that name, and whether the key may be used (as gateway.keys.valid_keys says). The agent is
-    shared between requests: it is only read."""
-    key = ApiKey._meta.get_field("id").get_db_prep_value(key_id, connection) if key_id else None
+def agent_and_key(name: str, caller: Caller) -> tuple[Agent | None, bool]:
+    """Return the agent of that name, and whether the caller's key may be used (as gateway.keys.keys_of says). The agent
+    is shared between requests: it is only read."""
+    key = ApiKey._meta.get_field("id").get_db_prep_value(caller.key_id, connection) if caller.key_id else None
     now = ApiKey._meta.get_field("expires_at").get_db_prep_value(timezone.now(), connection)
-    row = _AGENT_AND_KEY.row([key, now, name])
+    row = _AGENT_AND_KEY.row([key, now, caller.key_sha256, caller.key_sha256, now, name])
     if row is None:
         return None, False
     agent_id, version, key_valid = UUID(str(row[0])), int(row[1]), bool(row[2])
@@ -49,7 +49,8 @@ def _statement() -> str:
         f"SELECT agent.id, agent.version, EXISTS(SELECT 1 FROM {keys} AS api_key"  # noqa: S608 - names are ours
         f" JOIN {owners} AS owner ON owner.id = api_key.owner_id JOIN {users} AS person ON person.id = owner.user_id"
         " WHERE api_key.id = %s AND api_key.revoked_at IS NULL AND person.is_active"
-        " AND (api_key.expires_at IS NULL OR api_key.expires_at > %s))"
+        " AND (api_key.expires_at IS NULL OR api_key.expires_at > %s)"
+        " AND (%s IN ('', api_key.sha256) OR (api_key.previous_sha256 = %s AND api_key.previous_until > %s)))"
         f" FROM {agents} AS agent WHERE agent.name = %s"
     )
 
@@ -68,7 +69,7 @@ def agent_find(caller: Caller, name: str, *, param: str = "model") -> Agent:
 
     Raises ModelNotFound, Unauthorized."""
     require_agent(caller, name, param=param)
-    agent, key_valid = agent_and_key(name, caller.key_id)
+    agent, key_valid = agent_and_key(name, caller)
     if agent is None:
         require_key(caller)
         raise ModelNotFound(f"There is no agent called {name}.", param=param)
@@ -79,7 +80,7 @@ def agent_find(caller: Caller, name: str, *, param: str = "model") -> Agent:
 
 def require_key(caller: Caller) -> None:
     """Look at the key again: caches may have missed its revocation. Raises Unauthorized."""
-    if caller.key_id and not key_valid(caller.key_id):
+    if caller.key_id and not keys_of(caller).exists():
         raise Unauthorized(KEY_REVOKED)
 
 

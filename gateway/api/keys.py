@@ -1,7 +1,7 @@
 """/api/keys: a person's own API keys. A key is in the answer that makes or rotates it, and nowhere else.
 
 They are managed with a login, or with a key that is limited in nothing: another could give itself more than it has. To
-name end users (`trusted`) is an administrator's to give."""
+name end users (`trusted`) is an administrator's to give, so a key without that right changes none that has it."""
 
 from datetime import timedelta
 from typing import Annotated, Any
@@ -103,7 +103,7 @@ def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
 @writing
 def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
     """Change its name, or what it may do. It may take a minute until every process knows."""
-    key = _key(request.auth, key_id)
+    key = _own_key(request.auth, key_id)
     api_key_update(key, by=_by(request.auth), **body.model_dump(exclude_unset=True))
     forget_keys()
     return key_json(key)
@@ -147,12 +147,21 @@ def _key(caller: Caller, key_id: str) -> ApiKey:
     return key
 
 
+def _own_key(caller: Caller, key_id: str) -> ApiKey:
+    """Return a key that the caller may change. Raises Forbidden where it may name end users and the caller's may not:
+    a rotation would hand it over."""
+    key = _key(caller, key_id)
+    if key.trusted and caller.key_id and not caller.trusted:
+        raise Forbidden("A key that may name end users is changed with a login, or with such a key.")
+    return key
+
+
 def _by(caller: Caller) -> Actor:
     return actor_of_caller(caller.owner_id, caller.actor)
 
 
 def _rotate(caller: Caller, key_id: str, overlap: timedelta) -> dict[str, Any]:
-    key = _key(caller, key_id)
+    key = _own_key(caller, key_id)
     plain = api_key_rotate(key, overlap=overlap, by=_by(caller))
     forget_keys()
     return key_json(key) | {"key": plain}

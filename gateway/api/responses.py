@@ -10,7 +10,7 @@ from typing import Any, Literal
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
-from gateway.agents.rows import agent_find, agent_settings
+from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_aside
 from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responding import json_response, respond
@@ -102,6 +102,7 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
     """Stop a response that is being written; what was said so far is kept."""
     caller: Caller = request.auth
     require_writer(caller)
+    await in_read_thread(require_key, caller)
     stored = await in_read_thread(_stored, caller, response_id)
     if stored["status"] == "in_progress":
         run, _ = await in_read_thread(run_of, caller, response_id)

@@ -46,6 +46,7 @@ _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
     "process": "Interrupted: the process that was answering went away.",
     "client": "Stopped: the client disconnected.",
     "unwatched": "Stopped: nobody was watching.",
+    "access": "Stopped: the key was revoked, or the account switched off.",
 }
 _FAULT_WORDS: Mapping[str, str] = {
     "rate": "was asked too much",

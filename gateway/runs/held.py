@@ -1,6 +1,7 @@
 """The runs that this process executes. One task keeps all of them, however many there are: every half second it stores
-what they said, every five seconds it renews their leases, and it notices which of them were asked to stop. At shutdown
-all of them are stopped and closed, in a database thread that no request keeps busy."""
+what they said, every five seconds it renews their leases and stops those of revoked keys and deactivated accounts, and
+it notices which of them were asked to stop. At shutdown all of them are stopped and closed, in a database thread that
+no request keeps busy."""
 
 import asyncio
 import logging
@@ -14,6 +15,7 @@ from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
+from gateway.runs.access import Asker, refused_now
 from gateway.runs.context import RunOutput, TurnContext
 from memories.database import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
@@ -37,6 +39,7 @@ class StoppedBy(StrEnum):
     REQUEST = "request"
     UNWATCHED = "unwatched"
     RESTART = "restart"
+    ACCESS = "access"  # the key was revoked, or the account deactivated
     TAKEN_OVER = "taken_over"  # its lease was lost: another process closed it
 
 
@@ -50,6 +53,10 @@ class HeldRun:
     flushed: int
     closing: bool = False
     stopped_by: StoppedBy | None = None
+
+    @property
+    def asker(self) -> Asker:
+        return self.context.owner_id, self.context.allowance.key_id
 
     def stop(self, by: StoppedBy) -> None:
         """Interrupt the task, which then closes the run as stopped."""
@@ -174,6 +181,7 @@ async def _keep() -> None:
         texts = {held.context.lease_token: text for held, text in changed.items()}
         try:
             open_runs = await in_spare_thread(leases.keep, texts, renew=renew)
+            refused = await in_spare_thread(refused_now, {held.asker for held in now}) if renew else set()
         except Error as error:
             logger.warning("open runs could not be kept (%s); it is tried again", type(error).__name__)
             continue
@@ -186,4 +194,6 @@ async def _keep() -> None:
                 held.stop(StoppedBy.TAKEN_OVER)  # does nothing to one that has just been closed here
             elif asked:
                 held.stop(StoppedBy.REQUEST)
+            elif held.asker in refused:
+                held.stop(StoppedBy.ACCESS)
         pause = max(FLUSH_SECONDS, _SHARE * (loop.time() - began))

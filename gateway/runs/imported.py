@@ -52,9 +52,10 @@ def conversations_add(
     )
 
 
-def conversations_remove(owner_id: UUID, change_set: UUID) -> Slices[int]:
-    """Delete the sessions of a change set, in short transactions. Returns how many there were."""
+def conversations_remove(owner_id: UUID, change_set: UUID, limits: KeyLimits) -> Slices[int]:
+    """Delete the sessions of a change set that a key may use, in short transactions. Returns how many there were."""
     rows = Session.objects.filter(owner_id=owner_id, external_id__startswith=_name(change_set, ""))
+    rows = limits.filter(rows, agent="agent__name")
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
     size = BatchSize(first=5, most=100)
     count = 0

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from gateway.agents.rows import KEY_REVOKED
 from gateway.attachments.uses import uses_add
-from gateway.keys import valid_keys
+from gateway.keys import keys_of
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, RunOutput, SystemContent, TurnContext, agent_config
@@ -61,7 +61,7 @@ def session_lock(caller: Caller, session_id: UUID | None) -> Session:
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
     rows = caller.limits.filter(rows, agent="agent__name")
     if caller.key_id:
-        rows = rows.annotate(key_valid=Exists(valid_keys().filter(pk=caller.key_id)))
+        rows = rows.annotate(key_valid=Exists(keys_of(caller)))
     session = only_row(rows.filter(owner_id=caller.owner_id, pk=session_id)) if session_id else None
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")

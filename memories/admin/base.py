@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
 from django.db.models import Model, Q, QuerySet, UUIDField
+from django.db.models.constants import LOOKUP_SEP
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
@@ -89,6 +90,16 @@ class DaybookAdmin(ModelAdmin):
     def log_deletions(self, request: HttpRequest, queryset: Any) -> None:
         action_record(request, self.model, "", queryset, Action.DELETE)
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Return True for what the filters of the list ask for. Django allows every column of the row, also those that
+        no page shows: whoever asks for one beginning after the other would read them."""
+        column = lookup.partition(LOOKUP_SEP)[0]
+        columns = {name for field in self.opts.get_fields() for name in (field.name, getattr(field, "attname", ""))}
+        filters = self.get_list_filter(request) if request is not None else self.list_filter
+        if column in columns and not any(_asks_for(each, lookup, column) for each in filters):
+            return False
+        return bool(super().lookup_allowed(lookup, value, request))
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
@@ -138,6 +149,14 @@ class DaybookAdmin(ModelAdmin):
         if self.records_opening and shown is not None:
             opening_record(request, shown)
         return response
+
+
+def _asks_for(list_filter: Any, lookup: str, column: str) -> bool:
+    """Return True if an entry of `list_filter` asks for this look-up, or for others of the column."""
+    if isinstance(list_filter, type):
+        return getattr(list_filter, "parameter_name", "") == lookup
+    named = list_filter if isinstance(list_filter, str) else list_filter[0]
+    return bool(named.partition(LOOKUP_SEP)[0] == column)
 
 
 class ReadOnlyAdmin(DaybookAdmin):

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from memories.admin.base import staff_actor
 from memories.api.forms import memory_json
 from memories.batches import in_turns
+from memories.caller import UNLIMITED, KeyLimits
 from memories.changes import Undone, undo_slices
 from memories.errors import DomainError
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
@@ -34,8 +35,10 @@ def staff_source(request: HttpRequest, kind: ChangeSet.Kind = ChangeSet.Kind.EDI
 
 
 def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> Undone:
-    """Undo a change set for an administrator, in slices."""
-    return in_turns(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO)))
+    """Undo a change set for an administrator, in slices. Who may not see conversations removes none of an import."""
+    sees_all = request.user.has_perm("gateway.view_session")
+    limits = UNLIMITED if sees_all else KeyLimits(books=(change_set.book.name,))
+    return in_turns(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
 
 
 def memories_write(memories: Iterable[Memory], write: Write, source: Source) -> BulkWriteResult:

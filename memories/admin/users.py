@@ -27,6 +27,8 @@ from memories.services import is_only_administrator
 # The audit log takes the place of the admin's own log (memories.admin.audit).
 ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
 
+_ROLE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
+
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
@@ -39,6 +41,16 @@ class TickedChoices:
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs.setdefault("widget", UnfoldAdminCheckboxSelectMultipleWidget)
         return super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]  # a page's
+
+
+def _is_administrator(request: HttpRequest) -> bool:
+    return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
+
+
+def may_look_after(request: HttpRequest, user: User | None) -> bool:
+    """Return True unless the account has a role in the administration and the request comes from somebody who is no
+    administrator: with the password or a key of such an account they could do what they may not."""
+    return user is None or _is_administrator(request) or not (user.is_staff or user.is_superuser)
 
 
 class UserForm(UserChangeForm):
@@ -76,10 +88,20 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         action_record(request, User, "", users, Action.SIGN_IN_UNLOCKED)
         self.message_user(request, "They can sign in again.", messages.SUCCESS)
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return True if the permissions allow it; people of the administration are changed by administrators only."""
+        return may_look_after(request, obj) and bool(super().has_change_permission(request, obj))
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return True if the permissions allow it; the only administrator can never be deleted."""
+        """Return True if the permissions allow it; people of the administration are deleted by administrators only, and
+        the only administrator never."""
         only = obj is not None and is_only_administrator(obj)
-        return not only and bool(super().has_delete_permission(request, obj))
+        return not only and may_look_after(request, obj) and bool(super().has_delete_permission(request, obj))
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Roles are given by administrators only: others could give themselves one."""
+        fields = super().get_readonly_fields(request, obj)
+        return fields if _is_administrator(request) else (*fields, *_ROLE_FIELDS)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return what the page that asks lists: also what is erased of each user."""
@@ -126,6 +148,16 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
 
 @admin.register(Group)
 class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore[misc]  # two bases that agree at run time
-    """Groups of permissions, such as “memory auditor”."""
+    """Groups of permissions, such as “memory auditor”. Only administrators change them: a member could give their own
+    group more."""
 
     ordering = ("name",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _is_administrator(request) and bool(super().has_add_permission(request))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_administrator(request) and bool(super().has_change_permission(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_administrator(request) and bool(super().has_delete_permission(request, obj))

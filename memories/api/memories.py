@@ -164,7 +164,7 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Take back any group of writes; undoing an undo puts things back."""
     found = await in_read_thread(_change_set, request.auth, change_set)
     source = edit_source(request.auth, ChangeSet.Kind.UNDO)
-    return (await in_slices(undo_slices(found, source))).as_json()
+    return (await in_slices(undo_slices(found, source, limits=request.auth.limits))).as_json()
 
 
 @router.get("/notifications")

@@ -19,12 +19,13 @@ PART_CHARACTERS = 2_000_000
 class ConversationStore:
     """What the gateway does with conversations. `check` raises Conflict where sessions of the book cannot be stored;
     `known` returns those of the keys whose conversations the owner has; `add` stores some in the caller's
-    transaction, for a change set; `remove` removes those of a change set and returns how many they were."""
+    transaction, for a change set; `remove` removes those of a change set that a key may use, and returns how many they
+    were."""
 
     check: Callable[[UUID, str, KeyLimits], None]
     known: Callable[[UUID, Sequence[str]], set[str]]
     add: Callable[[UUID, str, KeyLimits, UUID, Sequence[Conversation]], None]
-    remove: Callable[[UUID, UUID], Slices[int]]
+    remove: Callable[[UUID, UUID, KeyLimits], Slices[int]]
 
 
 conversation_store = Registered[ConversationStore]("how conversations are kept")

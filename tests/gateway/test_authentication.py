@@ -134,6 +134,19 @@ async def test_the_native_api_has_no_memory_for_mixed_people_either(
     assert model.calls[0].tools == ()
 
 
+@pytest.mark.parametrize("command", ["/memory view", "/memory clear", "/memory rebuild"])
+async def test_no_command_shows_or_changes_memory_for_mixed_people(
+    alice: Owner, alice_api: Api, session: Session, command: str
+) -> None:
+    await in_thread(memory_make, alice, "Is vegetarian.")
+    await in_thread(ApiKey.objects.update, end_users_mixed_at=timezone.now())
+    status, body = await alice_api.post(
+        f"/api/sessions/{session.pk}/turns", {"content": command}, x_openwebui_user_id="u2"
+    )
+    assert status == 200
+    assert body["content"].startswith("Temporary session.")
+
+
 async def test_requests_per_minute_are_limited(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
     api = Api((await in_thread(key_make, alice, requests_per_minute=3))[1])
     other = Api((await in_thread(key_make, alice, requests_per_minute=3))[1])

@@ -17,6 +17,7 @@ from gateway.chat.transcript import conversation as transcript
 from gateway.models import Agent, Message, Run, Session
 from memories.caller import KeyLimits
 from memories.changes import change_set_get
+from memories.database import in_thread
 from memories.errors import Conflict, NotFound
 from memories.ids import parse_uuid
 from memories.imports import conversations as parts
@@ -26,8 +27,9 @@ from memories.services import Source, book_get_or_create
 from reviews.consolidation.selection import eligible
 from reviews.models import ReviewRun
 from reviews.sweep import review_idle_sessions
+from tests.admin_rows import staff_client
 from tests.conftest import Api
-from tests.factories import agent_make
+from tests.factories import agent_make, key_make
 from tests.in_one_go import forget_owner, import_file, undo_changes
 from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, gpt_conversation, packed
 
@@ -124,6 +126,28 @@ def test_an_import_is_one_change_set_whose_undo_removes_the_conversations_too(al
     again = undone(alice, str(result.change_set))
     assert (len(again.undone), again.conversations, Session.objects.count()) == (3, 0, 1)
     assert import_file(alice.pk, CLAUDE).conversations_new == 1
+
+
+async def test_a_limited_key_removes_no_conversation_of_an_agent_that_it_may_not_use(
+    alice: Owner, alice_api: Api, agent: Agent
+) -> None:
+    await in_thread(agent_make, "other")
+    report = await in_thread(import_file, alice.pk, CLAUDE)
+    limited = Api((await in_thread(lambda: key_make(alice, agents=["other"])))[1])
+    path = f"/api/changes/{report.change_sets[0]}/undo"
+    status, undone = await limited.post(path)
+    assert (status, undone["conversations"], len(undone["undone"])) == (200, 0, 3)  # they share the book
+    assert await in_thread(Session.objects.count) == 1
+    assert (await alice_api.post(path))[1]["conversations"] == 1
+
+
+@pytest.mark.parametrize(("auditor", "left"), [(True, 1), (False, 0)])
+def test_an_auditor_who_sees_no_conversation_removes_none(alice: Owner, agent: Agent, auditor: bool, left: int) -> None:
+    (change_set,) = import_file(alice.pk, CLAUDE).change_sets
+    staff = staff_client(auditor=auditor, superuser=not auditor)
+    staff.post(f"/admin/memories/changeset/{change_set}/action/", {"verb": "undo"})
+    assert not Memory.objects.filter(deleted_at=None).exists()
+    assert Session.objects.count() == left
 
 
 def test_an_import_of_conversations_only_can_be_undone(alice: Owner, agent: Agent) -> None:

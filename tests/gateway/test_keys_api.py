@@ -154,6 +154,16 @@ async def test_a_limited_key_gives_itself_nothing(alice_api: Api, agent: Agent, 
     assert await in_thread(ApiKey.objects.count) == 2
 
 
+async def test_a_key_that_names_nobody_does_not_get_one_that_names_end_users(alice: Owner, alice_api: Api) -> None:
+    key, plain = await in_thread(lambda: key_make(alice, trusted=True))
+    path = f"/api/keys/{key.pk}"
+    for verb, address in (("POST", f"{path}/rotate"), ("PATCH", path)):
+        status, body = await alice_api.call(verb, address, {})
+        assert (status, body["error"]["code"]) == (403, "forbidden")
+    assert await works(plain)
+    assert (await Api(plain).post(f"{path}/rotate"))[0] == 200  # with a key that may do as much
+
+
 async def test_an_end_user_has_no_keys(alice: Owner, alice_api: Api) -> None:
     _, plain = await in_thread(lambda: key_make(alice, trusted=True))
     for method, body in (("GET", None), ("POST", {"name": "mine"})):

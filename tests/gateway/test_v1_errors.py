@@ -1,17 +1,19 @@
 """Errors are one JSON everywhere, with a request id, and say nothing they should not."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from gateway.api import openai
 from gateway.api.errors import error_response
 from gateway.errors import RunStopped, SessionBusy, SessionEnded, TooManySteps, UpstreamRefused, UpstreamUnreachable
-from gateway.keys import api_key_revoke
+from gateway.keys import api_key_revoke, api_key_rotate
 from gateway.models import Agent, ApiKey
 from memories.database import in_thread
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited
@@ -185,6 +187,51 @@ async def test_a_key_that_another_process_revoked_is_refused_at_once(
         assert (got.status, got.code) == (401, "unauthorized")
     assert (await alice_api.get("/v1/models"))[0] == 401
     assert (await alice_api.get("/api/sessions"))[0] == 401
+
+
+async def test_a_key_that_another_process_rotated_is_refused_at_once(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Fine.")
+    assert (await ask(alice_api, "Hi")).status == 200  # from now on this process knows the key
+    await in_thread(lambda: api_key_rotate(ApiKey.objects.get()))
+    for body in ({}, {"model": "nobody"}, {"metadata": {"task": "title_generation"}}):
+        got = await ask(alice_api, "Hi", **body)
+        assert (got.status, got.code) == (401, "unauthorized")
+
+
+async def test_a_key_is_taken_until_the_overlap_of_its_rotation_is_over(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Fine.", "Fine.")
+    assert (await ask(alice_api, "Hi")).status == 200
+    await in_thread(lambda: api_key_rotate(ApiKey.objects.get(), overlap=timedelta(hours=1)))
+    assert (await ask(alice_api, "Hello")).status == 200
+    await in_thread(ApiKey.objects.update, previous_until=timezone.now())
+    assert (await ask(alice_api, "Hi")).status == 401
+
+
+async def test_results_of_tools_are_not_taken_with_a_key_that_was_rotated(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    tools = [{"type": "function", "function": {"name": "shell", "parameters": {}}}]
+    model.script(calls(("shell", "{}")))
+    asked = await ask(alice_api, "Hi", tools=tools)
+    message = asked.json["choices"][0]["message"]
+    await in_thread(lambda: api_key_rotate(ApiKey.objects.get()))
+    result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "Done."}
+    got = await ask(alice_api, "Hi", message, result, tools=tools)
+    assert (got.status, got.code) == (401, "unauthorized")
+
+
+async def test_a_response_is_not_cancelled_with_a_key_that_another_process_revoked(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Fine.")
+    _, response = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Hi"})
+    await in_thread(lambda: api_key_revoke(ApiKey.objects.get()))
+    path = f"/v1/responses/{response['id']}/cancel"
+    assert await refused(await alice_api.raw("POST", path, {})) == (401, "unauthorized")
 
 
 async def test_a_key_of_a_deactivated_user_is_refused_at_once(

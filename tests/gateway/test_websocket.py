@@ -2,8 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 from unittest.mock import Mock
 
@@ -17,7 +18,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from gateway import consumers
-from gateway.keys import api_key_revoke
+from gateway.keys import api_key_revoke, api_key_rotate, api_key_update
 from gateway.metrics import open_websockets
 from gateway.models import ApiKey
 from gateway.routing import websocket_application
@@ -296,6 +297,31 @@ async def test_a_revoked_key_stops_listening(alice: Owner) -> None:
     async with opened(bearer(plain)) as program:
         await in_thread(lambda: api_key_revoke(ApiKey.objects.get()))
         assert await closed_with(program) == 4401
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda key: api_key_rotate(key),
+        lambda key: api_key_update(key, books=["code"]),
+    ],
+    ids=["rotated", "limited"],
+)
+async def test_a_key_that_was_replaced_or_limited_stops_listening(
+    alice: Owner, change: Callable[[ApiKey], Any]
+) -> None:
+    _, plain = await in_thread(key_make, alice)
+    async with opened(bearer(plain)) as program:
+        await in_thread(lambda: change(ApiKey.objects.get()))
+        assert await closed_with(program) == 4401
+
+
+async def test_a_key_with_an_overlap_goes_on_listening(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice)
+    async with opened(bearer(plain)) as program:
+        await in_thread(lambda: api_key_rotate(ApiKey.objects.get(), overlap=timedelta(hours=1)))
+        memory = await in_thread(memory_make, alice, "Likes tea.")
+        assert (await program.receive_json_from(timeout=10))["memory_ids"] == [str(memory.number)]
 
 
 def looking() -> list[str]:

@@ -3,14 +3,15 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from gateway.models import Session
+from gateway.models import ApiKey, Session
 from memories.admin.users import ONLY_ADMINISTRATOR
 from memories.forgetting import forgetting_sweep
 from memories.models import AuditEntry, Erasure, Memory, Owner
+from memories.services import owner_for_user
 from tests.admin_rows import session_make, staff_client, user_make
 from tests.factories import memory_make
 
@@ -102,3 +103,62 @@ def test_a_user_who_never_had_anything_is_deleted(root: Client) -> None:
     user = user_make("root", is_staff=True, is_superuser=True)
     assert deleted_alone(root, user, post="yes").status_code == 302
     assert not User.objects.filter(username="root").exists()
+
+
+@pytest.fixture
+def staff() -> Client:
+    """A member of the staff who looks after users, groups and keys, and is no administrator."""
+    names = [f"{verb}_{model}" for verb in ("view", "add", "change", "delete") for model in ("user", "group", "apikey")]
+    user = user_make("sue", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def sue() -> User:
+    return User.objects.get(username="sue")
+
+
+def test_who_is_no_administrator_gives_nobody_a_role(staff: Client, charlie: Owner) -> None:
+    group = Group.objects.create(name="readers")
+    roles = {**STAYS, "groups": [group.pk], "user_permissions": [Permission.objects.first().pk]}  # type: ignore[union-attr]
+    assert change(staff, charlie.user, **roles, first_name="Charles").status_code == 302
+    user = User.objects.get(username="charlie")
+    assert (user.first_name, user.is_staff, user.is_superuser) == ("Charles", False, False)
+    assert not user.groups.exists()
+    assert not user.user_permissions.exists()
+
+
+@pytest.mark.parametrize("name", ["sue", "root", "auditor"])
+def test_who_is_no_administrator_changes_nobody_who_has_a_role(staff: Client, name: str) -> None:
+    user = sue() if name == "sue" else user_make(name, is_staff=True, is_superuser=name == "root")
+    page = f"/admin/auth/user/{user.pk}"
+    assert change(staff, user, **STAYS).status_code == 403
+    new = {"usable_password": "true", "password1": "a-new-password-1", "password2": "a-new-password-1"}
+    assert staff.post(f"{page}/password/", new).status_code == 403
+    assert staff.post(f"{page}/delete/", {"post": "yes"}).status_code == 403
+    assert deleted_with_others(staff, user, post="yes").status_code == 403
+    user.refresh_from_db()
+    assert (user.is_superuser, user.has_usable_password()) == (name == "root", False)
+
+
+def test_who_is_no_administrator_changes_no_group(staff: Client) -> None:
+    group = Group.objects.create(name="readers")
+    sue().groups.add(group)
+    form = {"name": "readers", "permissions": [Permission.objects.first().pk]}  # type: ignore[union-attr]
+    assert staff.get(f"/admin/auth/group/{group.pk}/change/").status_code == 200
+    assert staff.post(f"/admin/auth/group/{group.pk}/change/", form).status_code == 403
+    assert staff.post("/admin/auth/group/add/", {"name": "writers"}).status_code == 403
+    assert staff.post(f"/admin/auth/group/{group.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert not group.permissions.exists()
+
+
+def test_who_is_no_administrator_makes_no_key_of_somebody_with_a_role(staff: Client, charlie: Owner) -> None:
+    root = owner_for_user(user_make("root", is_staff=True, is_superuser=True))
+    form = {"name": "mine", "requests_per_minute": "0"}
+    refused = staff.post("/admin/gateway/apikey/add/", {**form, "owner": str(root.pk)})
+    assert "Only an administrator makes keys" in refused.content.decode()
+    assert not ApiKey.objects.exists()
+    assert staff.post("/admin/gateway/apikey/add/", {**form, "owner": str(charlie.pk)}).status_code == 200
+    assert ApiKey.objects.get().owner == charlie

@@ -1,0 +1,56 @@
+"""Answers under way of those who may not ask any more."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from gateway.keys import api_key_revoke
+from gateway.models import Agent, ApiKey, Run
+from gateway.runs import held
+from gateway.runs.access import refused_now
+from memories.database import in_thread
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import key_make
+from tests.gateway.v1 import ask
+from tests.scripted_model import Hangs, ScriptedModel
+from tests.waiting import eventually_async
+
+pytestmark = pytest.mark.any_database
+
+
+@pytest.mark.django_db
+def test_keys_and_logins_are_told_apart(alice: Owner, charlie: Owner) -> None:
+    key, other = key_make(alice)[0], key_make(charlie)[0]
+    askers = {(alice.pk, key.pk), (alice.pk, None), (charlie.pk, other.pk), (charlie.pk, None)}
+    assert refused_now(askers) == set()
+    api_key_revoke(key)
+    assert refused_now(askers) == {(alice.pk, key.pk)}
+    User.objects.filter(pk=charlie.user_id).update(is_active=False)
+    assert refused_now(askers) == {(alice.pk, key.pk), (charlie.pk, other.pk), (charlie.pk, None)}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda: api_key_revoke(ApiKey.objects.get()),
+        lambda: User.objects.update(is_active=False),
+    ],
+    ids=["revoked", "deactivated"],
+)
+async def test_an_answer_under_way_ends_with_its_key(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, end: Callable[[], Any]
+) -> None:
+    monkeypatch.setattr(held, "FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(held, "BEAT_SECONDS", 0.01)
+    model.script(Hangs())
+    answer = asyncio.create_task(ask(alice_api, "Hi"))
+    await eventually_async(lambda: len(model.calls) == 1, within=10)
+    await in_thread(end)
+    got = await answer
+    assert (got.status, got.code) == (409, "conflict")
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.trace["stopped_by"]) == ("stopped", "access")
