@@ -1,11 +1,12 @@
 """Rules for the library that it has no settings for: codes and tokens are valid only while their connection is, they
-are bound to `/mcp`, and two requests that refresh at the same time do not end the connection."""
+are bound to `/mcp`, requests that refresh at the same time all get tokens, and a code that is used again ends the
+tokens that it gave."""
 
 from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
-from oauth2_provider.models import Grant, RefreshToken
+from oauth2_provider.models import AccessToken, Grant, RefreshToken
 from oauth2_provider.oauth2_validators import OAuth2Validator
 from oauthlib.oauth2.rfc6749 import errors
 
@@ -13,9 +14,11 @@ from gateway.oauth.addresses import same_resource
 from gateway.oauth.connections import connection_of, token_hash, tokens_delete
 from gateway.oauth.tokens import SCOPES, scopes_of
 
-# A refresh token that was used within this time is refused, but not treated as stolen: apps with several processes
-# refresh at the same time.
+# A refresh token that was used within this time gives tokens again: apps refresh once for each request that finds the
+# access token expired, and the official SDK for JavaScript forgets all tokens when one of these is refused.
 _RACE = timedelta(seconds=10)
+# The scope of a code that was used. Every other code has one.
+_USED = ""
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no types
@@ -30,17 +33,32 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         return True
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Return True for a code that is valid and whose connection was not ended meanwhile."""
+        """Return True for a code that has not expired and whose connection was not ended meanwhile. It may have been
+        used."""
         valid: bool = super().validate_code(client_id, code, client, request, *args, **kwargs)
         return valid and connection_of(request.user.pk, client) is not None
 
+    def confirm_redirect_uri(
+        self, client_id: str, code: str, redirect_uri: str, client: Any, request: Any, *args: Any, **kwargs: Any
+    ) -> bool:
+        """Return True if the address is that of the code. This is the last check: only the app, or somebody who stole
+        all it knows, gets here. If the code was used, delete the tokens that it gave and raise InvalidGrantError."""
+        valid: bool = super().confirm_redirect_uri(client_id, code, redirect_uri, client, request, *args, **kwargs)
+        if valid and request.scopes == [_USED]:
+            tokens_delete(request.user.pk, client.pk)
+            raise errors.InvalidGrantError(request=request)
+        return valid
+
     def validate_refresh_token(self, refresh_token: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Return True for a refresh token that is valid and whose connection was not ended. If one is used again, the
-        library ends its whole family, except within _RACE."""
-        used = RefreshToken.objects.filter(token_checksum=token_hash(refresh_token), revoked__gt=timezone.now() - _RACE)
-        if used.exists():
-            return False
-        valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)
+        """Return True for a refresh token that is valid, or was used within _RACE, and whose connection was not ended.
+        If one is used again later, the library ends its whole family."""
+        checksum = token_hash(refresh_token)
+        used = RefreshToken.objects.filter(token_checksum=checksum, revoked__gt=timezone.now() - _RACE).first()
+        if used is None:
+            valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)
+        else:
+            request.user, request.refresh_token, request.refresh_token_instance = used.user, refresh_token, used
+            valid = used.application_id == client.pk and _has_successor(used)
         return valid and connection_of(request.user.pk, client) is not None
 
     def save_authorization_code(self, client_id: str, code: Any, request: Any, *args: Any, **kwargs: Any) -> None:
@@ -53,22 +71,39 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
         """Store new tokens, in the library's transaction. Raises InvalidGrantError for the second of two requests that
-        use a code or a refresh token at once."""
+        use a code at once, and for a refresh token whose family was ended meanwhile."""
         used = getattr(request, "refresh_token_instance", None)
         if used is not None:
-            now = RefreshToken.objects.select_for_update().get(pk=used.pk)
-            if now.revoked is not None:
+            now = RefreshToken.objects.select_for_update().filter(pk=used.pk).first()
+            if now is None or (now.revoked is not None and not _has_successor(now)):
                 raise errors.InvalidGrantError(request=request)
+            if now.revoked is not None:
+                self._save_further_tokens(token, request, now)
+                return
         else:
+            self._use_code(request)
             # A connection has one family of tokens: a new sign-in ends tokens that may have been stolen.
             tokens_delete(request.user.pk, request.client.pk, codes=False)
         super()._save_bearer_token(token, request, *args, **kwargs)
-        if used is None:
-            super().invalidate_authorization_code(request.client_id, request.code, request)
+
+    def _save_further_tokens(self, token: Any, request: Any, used: Any) -> None:
+        """Store tokens beside those that a refresh token gave already, in the same family."""
+        self._check_and_set_request_resource(request)
+        expires = timezone.now() + timedelta(seconds=token["expires_in"])
+        access_token = self._create_access_token(expires, request, token)
+        self._create_refresh_token(request, token["refresh_token"], access_token, used)
+
+    @staticmethod
+    def _use_code(request: Any) -> None:
+        """Mark a code as used. The one that gave the tokens of before is deleted: it must not end the new ones."""
+        codes = Grant.objects.filter(application=request.client)
+        codes.filter(user=request.user, scope=_USED).delete()
+        if not codes.filter(code=request.code).exclude(scope=_USED).update(scope=_USED):
+            raise errors.InvalidGrantError(request=request)
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: a code is deleted in the transaction that stores its tokens, so that of two requests with the
-        same code only one gets tokens."""
+        """Do nothing: a code is marked in the transaction that stores its tokens, so that of two requests with the same
+        code only one gets tokens."""
 
     def _check_and_set_request_resource(self, request: Any) -> None:
         """Set the resource of the new token to that of its code or refresh token. Raises CustomOAuth2Error
@@ -88,3 +123,8 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
             return list(used.resource)
         code = Grant.objects.filter(code=request.code, application=request.client).first()
         return list(code.resource) if code else []
+
+
+def _has_successor(used: Any) -> bool:
+    """Return True if a refresh token was used, and the access token that it gave was neither replaced nor ended."""
+    return bool(AccessToken.objects.filter(source_refresh_token=used).exists())

@@ -165,7 +165,7 @@ def _complete(context: TurnContext, session: Session, output: RunOutput, history
     """Count and record a completed run, and tell the app above; returns the id of its record, if it has one."""
     session.turns = max(session.turns, context.turn)
     session.history_hash = history_hash_after
-    session.last_pair = fingerprint.pair_key(context.user_canonical, fingerprint.strip_whitespace(output.text))
+    session.last_pair = fingerprint.pair_key(context.user_canonical, _answer(context, output))
     _compact_if_large(context, output)
     if context.temporary or context.book is None:
         return None
@@ -181,9 +181,12 @@ def _complete(context: TurnContext, session: Session, output: RunOutput, history
 
 
 def _history_hash_after(context: TurnContext, output: RunOutput) -> str:
-    return fingerprint.next_history_hash(
-        context.history_hash_before, context.user_canonical, fingerprint.strip_whitespace(output.text)
-    )
+    return fingerprint.next_history_hash(context.history_hash_before, context.user_canonical, _answer(context, output))
+
+
+def _answer(context: TurnContext, output: RunOutput) -> str:
+    """Return the whole answer in canonical text, as the client will send it."""
+    return context.answered + fingerprint.strip_whitespace(output.text)
 
 
 def _compact_if_large(context: TurnContext, output: RunOutput) -> None:

@@ -82,6 +82,7 @@ class TurnContext:
     client_system: SystemContent = ""  # the client's own leading system messages
     user_text: str  # without what the client put around it: memory is searched by it
     user_canonical: str  # as it identifies the turn
+    answered: str = ""  # what the request holds as an answer already, in canonical text: the client puts ours behind it
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
     history_hash_before: str = ""
     request_id: str

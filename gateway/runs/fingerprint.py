@@ -53,12 +53,16 @@ class Conversation:
         """Return True if a run was opened for this conversation."""
         return (run.history_hash_before, run.user_key) == (self.history_hash_before, self.user_key)
 
+    def history_hash_after(self) -> str:
+        """Return history_hash(n) of a request that holds an answer to its last user message, "" without one."""
+        return next_history_hash(self.history_hash_before, self.user, self.answer) if self.answer else ""
+
     def latest(self, most: int) -> tuple[list[str], list[str]]:
         """Return the latest history_hashes of the conversation, without history_hash(0), and the keys of its latest
         pairs, with that of its answer."""
         hashes, texts = list(self.hashes[1:]), list(self.said[-2 * most :])
         if self.answer:
-            hashes.append(next_history_hash(self.history_hash_before, self.user, self.answer))
+            hashes.append(self.history_hash_after())
             texts += (self.user, self.answer)
         pairs = [pair_key(user, answer) for user, answer in zip(texts[::2], texts[1::2], strict=True)]
         return hashes[-most:], pairs[-most:]

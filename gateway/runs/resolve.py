@@ -64,7 +64,7 @@ def session_match(asked: Asked, run_id: UUID | None, finding: Finding | None) ->
     if found is None and asked.conversation.turns_before:
         found = _same_history(asked) or _same_turn(asked) or _after_unanswered(asked)
     elif found is None:
-        found = _after_unanswered(asked) or _retried(asked) or _after_command(asked)
+        found = _after_unanswered(asked) or _answered(asked) or _retried(asked) or _after_command(asked)
     if found is None and not asked.conversation.is_alone:
         if finding is None:
             raise SessionUnknown
@@ -93,6 +93,19 @@ def _by_call_ids(asked: Asked, run_id: UUID | None) -> SessionMatch | None:
         return None
     again = asked.runs(session=session, **asked.same_turn()).first()
     return SessionMatch(session=lock(session), rule=Rule.CALL_IDS, regenerates=again)
+
+
+def _answered(asked: Asked) -> SessionMatch | None:
+    """Find the turn of a first message whose answer the request holds as well, and is to be gone on with: some clients
+    say the results of their tools in system messages behind it, others have a part of an answer continued."""
+    hash_after = asked.conversation.history_hash_after()
+    if not hash_after:
+        return None
+    runs = asked.active_runs(history_hash_after=hash_after, **asked.same_turn())[:_RECENT]
+    found = [run for run in runs if run.session.turns <= run.turn]
+    if len({run.session_id for run in found}) != 1:
+        return None
+    return SessionMatch(session=lock(found[0].session), rule=Rule.SAME_TURN, regenerates=found[0])
 
 
 def _retried(asked: Asked) -> SessionMatch | None:

@@ -134,6 +134,7 @@ def _open_in(
         client_system=request.client_system,
         user=stored[-1],
         user_canonical=conversation.user,
+        answered=conversation.answer,
         replaced=match.regenerates,
     )
 

@@ -9,7 +9,7 @@ import time_machine
 from django.contrib.auth.models import User
 from django.test import RequestFactory
 from django.utils import timezone
-from oauth2_provider.models import AccessToken, Grant, RefreshToken
+from oauth2_provider.models import AccessToken, RefreshToken
 
 from gateway.limits import key_uses
 from gateway.models import ApiKey
@@ -113,7 +113,6 @@ async def test_nothing_that_was_given_out_is_stored(alice: Owner) -> None:
     assert (access.token, refresh.token) == ("", "")
     assert app.tokens["access_token"] not in str(access.__dict__)
     assert app.tokens["refresh_token"] not in str(refresh.__dict__)
-    assert not await in_thread(Grant.objects.exists)
 
 
 async def test_looking_up_a_token_takes_one_statement_as_a_key_does(alice: Owner) -> None:
@@ -170,12 +169,34 @@ async def test_a_refresh_token_that_is_used_again_ends_its_family(alice: Owner) 
         assert (await app.refresh())[0] == 400
 
 
-async def test_two_processes_that_refresh_at_once_do_not_end_the_connection(alice: Owner) -> None:
+async def test_requests_that_refresh_at_once_all_get_tokens_which_end_together(alice: Owner) -> None:
+    """Apps refresh once for each request that finds the token expired, and forget all tokens if one is refused."""
     app = await connected(alice)
+    used, given = app.tokens["refresh_token"], []
+    for _ in range(3):
+        status, tokens = await app.refresh(used)
+        assert (status, set(tokens["scope"].split())) == (200, {"memory:read", "memory:write"})
+        given.append(tokens)
+    assert len({tokens["refresh_token"] for tokens in given}) == 3
+    for app.tokens in given:
+        assert (await app.call()).status_code == 200
+    assert (await app.refresh(given[1]["refresh_token"]))[0] == 200
+    with time_machine.travel(timezone.now() + timedelta(seconds=30)):
+        assert (await app.refresh(used))[0] == 400
+        for app.tokens in given:
+            assert (await app.call()).status_code == 401
+            assert (await app.refresh())[0] == 400
+
+
+async def test_a_refresh_token_just_used_gives_nothing_to_another_app_or_after_the_end(alice: Owner) -> None:
+    app, other = await connected(alice), await App().registered()
     used = app.tokens["refresh_token"]
     _, app.tokens = await app.refresh()
-    assert (await app.refresh(used))[0] == 400
-    assert (await app.call()).status_code == 200
+    assert (await other.refresh(used))[1]["error"] == "invalid_grant"
+    assert (await app.refresh(used, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
+    await in_thread(RefreshToken.revoke_family, (await in_thread(RefreshToken.objects.first)).token_family)
+    assert (await app.refresh(used))[1]["error"] == "invalid_grant"
+    assert (await app.call()).status_code == 401
 
 
 async def test_a_refresh_token_lasts_thirty_days_without_use(alice: Owner) -> None:
@@ -195,6 +216,28 @@ async def test_a_code_is_taken_once_with_its_verifier_and_address(alice: Owner) 
     assert (await app.exchange(code, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
     assert (await app.exchange(code))[0] == 200
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
+
+
+async def test_a_code_that_is_used_again_ends_the_tokens_that_it_gave(alice: Owner) -> None:
+    app = await App().registered()
+    code = answered(await app.consent(alice))["code"]
+    _, app.tokens = await app.exchange(code)
+    for wrong in ({"code_verifier": "w" * 64}, {"redirect_uri": "https://evil.example/"}):
+        assert (await app.exchange(code, **wrong))[0] == 400
+        assert (await app.call()).status_code == 200  # not the app: it could not have used the code
+    assert (await app.exchange(code))[1]["error"] == "invalid_grant"
+    assert (await app.call()).status_code == 401
+    assert (await app.refresh())[0] == 400
+    assert (await in_thread(ApiKey.objects.get)).revoked_at is None
+
+
+async def test_an_earlier_code_does_not_end_the_tokens_of_a_later_one(alice: Owner) -> None:
+    app = await App().registered()
+    earlier = answered(await app.consent(alice))["code"]
+    assert (await app.exchange(earlier))[0] == 200
+    await app.connect(alice)
+    assert (await app.exchange(earlier))[1]["error"] == "invalid_grant"
+    assert (await app.call()).status_code == 200
 
 
 async def test_a_code_is_for_the_app_that_asked(alice: Owner) -> None:
@@ -278,23 +321,25 @@ async def test_the_tokens_of_a_deactivated_person_stop_at_once(alice: Owner) -> 
     assert (await app.refresh())[0] == 400
 
 
-async def test_of_two_requests_at_the_same_moment_one_gets_tokens(
+async def test_of_two_requests_at_the_same_moment_one_gets_tokens_for_a_code_and_both_for_a_refresh_token(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = await App().registered()
     code = answered(await app.consent(alice))["code"]
     given = {"redirect_uri": CALLBACK, "code_verifier": VERIFIER, "client_id": app.client_id}
     by_code = {"grant_type": "authorization_code", "code": code, **given}
-    app.tokens = await in_thread(both, monkeypatch, "validate_code", by_code)
+    first, app.tokens = await in_thread(both, monkeypatch, "validate_code", by_code)
+    assert first == {"error": "invalid_grant"}
     assert (await app.call()).status_code == 200
     by_token = {"grant_type": "refresh_token", "refresh_token": app.tokens["refresh_token"], **given}
-    app.tokens = await in_thread(both, monkeypatch, "validate_refresh_token", by_token)
-    assert (await app.call()).status_code == 200
+    for app.tokens in await in_thread(both, monkeypatch, "validate_refresh_token", by_token):
+        assert set(app.tokens["scope"].split()) == {"memory:read", "memory:write"}
+        assert (await app.call()).status_code == 200
 
 
-def both(monkeypatch: pytest.MonkeyPatch, step: str, form: dict[str, str]) -> dict[str, Any]:
-    """Send a form, and the same form again while the first one has been checked and nothing is stored yet; the tokens
-    of the second, after which the first is refused."""
+def both(monkeypatch: pytest.MonkeyPatch, step: str, form: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send a form, and the same form again while the first one has been checked and nothing is stored yet; the answers
+    to the first and to the second, which gets tokens."""
     real, others = getattr(Validator, step), []
 
     def meanwhile(*args: Any, **kwargs: Any) -> Any:
@@ -308,8 +353,7 @@ def both(monkeypatch: pytest.MonkeyPatch, step: str, form: dict[str, str]) -> di
     first, (_, (status, tokens)) = ask(form), others
     monkeypatch.setattr(Validator, step, real)
     assert status == 200, tokens
-    assert (first[0], first[1]["error"]) == (400, "invalid_grant")
-    return dict(tokens)
+    return first[1], tokens
 
 
 def ask(form: dict[str, str]) -> tuple[int, dict[str, Any]]:
