@@ -41,6 +41,7 @@ def test_every_form_is_read(form: str) -> None:
         ({"error": {"code": "content_filter", "message": WHY, "param": "prompt"}}, "content_filter", "prompt"),
         ({"error": {"message": WHY, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, "content_filter", None),
         ({"error": {"code": 400, "message": WHY, "type": "exceed_context_size_error"}}, CONTEXT, None),
+        (worded("openai", 400, "litellm.ContextWindowExceededError: too much", code="400"), CONTEXT, None),
         ({"object": "error", "message": WHY, "code": 400}, "", None),
         ({"detail": [{"loc": ["body", "tools", 0], "msg": WHY}]}, "", "tools.0"),
         ({"error": {"message": WHY, "code": {"no": "code"}, "param": ["x"]}}, "", None),
