@@ -258,7 +258,7 @@ async def _keywords(context: TurnContext) -> Keywords:
             request_id=context.request_id,
         )
         usage = answer.usage
-        words = parse_keywords(answer.text, finished=answer.was_ended and answer.finish_reason == "stop")
+        words = parse_keywords(answer.said, finished=answer.was_ended and answer.finish_reason == "stop")
     except UpstreamTimeout:
         fallback = "timeout"
     except DomainError as error:

@@ -60,9 +60,8 @@ def fill_book(book_id: str) -> int:
 
 
 def parse_answer(answer: str) -> dict[int, list[str]]:
-    """Read `{number: words}` from an answer, which may be in a code fence. Raises ValueError."""
-    text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    data = json.loads(text)
+    """Read `{number: words}` from an answer, which may stand in a code fence or between words. Raises ValueError."""
+    data = json.loads(answer[answer.find("{") : answer.rfind("}") + 1])
     if not isinstance(data, dict):
         raise ValueError("no object")
     return {
@@ -76,7 +75,7 @@ async def _words_for(rows: list[Memory], target: ModelTarget, *, owner: str) -> 
     prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
     messages = ({"role": "user", "content": prompt},)
     seconds = settings.COMPACTION_SECONDS
-    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).text
+    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).said
 
 
 def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:

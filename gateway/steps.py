@@ -13,7 +13,7 @@ from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.kept import Gathered, GatheredParts, Kept, Room, with_kept
-from gateway.upstream.reasoning import reasoning_in
+from gateway.upstream.reasoning import reasoning_in, without_thinking
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
@@ -35,6 +35,11 @@ class ModelStepResult:
     choice: dict[str, Any]  # the upstream's whole answer, or the choice with which its stream ended
     around: Mapping[str, Any]  # what stood beside the choices of a stream: service_tier, system_fingerprint, …
     kept: Kept  # what its message carries beside text and calls
+
+    @property
+    def said(self) -> str:
+        """The text without the thinking that some servers leave in it."""
+        return without_thinking(self.text)
 
     def message(self, names: Mapping[str, str] = _NOTHING) -> dict[str, Any]:
         """Return the step as a message of the assistant, with its calls in the model's order; `names` are other ids

@@ -21,6 +21,11 @@ DONE: Chunk = {}
 # A line or a body may be larger than the text it carries: escaped characters, log probabilities, several choices.
 _BODY_FACTOR = 8
 _LARGEST_ERROR = 64_000
+NO_CHOICE = "The model server gave an answer that holds no choice."
+
+# What some servers write for a number that JSON does not have. OpenAI writes the first as that log probability.
+_NO_NUMBERS: dict[str, Any] = {"-Infinity": -9999.0}
+_decoded = json.JSONDecoder(parse_constant=_NO_NUMBERS.get).decode
 
 
 def longest_body() -> int:
@@ -80,11 +85,11 @@ class Body:
     def completion(self, request: httpx2.Request) -> dict[str, Any]:
         """Return the answer unchanged, if it has choices. Raises ValueError, UpstreamUnreachable, or the error that the
         body describes."""
-        answer = json.loads(self._bytes)
+        answer = json.loads(self._bytes, parse_constant=_NO_NUMBERS.get)
         if is_error(answer):
             raise fault_in_answer(answer, request)
         if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
-            raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+            raise UpstreamUnreachable(NO_CHOICE)
         return answer
 
     def passed(self, request: httpx2.Request) -> bytes:
@@ -105,7 +110,9 @@ def chunk_of_line(line: bytes) -> Chunk | None:
     payload = line[5:].strip()
     if payload == b"[DONE]":
         return DONE
-    chunk = json.loads(payload)
+    if not payload:
+        return None
+    chunk = _decoded(payload.decode())
     if not isinstance(chunk, dict):
         raise ValueError("a chunk that is not an object")
     return chunk
@@ -116,7 +123,7 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     gets no made-up `finish_reason`. Raises UpstreamUnreachable if there are no choices."""
     given = answer.get("choices")
     if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
-        raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+        raise UpstreamUnreachable(NO_CHOICE)
     if all("text" in choice for choice in given):
         return answer  # /completions, where chunks look like the whole answer
     choices = []
@@ -133,6 +140,11 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
             rest | {"delta": delta, "finish_reason": choice.get("finish_reason") or ("stop" if said else None)}
         )
     return answer | {"object": "chat.completion.chunk", "choices": choices}
+
+
+def is_whole(chunk: Chunk) -> bool:
+    """Return True if an event of a stream holds complete messages, as a whole answer does."""
+    return any("message" in choice and "delta" not in choice for choice in choices_of(chunk))
 
 
 def says_something(chunk: Chunk) -> bool:

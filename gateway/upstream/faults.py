@@ -21,6 +21,7 @@ _NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
 UNKNOWN_MODEL = "does not know this model"
+_REASONS = {401: KEY_REFUSED, 403: KEY_REFUSED, 404: UNKNOWN_MODEL}
 NO_CREDIT_LEFT = "The model server says that its account has no credit left."
 NOT_REACHED = "The model server could not be reached."
 BROKE_OFF = "The model server broke off"
@@ -104,8 +105,10 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
     if status in _CLIENTS:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
         return RequestRefused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
-    reason = {401: KEY_REFUSED, 403: KEY_REFUSED, 404: UNKNOWN_MODEL}.get(status, f"answered with an error ({status})")
-    return UpstreamRefused(f"The model server {reason}.", status=status, **details)
+    if status in _REASONS:
+        return UpstreamRefused(f"The model server {_REASONS[status]}.", status=status, **details)
+    why = "." if not said.message or said.message.startswith("<") else f": {said.message}"  # no page of a proxy
+    return UpstreamRefused(f"The model server answered with an error ({status}){why}", status=status, **details)
 
 
 def _content(response: httpx2.Response) -> bytes:

@@ -20,6 +20,16 @@ def reasoning_in(part: Mapping[str, Any]) -> str:
     return ""
 
 
+def without_thinking(text: str) -> str:
+    """Return a text without the thinking that it begins with: some servers leave that in the text, between tags, and
+    some leave out the first tag. Thinking that was cut off is all there is."""
+    thought, tag, rest = text.partition("</think>")
+    begins = thought.lstrip().startswith("<think>")
+    if tag and (begins or "<think>" not in thought):
+        return rest.lstrip()
+    return "" if begins else text
+
+
 def _thinking(item: Mapping[str, Any]) -> str:
     said = item.get("thinking")
     return "".join(_text(one, ("text",)) for one in said) if isinstance(said, list) else str(said or "")

@@ -16,6 +16,7 @@ from memories.errors import DomainError, UpstreamTimeout
 
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
 """The addresses of a model server that requests go to."""
+_AFTER_END = 5.0  # seconds for what may follow the end of an answer
 _TOO_LONG = "The model server took too long to answer."
 
 
@@ -42,6 +43,7 @@ class Deadlines:
     def __init__(self, limits: TimeLimits) -> None:
         self.limits = limits
         self.begun = False  # whether the answer has begun
+        self.finished = False  # whether the model has said why it stopped; the usage may follow
         self._loop = asyncio.get_running_loop()
         self._start = self._loop.time()
 
@@ -50,15 +52,21 @@ class Deadlines:
         """The moment at which the request ends in any case."""
         return self._start + self.limits.total
 
+    @property
+    def over(self) -> bool:
+        """Whether that moment has passed."""
+        return self._loop.time() >= self.total
+
     def next(self) -> float:
         """Return the moment before which the next bytes must arrive."""
         if self.begun:
-            return min(self.total, self._loop.time() + self.limits.idle)
+            idle = min(self.limits.idle, _AFTER_END) if self.finished else self.limits.idle
+            return min(self.total, self._loop.time() + idle)
         return min(self.total, self._start + self.limits.first_byte)
 
     def fault(self) -> DomainError:
         """Return the error for the deadline that has passed."""
-        if self._loop.time() >= self.total:
+        if self.over:
             return UpstreamTimeout(_TOO_LONG, limit="total")
         return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
 

@@ -21,18 +21,21 @@ from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.upstream.adapted import AdaptedRequest
 from gateway.upstream.answer import (
     DONE,
+    NO_CHOICE,
     Body,
     Chunk,
     Lines,
+    choices_of,
     chunk_of_completion,
     chunk_of_line,
     is_finished,
+    is_whole,
     says_something,
 )
 from gateway.upstream.client import UpstreamClient
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
-from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
+from gateway.upstream.faults import BROKE_OFF, NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
 from gateway.upstream.known import Known, known
 from gateway.upstream.request import Deadlines, ModelRequest
@@ -164,14 +167,23 @@ class OpenAIModel:
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a body as they arrive. Raises UpstreamSilent, UpstreamTimeout."""
+    """Yield the bytes of a body as they arrive. What goes wrong after the end of an answer ends the body. Raises
+    UpstreamSilent, UpstreamTimeout."""
     body = response.aiter_bytes()
     while True:
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 data = await anext(body, None)
+            if deadlines.over:  # nothing times out where there is always more to read
+                raise TimeoutError
         except TimeoutError:
+            if deadlines.finished:
+                return
             raise deadlines.fault() from None
+        except WIRE_ERRORS:
+            if deadlines.finished:
+                return
+            raise
         if data is None:
             return
         yield data
@@ -180,7 +192,7 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
 async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[Chunk]:
     """Yield the chunks of a streamed answer. Some servers answer with one JSON document instead; that is the only
     chunk. Raises DomainErrors, ValueError."""
-    lines, document, finished = Lines(), Body(), False
+    lines, document, answered = Lines(), Body(), False
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
             for line in lines.feed(data):
@@ -189,17 +201,22 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                     document.maybe(line)
                     continue
                 if chunk is DONE:
+                    if not answered:
+                        raise UpstreamUnreachable(NO_CHOICE)
                     return
                 if is_error(chunk):
                     raise fault_in_answer(chunk, response.request)
+                if is_whole(chunk) and not deadlines.begun:
+                    chunk = chunk_of_completion(chunk)
+                answered = answered or bool(choices_of(chunk))
                 deadlines.begun = deadlines.begun or says_something(chunk)
-                finished = finished or is_finished(chunk)
+                deadlines.finished = deadlines.finished or is_finished(chunk)
                 yield chunk
-    document.maybe(lines.rest())
-    if finished:
+    if deadlines.finished:
         return
+    document.maybe(lines.rest())
     if not document.begun:
-        raise UpstreamUnreachable("The model server broke off in the middle of its answer.")
+        raise UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
     yield chunk_of_completion(document.completion(response.request))
 
 

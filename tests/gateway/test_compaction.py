@@ -153,7 +153,7 @@ def test_the_job_stores_a_summary_once(long_session: Session, model: ScriptedMod
         Message.objects.create(
             owner_id=long_session.owner_id, session=long_session, seq=seq, role=role, text=f"{seq} {LONG}"
         )
-    model.script("The summary.")
+    model.script("<think>What did they say?</think>\n\nThe summary.")
     compact_session(str(long_session.pk))
     made = Compaction.objects.get()
     assert (made.summary, made.up_to) == ("The summary.", 4)

@@ -18,10 +18,15 @@ def _upstream(settings: Any) -> None:
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:9/v1", "key": "x"}}
 
 
-def test_words_are_asked_in_one_batch_and_stored_as_a_revision(alice: Owner, model: ScriptedModel) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    ["```json\n{}\n```", "<think>\nAs {{1: []}}?\n</think>\n\n{}", "Here you are:\n```\n{}\n```\nAnything else?"],
+)
+def test_words_are_asked_in_one_batch_and_stored_as_a_revision(answer: str, alice: Owner, model: ScriptedModel) -> None:
     memory_make(alice, "Is vegetarian.")
     memory_make(alice, "Plays the cello.", keywords=["music"])
-    model.script('```json\n{"1": ["diet", "meal", "vegetarian", "recipe"], "9": ["x"]}\n```')
+    words = '{"1": ["diet", "meal", "vegetarian", "recipe"], "9": ["x"]}'
+    model.script(answer.format(words))
     assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 1
     first, second = Memory.objects.order_by("number")
     assert (first.keywords, second.keywords) == (["diet", "meal", "recipe"], ["music"])

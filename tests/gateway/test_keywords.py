@@ -68,11 +68,12 @@ async def test_a_frozen_book_and_an_earlier_turn_need_no_keywords(
     assert "<thread_memories>" in str(model.calls[1].messages)
 
 
+@pytest.mark.parametrize("empty", [" ", "<think>\nHazelnuts do not matter.\n</think>\n\n"])
 async def test_an_empty_answer_recalls_nothing_from_the_book(
-    alice_api: Api, allergic: None, model: ScriptedModel
+    empty: str, alice_api: Api, allergic: None, model: ScriptedModel
 ) -> None:
     await in_thread(llm)
-    model.script(" ", "It is 2x.")
+    model.script(empty, "It is 2x.")
     await ask(alice_api, "What is the derivative of x squared?")
     assert "<memories>" not in str(model.calls[1].messages)
     recall = await trace()

@@ -8,7 +8,7 @@ import pytest
 from gateway import thinking
 from gateway.models import Agent, Run, Session
 from gateway.portability import erase_traces, export_conversations
-from gateway.upstream.reasoning import reasoning_in
+from gateway.upstream.reasoning import reasoning_in, without_thinking
 from memories.database import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -46,6 +46,21 @@ def told(body: str, name: str) -> list[dict[str, Any]]:
 )
 def test_each_server_has_its_own_name_for_it(part: dict[str, Any], text: str) -> None:
     assert reasoning_in(part) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<think>\nHm.\n</think>\n\nTea.", "Tea."),
+        ("Hm.\n</think>\n\nTea.", "Tea."),
+        ("<think>\n\n</think>\n\n", ""),
+        ("<think>Hm, tea", ""),
+        ("Tea.", "Tea."),
+        ("Templates write <think> and </think>.", "Templates write <think> and </think>."),
+    ],
+)
+def test_thinking_in_the_text_is_told_from_the_answer(text: str, said: str) -> None:
+    assert without_thinking(text) == said
 
 
 async def test_it_is_streamed_stored_and_not_sent_again(alice_api: Api, session: Session, model: ScriptedModel) -> None:

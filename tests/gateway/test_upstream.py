@@ -1,20 +1,27 @@
 """The seam to the model server, against a real one that misbehaves as told."""
 
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 import pytest_asyncio
 from pytest_django.fixtures import Settings
 
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.upstream import ModelRequest, OpenAIModel, is_demo
+from gateway.upstream import wire as wire_module
 from gateway.upstream.answer import Lines
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge, UpstreamTimeout
 from tests.conftest import free_port
 from tests.upstream_server import UpstreamServer, serving_upstream
 from tests.waiting import eventually_async
+
+SAYS = {"choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": None}]}
+ENDS = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +290,71 @@ async def test_an_answer_that_is_none_is_unreachable(wire: OpenAIModel, upstream
 async def test_a_stream_that_ends_without_saying_so_was_cut_off(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"raw": ['data: {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}']})
     assert isinstance(await failure(wire, request(), stream=True), UpstreamUnreachable)
+
+
+@pytest.mark.parametrize("end", [{"hang": "middle"}, {"break_off": "middle"}], ids=str)
+async def test_an_answer_that_said_why_it_ended_is_whole_without_the_end_of_its_stream(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, end: dict[str, str]
+) -> None:
+    settings.UPSTREAM_IDLE_SECONDS = 0.2
+    upstream.script({"raw": [f"data: {json.dumps(chunk)}" for chunk in (SAYS, ENDS)], **end})
+    assert await streamed(wire, request()) == [SAYS, ENDS]
+
+
+async def test_an_answer_that_says_everything_in_one_event_is_not_lost(
+    wire: OpenAIModel, upstream: UpstreamServer
+) -> None:
+    whole = {"choices": [{"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}]}
+    upstream.script({"raw": [f"data: {json.dumps(whole)}", "data: [DONE]"]})
+    (chunk,) = await streamed(wire, request())
+    assert chunk["choices"][0]["delta"] == {"content": "Hello."}
+    upstream.script({"raw": [f"data: {json.dumps(chunk)}" for chunk in (SAYS, whole)]})
+    assert [chunk["choices"][0].get("delta") for chunk in await streamed(wire, request())] == [
+        {"content": "Hello."},
+        None,
+    ], "some servers repeat the whole answer at its end"
+
+
+@pytest.mark.parametrize("lines", [[], ['data: {"choices": []}'], ['data: {"choices": null}']], ids=str)
+async def test_a_stream_without_a_choice_is_no_answer(
+    wire: OpenAIModel, upstream: UpstreamServer, lines: list[str]
+) -> None:
+    upstream.script({"raw": [*lines, "data: [DONE]"]})
+    assert isinstance(await failure(wire, request(), stream=True), UpstreamUnreachable)
+
+
+async def test_events_without_data_are_passed_over(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"raw": ["data:", "data: ", f"data: {json.dumps(ENDS)}", "data: [DONE]"]})
+    assert await streamed(wire, request()) == [ENDS]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_numbers_that_json_does_not_have_are_none(
+    wire: OpenAIModel, upstream: UpstreamServer, stream: bool
+) -> None:
+    part = '{"delta" :{}, "message": {}, "logprobs": {"low": -Infinity, "none": NaN}, "finish_reason": "stop"}'
+    answer = f'{{"choices": [{part}]}}'
+    upstream.script({"raw": [f"data: {answer}"] if stream else [answer]})
+    read = (await streamed(wire, request()))[0] if stream else await wire.complete(request())
+    assert read["choices"][0]["logprobs"] == {"low": -9999.0, "none": None}
+
+
+async def test_the_time_of_a_request_ends_where_there_is_always_more_to_read(
+    wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 0.05
+
+    class Always(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            threading.Event().wait(limit)  # the event loop gets no turn
+            for _ in range(3):
+                yield f"data: {json.dumps(SAYS)}\n\n".encode()
+            yield b"data: [DONE]\n\n"
+
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=Always()))
+    monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
+    error = await failure(wire, request(seconds=limit), stream=True)
+    assert (type(error), error.details) == (UpstreamTimeout, {"limit": "total"})
 
 
 async def test_leaving_a_stream_hangs_up(wire: OpenAIModel, upstream: UpstreamServer) -> None:

@@ -17,7 +17,7 @@ from tests.conftest import Api
 from tests.gateway.v1 import ask
 from tests.scripted_model import ScriptedModel, calls
 from tests.upstreams.rules import RULES, worded
-from tests.upstreams.server import RuledServer, Step
+from tests.upstreams.server import KEY, RuledServer, Step
 
 pytestmark = pytest.mark.any_database
 
@@ -41,6 +41,7 @@ def test_every_form_is_read(form: str) -> None:
         ({"error": {"code": "content_filter", "message": WHY, "param": "prompt"}}, "content_filter", "prompt"),
         ({"error": {"message": WHY, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, "content_filter", None),
         ({"error": {"code": 400, "message": WHY, "type": "exceed_context_size_error"}}, CONTEXT, None),
+        (worded("openai", 400, "litellm.ContextWindowExceededError: too much", code="400"), CONTEXT, None),
         ({"object": "error", "message": WHY, "code": 400}, "", None),
         ({"detail": [{"loc": ["body", "tools", 0], "msg": WHY}]}, "", "tools.0"),
         ({"error": {"message": WHY, "code": {"no": "code"}, "param": ["x"]}}, "", None),
@@ -130,6 +131,26 @@ async def test_errors_within_a_stream_have_their_kind(
 ) -> None:
     serve("openai").answers(200, f'data: {{"choices": []}}\n\ndata: {json.dumps(body)}\n\n')
     assert type(await failure(streamed=True)) is kind
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            '{"error": {"code": 500, "message": "Failed to parse tool call arguments."}}',
+            ": Failed to parse tool call arguments.",
+        ),
+        (f'{{"error": "No memory at http://10.0.0.7/ with {KEY}"}}', ": No memory at … with …"),
+        ("<html><h1>Bad Gateway</h1></html>", "."),
+        ("", "."),
+    ],
+)
+async def test_an_error_of_the_server_is_told_with_its_reason(
+    serve: Callable[[str], RuledServer], body: str, told: str
+) -> None:
+    serve("openai").answers(500, body)
+    for streamed in (False, True):
+        assert str(await failure(streamed=streamed)) == f"The model server answered with an error (500){told}"
 
 
 async def test_too_many_steps_are_said_to_be_that(
