@@ -24,10 +24,11 @@ from gateway.runs.candidates import find_session
 from gateway.runs.fingerprint import last_asked
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import is_about_a_conversation, summary_note
-from gateway.steps import ModelStep, complete_step, said_in, step_use, stream_step
+from gateway.steps import ModelStep, complete_step, step_use, stream_step
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.in_process import IN_PROCESS
+from gateway.upstream.outgoing import said_in
 from gateway.upstream.usage import usage_of
 from memories.caller import Caller
 from memories.database import in_patient_thread, in_read_thread

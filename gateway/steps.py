@@ -13,6 +13,7 @@ from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.kept import Gathered, GatheredParts, Kept, Room, with_kept
+from gateway.upstream.outgoing import said_in
 from gateway.upstream.reasoning import reasoning_in, without_thinking
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
@@ -218,10 +219,3 @@ def refusal_in(part: Mapping[str, Any]) -> str:
     """Return what a message or delta says in its field for refusals, where it has no content: then it is the answer."""
     refusal = part.get("refusal")
     return refusal if isinstance(refusal, str) and not said_in(part.get("content")) else ""
-
-
-def said_in(content: Any) -> str:
-    """Return the text of a message's or delta's content; some servers give it in parts."""
-    if isinstance(content, list):
-        return "".join(said_in(part.get("text")) for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.models import Run
-from gateway.runs.context import RunOutput
+from gateway.runs.joined import Ended
 from memories.recall import Injection
 
 
@@ -45,17 +44,12 @@ class ToolUsed:
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done(Ended):
     """The end of a turn, which is stored. `choice` is the upstream's last answer, or the choice that ended a stream."""
 
-    state: Run.State
-    output: RunOutput
     new_text: str  # the text of this request; a run that waited for the client's tools gave the rest before
     new_usage: dict[str, Any]  # what this request took, likewise
-    changes: list[dict[str, Any]]
-    turns_since_review: int
-    client_calls: list[dict[str, Any]]
     choice: dict[str, Any]
     around: Mapping[str, Any]
     finish_reason: str

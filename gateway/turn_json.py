@@ -6,10 +6,9 @@ from uuid import UUID
 from gateway.models import Run
 from gateway.runs.context import TurnContext
 from gateway.runs.joined import Ended
-from gateway.turn_events import Done
 
 
-def done_json(context: TurnContext, done: Done | Ended) -> dict[str, Any]:
+def done_json(context: TurnContext, done: Ended) -> dict[str, Any]:
     """Return a turn that has just ended, without a query."""
     return _turn_json(context, context.run_id, done)
 
@@ -18,7 +17,7 @@ def run_json(run: Run) -> dict[str, Any]:
     return _turn_json(run, run.pk, Ended.of(run)) | {"error": run.error}
 
 
-def _turn_json(turn: TurnContext | Run, run_id: UUID, ended: Done | Ended) -> dict[str, Any]:
+def _turn_json(turn: TurnContext | Run, run_id: UUID, ended: Ended) -> dict[str, Any]:
     return {
         "id": str(run_id),
         "object": "turn",

@@ -10,10 +10,10 @@ from gateway.errors import UpstreamUnreachable
 from gateway.joined import AnyTurn
 from gateway.passthrough import PlainCall, plain_chunks, plain_completion
 from gateway.runs.responses import part_of
-from gateway.steps import said_in
 from gateway.tool_calls import calls_in
 from gateway.turn_events import Delta, Done
 from gateway.upstream.answer import choices_of, chunk_of_completion
+from gateway.upstream.outgoing import said_in
 from gateway.upstream.usage import usage_of
 
 

@@ -200,7 +200,7 @@ def _plain_results(messages: Iterable[Message]) -> list[Message]:
             continue
         shown, rest = _shown(message.get("content"))
         if str(message.get("tool_call_id")) not in made:
-            said = _text(message.get("content"))
+            said = said_in(message.get("content"), gap=_GAP)
             behind += [{"type": "text", "text": _GAP.join(filter(None, (CALL_CUT_AWAY, said)))}, *shown]
             continue
         if shown:
@@ -220,7 +220,7 @@ def _shown(content: Any) -> tuple[list[Any], list[Any]]:
 
 def _one_system(messages: Sequence[Message]) -> list[Message]:
     """Put all system text into one message, the first."""
-    texts = [_text(message.get("content")) for message in messages if message.get("role") in _SYSTEM]
+    texts = [said_in(message.get("content"), gap=_GAP) for message in messages if message.get("role") in _SYSTEM]
     rest = [message for message in messages if message.get("role") not in _SYSTEM]
     joined = _GAP.join(text for text in texts if text)
     return [{"role": "system", "content": joined}, *rest] if joined else rest
@@ -271,7 +271,7 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _as_text(message: Message) -> Message:
-    return {**message, "content": _text(message.get("content"))}
+    return {**message, "content": said_in(message.get("content"), gap=_GAP)}
 
 
 def _with_text(message: Message) -> Message:
@@ -279,7 +279,9 @@ def _with_text(message: Message) -> Message:
     return {**message, "content": ""} if silent else message
 
 
-def _text(content: Any) -> str:
+def said_in(content: Any, *, gap: str = "") -> str:
+    """Return the text of a message's or delta's content, which may be in parts; they are joined with the gap."""
     if isinstance(content, list):
-        return _GAP.join(text for part in content if isinstance(part, dict) and (text := _text(part.get("text"))))
+        texts = (said_in(part.get("text"), gap=gap) for part in content if isinstance(part, dict))
+        return gap.join(text for text in texts if text)
     return content if isinstance(content, str) else ""
