@@ -10,7 +10,7 @@ from django.conf import settings
 
 from gateway.errors import UpstreamUnreachable
 from gateway.upstream.error_body import is_error
-from gateway.upstream.faults import fault_in_answer
+from gateway.upstream.faults import BROKE_OFF, fault_in_answer
 from memories.errors import TooLarge
 
 Chunk = dict[str, Any]
@@ -21,7 +21,11 @@ DONE: Chunk = {}
 # A line or a body may be larger than the text it carries: escaped characters, log probabilities, several choices.
 _BODY_FACTOR = 8
 _LARGEST_ERROR = 64_000
+CUT_OFF = f"{BROKE_OFF} in the middle of its answer."
 NO_CHOICE = "The model server gave an answer that holds no choice."
+
+# Why an answer ended that its server could not finish: OpenRouter and Mistral, SGLang, Z.ai, DeepSeek.
+_FAILED_ENDS = ("error", "abort", "network_error", "insufficient_system_resource")
 
 # What some servers write for a number that JSON does not have. OpenAI writes the first as that log probability.
 _NO_NUMBERS: dict[str, Any] = {"-Infinity": -9999.0}
@@ -86,8 +90,7 @@ class Body:
         """Return the answer unchanged, if it has choices. Raises ValueError, UpstreamUnreachable, or the error that the
         body describes."""
         answer = json.loads(self._bytes, parse_constant=_NO_NUMBERS.get)
-        if is_error(answer):
-            raise fault_in_answer(answer, request)
+        check_sound(answer, request)
         if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
             raise UpstreamUnreachable(NO_CHOICE)
         return answer
@@ -145,6 +148,16 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
 def is_whole(chunk: Chunk) -> bool:
     """Return True if an event of a stream holds complete messages, as a whole answer does."""
     return any("message" in choice and "delta" not in choice for choice in choices_of(chunk))
+
+
+def check_sound(answer: Any, request: httpx2.Request) -> None:
+    """Raise the error that a chunk or a whole answer is, or UpstreamUnreachable if its server could not finish it."""
+    if is_error(answer):
+        raise fault_in_answer(answer, request)
+    if isinstance(answer, dict) and any(
+        choice.get("finish_reason") in _FAILED_ENDS for choice in choices_of(answer)[:1]
+    ):
+        raise UpstreamUnreachable(CUT_OFF)
 
 
 def says_something(chunk: Chunk) -> bool:

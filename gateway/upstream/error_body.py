@@ -23,7 +23,8 @@ _GENERAL = frozenset({"", "invalid_request_error", "invalid_parameter_error", "b
 _CONTEXT = re.compile(
     r"maximum context length|exceeds? the (?:available )?context (?:window|size)|greater than the context length|"
     r"longer than the (?:model's )?context length|input token count.{0,40}exceeds|exceeded model token limit|"
-    r"exceed_context_size|prompt is too long|context_length_exceeded|ContextWindowExceededError",
+    r"exceed_context_size|prompt is too long|context_length_exceeded|ContextWindowExceededError|"
+    r"context length of only|`inputs` (?:tokens \+|must have less than)",
     re.IGNORECASE | re.DOTALL,
 )
 _CONTEXT_TYPE = "exceed_context_size_error"  # types of errors that are used like codes

@@ -20,11 +20,13 @@ from gateway.demo.transport import DemoTransport
 from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.upstream.adapted import AdaptedRequest
 from gateway.upstream.answer import (
+    CUT_OFF,
     DONE,
     NO_CHOICE,
     Body,
     Chunk,
     Lines,
+    check_sound,
     choices_of,
     chunk_of_completion,
     chunk_of_line,
@@ -34,8 +36,7 @@ from gateway.upstream.answer import (
 )
 from gateway.upstream.client import UpstreamClient
 from gateway.upstream.dialects import Dialect, dialect_of
-from gateway.upstream.error_body import is_error
-from gateway.upstream.faults import BROKE_OFF, NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
+from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
 from gateway.upstream.known import Known, known
 from gateway.upstream.request import Deadlines, ModelRequest
@@ -204,8 +205,7 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                     if not answered:
                         raise UpstreamUnreachable(NO_CHOICE)
                     return
-                if is_error(chunk):
-                    raise fault_in_answer(chunk, response.request)
+                check_sound(chunk, response.request)
                 if is_whole(chunk) and not deadlines.begun:
                     chunk = chunk_of_completion(chunk)
                 answered = answered or bool(choices_of(chunk))
@@ -216,7 +216,7 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
         return
     document.maybe(lines.rest())
     if not document.begun:
-        raise UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
+        raise UpstreamUnreachable(CUT_OFF)
     yield chunk_of_completion(document.completion(response.request))
 
 

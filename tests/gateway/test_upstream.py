@@ -357,6 +357,15 @@ async def test_the_time_of_a_request_ends_where_there_is_always_more_to_read(
     assert (type(error), error.details) == (UpstreamTimeout, {"limit": "total"})
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("end", ["error", "abort", "network_error", "insufficient_system_resource"])
+async def test_an_answer_that_its_server_could_not_finish_is_not_whole(
+    wire: OpenAIModel, upstream: UpstreamServer, end: str, stream: bool
+) -> None:
+    upstream.script({"text": "Hel", "finish_reason": end})
+    assert "broke off" in str(await failure(wire, request(), stream=stream))
+
+
 async def test_leaving_a_stream_hangs_up(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"text": ["one ", "two"], "hang": "middle"})
     stream = wire.stream(request())

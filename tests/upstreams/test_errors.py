@@ -42,6 +42,8 @@ def test_every_form_is_read(form: str) -> None:
         ({"error": {"message": WHY, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, "content_filter", None),
         ({"error": {"code": 400, "message": WHY, "type": "exceed_context_size_error"}}, CONTEXT, None),
         (worded("openai", 400, "litellm.ContextWindowExceededError: too much", code="400"), CONTEXT, None),
+        (worded("text", 400, "The model is loaded with context length of only 4096 tokens"), CONTEXT, None),
+        (worded("text", 422, "`inputs` tokens + `max_new_tokens` must be <= 4096"), CONTEXT, None),
         ({"object": "error", "message": WHY, "code": 400}, "", None),
         ({"detail": [{"loc": ["body", "tools", 0], "msg": WHY}]}, "", "tools.0"),
         ({"error": {"message": WHY, "code": {"no": "code"}, "param": ["x"]}}, "", None),
