@@ -31,10 +31,12 @@ def in_lane() -> bool:
 
 
 class Lane:
-    """A few threads that run jobs in the order in which they came. Made at the first job."""
+    """A few threads that run jobs in the order in which they came. Made at the first job. Where jobs only read, one
+    whose connection was lost runs again on a new one."""
 
-    def __init__(self, name: str, size: Callable[[], int]) -> None:
+    def __init__(self, name: str, size: Callable[[], int], *, only_reads: bool = False) -> None:
         self._name = name
+        self._only_reads = only_reads
         self._size = size
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -90,6 +92,12 @@ class Lane:
         left = job.until - time.monotonic()
         if left <= 0:
             raise DatabaseBusy(BUSY)
+        self._wait_at_most(left)
+        try:
+            return job.context.run(job.function)
+        except OperationalError:
+            if not self._only_reads or connections[_DEFAULT].is_usable():
+                raise
         self._wait_at_most(left)
         return job.context.run(job.function)
 

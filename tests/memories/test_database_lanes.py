@@ -115,17 +115,27 @@ async def test_what_was_written_comes_into_the_database_soon_without_a_writer(al
     assert await eventually_async(contents, within=10) == {"Likes tea."}
 
 
+def ended(backend: int) -> bool:
+    """Have PostgreSQL end another connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+        return bool(cursor.fetchone()[0])
+
+
 @only_postgresql
 async def test_a_connection_that_the_server_ended_is_replaced(alice: Owner, settings: Settings) -> None:
-    def ended(backend: int) -> bool:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
-            return bool(cursor.fetchone()[0])
-
     backend = await in_thread(lambda: connection.connection.info.backend_pid)
     assert await in_read_thread(ended, backend)
     settings.DB_BUSY_SECONDS = 3.0  # another wait is told to the server, before anything else
     assert await in_thread(Owner.objects.count) == 1
+
+
+@only_postgresql
+async def test_a_read_whose_connection_the_server_ended_is_done_again(alice: Owner, settings: Settings) -> None:
+    settings.DB_READ_THREADS = 1
+    backend = await in_read_thread(lambda: connection.connection.info.backend_pid)
+    assert await in_thread(ended, backend)
+    assert await in_read_thread(Owner.objects.count) == 1
 
 
 def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
