@@ -11,7 +11,7 @@ _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Nobody said what stands in these.
 _NOBODYS = _REMINDERS | frozenset(
     {
-        "environment_details", "environment_context", "info-msg", "instructions",
+        "environment_details", "environment_context", "info-msg", "instructions", "system",
         "user_instructions", "turn_aborted", "subagent_notification", "skill", "think", "thinking", "reasoning",
         "thought", "details",
     }

@@ -138,6 +138,31 @@ TASKS = [
         STREAM),
     Row("big-AGI: diagram", system("You are an expert AI assistant skilled in creating diagrams.")
         + user("hi", "Analyze the conversation and call draw_plantuml_diagram to assess diagram relevance"), TOOLS),
+    Row("LangChain: summary", user("<role>\nContext Extraction Assistant\n</role>\n\n<primary_objective>\nYour sole "
+                                   f"objective…\n<messages>\nMessages to summarize:\n{LONG}</messages>")),
+    Row("Agno: memory", [*system("You are a Memory Manager that is responsible for managing information and "
+                                 "preferences about the user. You will …"), *user("hi"), CALL, RESULT], TOOLS),
+    Row("Agno: summary", system("Analyze the following conversation between a user and an assistant, and extract the "
+                                "following details:\n- Summary (str): …") + user("Provide the summary of the "
+                                "conversation."), {"response_format": {"type": "json_object"}}),
+    Row("Agno: title", system("Please provide a suitable name for this conversation in maximum 5 words. Remember, …")
+        + user("Conversation\nUSER: hi\n\n\nConversation Name: ")),
+    Row("Agno: follow-ups", system("Based on the user's message and the assistant's response below, generate follow-up "
+                                   "suggestions. Each …") + user("User message:\nhi\n\nAssistant response:\nHello.")),
+    Row("Agno: compressing", system("You are compressing tool call results to save context space while preserving "
+                                    "critical information.") + user("Tool Results to Compress: …")),
+    Row("gptme: title", system("Generate concise conversation titles.") + user("Your task: Create a 2-4 word title for "
+                               "this conversation.\n\nRules:\n- …\n\nConversation:\nUser: hi")),
+    Row("gptme: name", user("Generate a descriptive name for this conversation.\n\nThe name should be 3-6 words …\n\n"
+                            "CRITICAL RULES:\n- …\n\nConversation:\nUser: hi")),
+    Row("gptme: summary", system("You are a helpful assistant that helps summarize messages into bullet format. Dont …")
+        + user("Summarize this:\nUser: hi")),
+    Row("crewAI: summary", system("You are a precise assistant that creates structured summaries of agent "
+                                  "conversations. You …") + user("Analyze the following conversation and create …")),
+    Row("Google ADK: compaction", user("The following is a conversation history between a user and an AI agent. It may "
+                                       "or may not start from a compacted history. Please identify…\n\nuser: hi")),
+    Row("Strands Agents: summary", system("You are a summarization assistant. Produce a concise factual summary that "
+                                          "preserves:\n- …") + user("<content>\nhi\n</content>")),
     Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
         STREAM),
 ]  # fmt: skip
@@ -196,6 +221,10 @@ TURNS = [
     Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
         TOOLS),
     Row("the end of a tool loop", [*user("Look it up"), CALL, RESULT], TOOLS),
+    Row("a manager of memories", system("You are a Memory Manager for a museum.") + user("hi"), TOOLS),
+    Row("a name for a talk", user("Generate a descriptive name for this conversation. I had it with my boss: …")),
+    Row("a history of one's own", user("The following is a conversation history between a user and an AI agent. Who is "
+                                       "right?")),
     Row("hold on", user("a", "Hold on, before you continue, what time is it?"), TOOLS),
 ]  # fmt: skip
 

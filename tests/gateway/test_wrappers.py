@@ -36,6 +36,7 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("<context>A long page</context>\nSum it up", "Sum it up"),
         ("<context>Only this</context>", "<context>Only this</context>"),
         ("# AGENTS.md instructions for /home/a\n\n<INSTRUCTIONS>Be brief</INSTRUCTIONS>", ""),
+        ("<system>\nRan command: `ls`\n</system>\n\nNow the other one", "Now the other one"),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
     ],
