@@ -36,6 +36,8 @@ def parts_of(blocks: Sequence[Block], where: str) -> list[dict[str, Any]]:
         part = translate(block, where) if translate else None
         if part is None or part.get("text") == "":
             continue
+        if part["type"] == "file" and block.get("context"):
+            found.append(_file_text(block, block["context"]))
         cached = block.get("cache_control")
         found.append({**part, "cache_control": cached} if cached else part)
     return found

@@ -149,25 +149,29 @@ _RESPONSE = _object(
     output=_list(_ANY_OBJECT),
     usage=_USAGE,
 )
+_RESPONSES_REQUEST = _object(
+    ("model", "input"),
+    model=_AGENT,
+    input={"anyOf": [_TEXT, _ITEMS]},
+    instructions=_TEXT_OR_NOTHING,
+    previous_response_id={"type": ["string", "null"], "description": "The response that this one goes on from."},
+    tools=_list(_ANY_OBJECT, maxItems=TOOLS),
+    store={"type": ["boolean", "null"], "description": "Whether it can be read again; without it, it can."},
+    stream={"type": ["boolean", "null"]},
+    reasoning=_OBJECT_OR_NOTHING,
+    text=_OBJECT_OR_NOTHING,
+    truncation={"enum": ["auto", "disabled", None]},
+)
 RESPONSES = described(
-    body=_object(
-        ("model", "input"),
-        model=_AGENT,
-        input={"anyOf": [_TEXT, _ITEMS]},
-        instructions=_TEXT_OR_NOTHING,
-        previous_response_id={"type": ["string", "null"], "description": "The response that this one goes on from."},
-        tools=_list(_ANY_OBJECT, maxItems=TOOLS),
-        store={"type": ["boolean", "null"], "description": "Whether it can be read again; without it, it can."},
-        stream={"type": ["boolean", "null"]},
-        reasoning=_OBJECT_OR_NOTHING,
-        text=_OBJECT_OR_NOTHING,
-        truncation={"enum": ["auto", "disabled", None]},
-    ),
+    body=_RESPONSES_REQUEST,
     answer=_RESPONSE,
     event=_whole(type=_TEXT, sequence_number=_NUMBER),
     parameters=_HEADERS,
 )
 RESPONSE = described(answer=_RESPONSE)
+INPUT_TOKENS = described(
+    body=_RESPONSES_REQUEST, answer=_whole(object={"const": "response.input_tokens"}, input_tokens=_NUMBER)
+)
 RESPONSE_DELETED = described(answer=_whole(id=_TEXT, deleted={"const": True}))
 INPUT_ITEMS = described(answer=_whole(object={"const": "list"}, data=_list(_ANY_OBJECT)))
 

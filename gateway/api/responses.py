@@ -11,8 +11,9 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
 from gateway.agents.rows import agent_find, agent_settings
+from gateway.api.counting import tokens_sent
 from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_aside
-from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, RESPONSES
+from gateway.api.openai_schemas import INPUT_ITEMS, INPUT_TOKENS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responding import json_response, respond
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
@@ -30,7 +31,7 @@ from gateway.tokens import estimate_message
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
-from memories.errors import InvalidRequest
+from memories.errors import InvalidRequest, NotFound
 from memories.ids import parse_uuid, uuid7
 from memories.pagination import page_json
 
@@ -58,6 +59,22 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     turn = await begin_turn(caller, v1_request, body)
     answer = turn_answer(turn, asked)
     return await _answered(run_turn(turn, answer), answer, body, turn.context)
+
+
+# These two stand before the addresses of a response, which would take their names for ids.
+@router.post("/responses/input_tokens", openapi_extra=INPUT_TOKENS)
+async def response_input_tokens(request: ApiRequest) -> HttpResponse:
+    """About how many tokens a request would take, with what Daybook adds to it. Nothing is asked or stored."""
+    asked = await read_aside(read_responses_body, request.body)
+    body, _ = await in_read_thread(_conversation, request.auth, asked)
+    counted = await in_read_thread(tokens_sent, request.auth, body, turn=body.is_turn(request.headers))
+    return json_response({"object": "response.input_tokens", "input_tokens": counted})
+
+
+@router.post("/responses/compact", include_in_schema=False)
+async def response_compact(request: ApiRequest) -> HttpResponse:
+    """Refuse to compact a conversation."""
+    raise NotFound('Compacting is not offered here. `truncation: "auto"` leaves out the oldest turns.')
 
 
 @router.get("/responses/{response_id}", openapi_extra=RESPONSE)

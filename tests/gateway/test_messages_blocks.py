@@ -86,6 +86,16 @@ async def test_images_and_documents(alice_api: Api, agent: Agent, model: Scripte
     ]
 
 
+async def test_the_context_of_a_file_stands_before_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Yes.")
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    document = {"type": "document", "source": pdf, "title": "a.pdf", "context": "The report of 2026."}
+    await send(alice_api, {"role": "user", "content": [document, {"type": "text", "text": "What is it?"}]})
+    parts = model.calls[0].messages[-1]["content"]
+    assert [part["type"] for part in parts] == ["text", "file", "text"]
+    assert parts[0]["text"] == "[File a.pdf]\nThe report of 2026."
+
+
 async def test_a_session_is_called_by_what_was_said_behind_a_document(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:

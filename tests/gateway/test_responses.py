@@ -398,6 +398,27 @@ def stored(session: Session) -> list[Any]:
     return [messages, turns, session.turns, session.turns_since_memory_review]
 
 
+async def test_the_tokens_of_a_request_are_counted(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    async def counted(**asked: Any) -> int:
+        count = await sdk.responses.input_tokens.count(model="assistant", **asked)
+        assert count.object == "response.input_tokens"
+        return count.input_tokens
+
+    long = "Tell me of the tea that grows on the hills. " * 40
+    model.script("Very well.")
+    first = await sdk.responses.create(model="assistant", input=long)
+    short, whole = await counted(input="Hi"), await counted(input=long)
+    assert 0 < short < whole
+    assert whole < await counted(input="And then?", previous_response_id=first.id)
+    assert short < await counted(input="Hi", tools=[LOOKUP])
+    assert len(await runs()) == 1
+
+
+async def test_compacting_is_not_offered(sdk: openai.AsyncOpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="not offered here"):
+        await sdk.responses.compact(model="assistant", input="Hi")
+
+
 async def test_a_call_more_than_one_answer_may_have_is_refused_at_that_call(sdk: openai.AsyncOpenAI) -> None:
     calls: Any = [
         {"type": "function_call", "call_id": f"c{number}", "name": "lookup", "arguments": "{}"}
