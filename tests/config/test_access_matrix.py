@@ -151,6 +151,13 @@ API: dict[str, tuple[str, str, Any]] = {
         {"model": "assistant", "messages": [{"role": "user", "content": "hi"}]},
     ),
     "POST /v1/responses": ("uuinfiuui", "/v1/responses", {"model": "assistant", "input": "/memory help"}),
+    "POST /v1/responses/input_tokens": (
+        "uuiniiuui",
+        "/v1/responses/input_tokens",
+        {"model": "assistant", "input": "hi"},
+    ),
+    # Refused to everybody who has a key: it is not offered.
+    "POST /v1/responses/compact": ("uunnnnuun", "/v1/responses/compact", {}),
     "GET /v1/responses/{response_id}": ("uunninuui", "/v1/responses/resp_{turn}", None),
     "DELETE /v1/responses/{response_id}": ("uunnfnuui", "/v1/responses/resp_{turn}", None),
     "GET /v1/responses/{response_id}/input_items": ("uunninuui", "/v1/responses/resp_{turn}/input_items", None),

@@ -161,6 +161,8 @@ TASKS = [
                                   "conversations. You …") + user("Analyze the following conversation and create …")),
     Row("Google ADK: compaction", user("The following is a conversation history between a user and an AI agent. It may "
                                        "or may not start from a compacted history. Please identify…\n\nuser: hi")),
+    Row("Mastra, Vercel's chatbot: title", system("\n    - you will generate a short title based on the first message "
+                                                  "a user begins a conversation with\n    - …") + user("hi")),
     Row("Strands Agents: summary", system("You are a summarization assistant. Produce a concise factual summary that "
                                           "preserves:\n- …") + user("<content>\nhi\n</content>")),
     Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
