@@ -60,6 +60,9 @@ def prepare() -> Prepared:
         raise ConfigurationError(unusable_database(error)) from error
     except DomainError as error:
         raise ConfigurationError(str(error)) from None
+    except (OSError, sqlite3.Error) as error:  # a folder of somebody else, or a full disk
+        home = settings.DAYBOOK_HOME
+        raise ConfigurationError(f"DAYBOOK_HOME is '{home}'; it cannot be prepared: {error}.") from error
     return Prepared(
         admin_user=admin_user,
         admin_password=admin_password,

@@ -209,9 +209,11 @@ def secret_key(env: Environment, home: Path) -> str:
         )
     path = home / "secret_key"
     try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        return _keep_key(path)
+        return path.read_text().strip() if path.exists() else _keep_key(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"DAYBOOK_HOME is '{home}'; secret_key in it must be a file of this user ({error.strerror})."
+        ) from None
 
 
 def _require_strong(name: str, keys: list[str]) -> None:

@@ -106,3 +106,13 @@ def test_a_command_without_a_usable_database_is_one_line_and_doctor_looks_at_the
     assert "failed   database: does not answer: " in result.stdout
     assert "failed   queue: the database does not answer" in result.stdout
     assert "upstream: none is configured" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["secret_key", "up.lock"])
+def test_a_home_whose_files_are_not_ours_is_one_line(home: Path, name: str) -> None:
+    (home / name).mkdir(parents=True)  # a file that cannot be opened, for root too
+    result = manage(home, "up")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"daybook: DAYBOOK_HOME is '{home}'; ")
+    assert result.stderr.count("\n") == 1
+    none_left(home)
