@@ -58,7 +58,7 @@ def delete_one(writer: BookWriter, memory: Memory) -> WriteResult:
 def restore_one(writer: BookWriter, memory: Memory) -> WriteResult:
     """Put a deleted memory back as it was; a live one stays as it is."""
     memory.refresh_from_db()  # the book is locked now: nobody changes it between this look and the write
-    return writer.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
+    return writer.gather_restored(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
 
 
 def allow_one(writer: BookWriter, memory: Memory) -> WriteResult:

@@ -13,7 +13,6 @@ from memories.services.books import (
     limits_of_books,
 )
 from memories.services.budgets import Budgets, characters_used
-from memories.services.bulk import BulkWriter, known_keys, live_keys, live_rows
 from memories.services.erasing import tombstones_purge
 from memories.services.owners import (
     FirstSight,
@@ -45,7 +44,6 @@ from memories.services.writing import (
 __all__ = [
     "BookWriter",
     "Budgets",
-    "BulkWriter",
     "FirstSight",
     "MemoryFields",
     "Source",
@@ -67,10 +65,7 @@ __all__ = [
     "is_only_administrator",
     "keywords_claim",
     "keywords_release",
-    "known_keys",
     "limits_of_books",
-    "live_keys",
-    "live_rows",
     "memory_changes",
     "memory_state",
     "owner_delete",
