@@ -12,8 +12,3 @@ proposals      handing held writes to the app that keeps them
 from memories.evidence.conversation import Conversation, Speaker, Spoken
 from memories.evidence.decision import Decision, EvidenceNotFound, Held, Hold, decide, doubt_of, evidence_for
 from memories.evidence.proposals import HeldStep, Keeper, Kept, Proposal, held_keeper, proposal_id
-
-__all__ = [
-    "Conversation", "Decision", "EvidenceNotFound", "Held", "HeldStep", "Hold", "Keeper", "Kept", "Proposal",
-    "Speaker", "Spoken", "decide", "doubt_of", "evidence_for", "held_keeper", "proposal_id",
-]  # fmt: skip
