@@ -51,7 +51,7 @@ _REVISE: Insert[Revision] = Insert(Revision)
 class BookWriter:
     """The open book of `book_writing`. Its methods raise DomainErrors before they have changed anything.
 
-    `add`, `update`, `delete` and `allow` look one memory up, check the write and store it. The others gather writes of
+    `add`, `update` and `delete` look one memory up, check the write and store it. The others gather writes of
     rows that were read under the book's lock, which the caller has checked. These are stored on leaving the writing, or
     by `store`, with a number of statements that does not depend on how many they are."""
 
@@ -104,14 +104,6 @@ class BookWriter:
         """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
         return self._stored(self.gather_deleted(self._as_read(number, version, "before you delete it")))
 
-    def allow(self, number: int) -> WriteResult:
-        """Let a blocked memory be injected, exactly as it reads now; any later change drops this. Raises NotFound."""
-        memory = self.memory(number)
-        before = memory_state(memory)
-        store_verdict(memory)
-        memory.allowed_hash = memory.scan_hash
-        return self._stored(self._gather(memory, Revision.Action.ALLOW, before))
-
     def gather_added(self, fields: MemoryFields, *, scan_hash: str) -> Revision:
         """Add a memory of cleaned and scanned fields. The caller has looked for a repetition and at the budget."""
         memory = memory_new(self.book, self.source, fields, scan_hash=scan_hash)
@@ -130,6 +122,13 @@ class BookWriter:
         before = memory_state(memory)
         memory.deleted_at = timezone.now()
         return self._gather(memory, action, before)
+
+    def gather_allowed(self, memory: Memory) -> Revision:
+        """Let a blocked memory be injected, exactly as it reads now; any later change drops this."""
+        before = memory_state(memory)
+        store_verdict(memory)
+        memory.allowed_hash = memory.scan_hash
+        return self._gather(memory, Revision.Action.ALLOW, before)
 
     def gather_restored(self, memory: Memory, state: Mapping[str, Any], action: Revision.Action) -> WriteResult:
         """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing. An expiry that has
@@ -175,7 +174,17 @@ class BookWriter:
         """Return the change set of this writing, opened at the first change; documents of the book are written to it
         too."""
         if self.change_set is None:
-            self.change_set = _change_set_open(self.book, self.source)
+            self.change_set = ChangeSet.objects.create(
+                owner_id=self.book.owner_id,
+                book=self.book,
+                kind=self.source.kind,
+                actor=self.source.actor,
+                write_origin=self.source.origin,
+                session_id=self.source.session_id,
+                run_id=self.source.run_id,
+                review_id=self.source.review_id,
+                undoes_id=self.source.undoes,
+            )
         return self.change_set
 
     def _as_read(self, number: int, version: int | None, then: str) -> Memory:
@@ -281,17 +290,3 @@ def session_unlink(owner_id: UUID, session_id: UUID) -> None:
     erased = {column: None for column in EVIDENCE_COLUMNS if column != "evidence_kind"} | {"evidence_quote": ""}
     for model in (Memory, Revision):
         model._default_manager.filter(owner_id=owner_id, evidence_session_id=session_id).update(**erased)
-
-
-def _change_set_open(book: Book, source: Source) -> ChangeSet:
-    return ChangeSet.objects.create(
-        owner_id=book.owner_id,
-        book=book,
-        kind=source.kind,
-        actor=source.actor,
-        write_origin=source.origin,
-        session_id=source.session_id,
-        run_id=source.run_id,
-        review_id=source.review_id,
-        undoes_id=source.undoes,
-    )
