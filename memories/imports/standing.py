@@ -10,7 +10,7 @@ from memories.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
-from memories.evidence import Decision, doubt_of
+from memories.evidence import Doubt, doubt_of
 from memories.imports.found import Entry
 from memories.imports.report import ImportReport
 from memories.models import Book, Memory
@@ -29,7 +29,7 @@ class Checked:
     fields: MemoryFields
     key: str
     scan_hash: str
-    doubt: Decision | None = None
+    doubt: Doubt | None = None
 
 
 @dataclass(slots=True)
