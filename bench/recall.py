@@ -31,11 +31,15 @@ from numpy.typing import NDArray
 
 from search import AnalysisCache, BookIndex, Entry, extract_keywords
 from search.book import build_arrays
-from search.languages import FUNCTION_WORDS, QUESTION_FRAMES
+from search.languages import FUNCTION_WORDS
 from search.tokens import tokens_of
 
 K = 10
-QUESTION_WORDS = FUNCTION_WORDS["english"] | QUESTION_FRAMES
+_FRAMES = (
+    "kind type sort many much long often tell say said mention mentioned remind know please give show want wants like "
+    "likes likely get got"
+)
+QUESTION_WORDS = FUNCTION_WORDS["english"] | frozenset(_FRAMES.split())
 
 
 @dataclass(frozen=True, eq=False)

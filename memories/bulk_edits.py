@@ -7,17 +7,8 @@ from uuid import UUID
 
 from memories.batches import BatchSize, Slices
 from memories.models import Book, ChangeSet, Memory, Revision
-from memories.selectors import live_condition
-from memories.services import (
-    BookWriter,
-    BulkWriter,
-    MemoryFields,
-    Source,
-    book_changed,
-    book_writing,
-    live_rows,
-    memory_state,
-)
+from memories.selectors import live_condition, live_rows
+from memories.services import BookWriter, MemoryFields, Source, book_changed, book_writing, memory_state
 
 BulkAction = Literal["delete", "restore", "pin", "unpin", "categorise"]
 Edit = Callable[[BookWriter, Sequence[int]], list[int]]
@@ -76,30 +67,30 @@ def edit_of(action: BulkAction, category: str = "") -> Edit:
 
 def _delete(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
     rows = live_rows(writer.book, numbers=numbers)
-    bulk = BulkWriter(writer)
     for memory in rows.values():
-        bulk.delete(memory)
-    bulk.store()
+        writer.gather_deleted(memory)
     return sorted(rows)
 
 
 def _restore(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
     rows = Memory.objects.filter(owner_id=writer.book.owner_id, book=writer.book, number__in=numbers)
-    bulk = BulkWriter(writer)
-    restored = []
-    for memory in rows.exclude(live_condition()).order_by("number"):
-        bulk.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
-        restored.append(memory.number)
-    bulk.store()
-    return restored
+    deleted = list(rows.exclude(live_condition()).order_by("number"))
+    for memory in deleted:
+        writer.gather_restored(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
+    return [memory.number for memory in deleted]
+
+
+def allow(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
+    """Let blocked memories into answers, exactly as they read now: what only administrators do."""
+    blocked = [memory for memory in live_rows(writer.book, numbers=numbers).values() if memory.blocked]
+    for memory in blocked:
+        writer.gather_allowed(memory)
+    return sorted(memory.number for memory in blocked)
 
 
 def _setter(fields: MemoryFields) -> Edit:
     def change(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
         rows = live_rows(writer.book, numbers=numbers)
-        bulk = BulkWriter(writer)
-        changed = [number for number, memory in sorted(rows.items()) if bulk.update(memory, fields)]
-        bulk.store()
-        return changed
+        return [number for number, memory in sorted(rows.items()) if writer.gather_changed(memory, fields)]
 
     return change

@@ -26,7 +26,6 @@ from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import (
     BookWriter,
-    BulkWriter,
     Source,
     WriteResult,
     book_changed,
@@ -172,15 +171,13 @@ class _Undoing:
         )
         first_of = {revision.memory_id: revision for revision in revisions.order_by("-version")}
         standing = _standing(self.change_set.owner_id, set(first_of), family)
-        bulk = BulkWriter(writer)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in standing:
                 self.left.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
-            if not _is_so(memory, state) and bulk.restore(memory, state, Revision.Action.UNDO):
+            if not _is_so(memory, state) and writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
-        bulk.store()
 
     def result(self) -> Undone:
         return Undone(
@@ -201,7 +198,7 @@ def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteR
         if revision.after["deleted_at"] and not current.deleted_at:
             raise InvalidRequest("This revision deleted the memory. Name an earlier revision.", param="revision")
         state = {**revision.after, "deleted_at": None}
-        return writer.restore(current, state, Revision.Action.RESTORE)
+        return writer.gather_restored(current, state, Revision.Action.RESTORE)
 
 
 def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:

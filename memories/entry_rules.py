@@ -16,7 +16,6 @@ from memories.models import Evidence, Memory, Target
 from memories.storable import storable_text
 from memories.verdicts import NO_METADATA, Judged, hash_of, verdict_of
 from prompts.copies import is_prompt_copy
-from scanning import Outcome
 
 MAX_CATEGORY = 40
 MAX_KEYWORDS = 12
@@ -112,9 +111,8 @@ def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str
 
 def check_hold(verdict: Judged, evidence: Evidence, hold: Hold) -> None:
     """Raises Held where a write waits for a person."""
-    decision = decide(verdict, evidence, hold)
-    if decision.outcome == Outcome.HOLD:
-        raise Held(decision.reason, rule=decision.rule)
+    if doubt := decide(verdict, evidence, hold):
+        raise Held(doubt.reason, rule=doubt.rule)
 
 
 def refuse_blocked(verdict: Judged) -> None:

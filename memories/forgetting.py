@@ -14,14 +14,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from memories import invalidation
 from memories.audit import SYSTEM, Action, Actor, audit_record
 from memories.batches import BatchSize, Slices, in_turns_within
 from memories.models import (
-    ArtifactRevision,
     Book,
     ChangeSet,
     Erasure,
@@ -35,7 +33,7 @@ from memories.models import (
 from memories.models.erasures import LEASE_SECONDS
 from memories.outbox import notify
 from memories.services import books_lock, generations_raise, is_only_administrator, owner_delete
-from memories.services.erasing import ErasureStep, deleting, owner_steps, updating
+from memories.services.erasing import ErasureStep, deleting, owner_steps, updating, without_revisions
 
 Scope = Erasure.Scope
 SWEEP_SECONDS = 5.0  # how long a sweep goes on with what was interrupted, before other sweeps have their turn
@@ -180,10 +178,7 @@ def _memory_steps(erasure: Erasure, owner_id: UUID, books: Sequence[UUID]) -> It
     yield ErasureStep("", deleting(MemoryVector.objects.filter(owner_id=owner_id, book__in=books)))
     yield ErasureStep("memories", _memories_deleting(owner_id, books))
     # A group that somebody writes to meanwhile has revisions, and stays.
-    revised = Exists(Revision.objects.filter(change_set=OuterRef("pk")))
-    documents_revised = Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk")))
-    sets = ChangeSet.objects.filter(owner_id=owner_id, book__in=books)
-    yield ErasureStep("", deleting(sets.exclude(revised | documents_revised)))
+    yield ErasureStep("", deleting(without_revisions(ChangeSet.objects.filter(owner_id=owner_id, book__in=books))))
     told = Notification.objects.filter(owner_id=owner_id)
     if erasure.book:
         yield ErasureStep("", updating(told, text="", memory_numbers=[]))

@@ -104,12 +104,12 @@ def _book_facts(
     book: Book, targets: Mapping[str, dict[str, int]], *, memories: int, blocked: int, vectors: int | None
 ) -> Facts:
     sentences = [
-        (FULLNESS, _fullness(Target(name), figures["used"], figures["limit"]))
+        (FULLNESS, f"{Target(name).label} {min(100, figures['used'] * 100 // figures['limit'])} % full.")
         for name, figures in targets.items()
         if figures["limit"] and figures["used"]
     ]
     if blocked:
-        subject = "1 memory is blocked and stays" if blocked == 1 else f"{blocked} memories are blocked and stay"
+        subject = counted(blocked, "memory is blocked and stays", "memories are blocked and stay")
         sentences.append((BLOCKED, f"{subject} out of answers."))
     missing = 0 if vectors is None else max(memories - blocked - vectors, 0)
     if missing:
@@ -125,7 +125,3 @@ def _book_facts(
         },
         sentences=tuple(sentences),
     )
-
-
-def _fullness(target: Target, used: int, limit: int) -> str:
-    return f"{target.label} {min(100, used * 100 // limit)} % full."

@@ -2,8 +2,8 @@
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """`1 session`, `3 sessions`; `many` is the plural that is not made with an s."""
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+    """`1 session`, `3,000 sessions`; `many` is the plural that is not made with an s."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 def memories(number: int) -> str:

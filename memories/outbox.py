@@ -115,17 +115,8 @@ def notifications_after(
     oldest = kept.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None
     newest = oldest or current + 1
     if newest > after + 1:
-        found.insert(
-            0,
-            {
-                "id": str(newest - 1),
-                "kind": Notification.Kind.RESYNC.value,
-                "text": "",
-                "review_id": None,
-                "memory_ids": [],
-                "created_at": None,
-            },
-        )
+        resync = Notification(seq=newest - 1, kind=Notification.Kind.RESYNC.value)
+        found.insert(0, notification_json(resync) | {"created_at": None})
     return found
 
 

@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from memories.book_views import BookView
 from memories.counters import recall_lanes
 from memories.frozen import ViewEntry
 from memories.providers import MemoryProvider, Scope, providers
@@ -142,7 +141,8 @@ async def recall(
         lanes["short_term"] = _lane("short_term", partial(_short_term, thread, query, limits), limits, trace)
     if long_term and searches_book(snapshot, limits.max_memories):
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
-        quick = len(query) <= LONG_MESSAGE and _is_small(snapshot.view)
+        small = SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK
+        quick = len(query) <= LONG_MESSAGE and len(snapshot.view.entries) <= small
         lanes["long_term"] = _lane("long_term", search, limits, trace, quick=quick)
     if scope is not None:
         lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
@@ -157,10 +157,6 @@ async def recall(
     if not blocks:
         short, long = [], []
     return Injection(frozen=snapshot.frozen.text, recall=blocks, recalled=(*frozen, *short, *long), trace=trace)
-
-
-def _is_small(view: BookView) -> bool:
-    return len(view.entries) <= (SMALL_INDEX if view.index_ready else SMALL_BOOK)
 
 
 def _blocks(short: Sequence[Recalled], long: Sequence[Recalled]) -> str:

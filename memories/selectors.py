@@ -1,6 +1,6 @@
 """Memories, read side: rows and values, always of one owner. Writers are in memories.services."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -16,6 +16,7 @@ from memories.pagination import number as parse_number
 
 Row = TypeVar("Row", bound=Model)
 _LONGEST_CHAIN = 20  # undos of undos that are followed
+_KEYS_PAGE = 5_000
 
 
 def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
@@ -96,3 +97,22 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
         root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
         for step in steps:
             yield root_of[step.pk], step, distance
+
+
+def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
+    """Return those of the memories of a book that are live, neither deleted nor expired, by number."""
+    return {memory.number: memory for memory in live_in(book).filter(number__in=numbers)}
+
+
+def known_keys(book: Book, keys: Sequence[str]) -> set[str]:
+    """Return those of the content keys that a live memory of the book has."""
+    return set(live_in(book).filter(content_key__in=keys).values_list("content_key", flat=True))
+
+
+def live_keys(book: Book) -> Iterator[set[str]]:
+    """Yield the content keys of all live memories of a book, a page at a time."""
+    rows = live_in(book).order_by("number").values_list("number", "content_key")
+    page = list(rows[:_KEYS_PAGE])
+    while page:
+        yield {key for _, key in page}
+        page = list(rows.filter(number__gt=page[-1][0])[:_KEYS_PAGE]) if len(page) == _KEYS_PAGE else []

@@ -102,16 +102,12 @@ class Select(_Statement, Generic[M]):
         sql, params = compiler.as_sql()
         compiled = Compiled(sql, params, connection)
         columns = [column[0] for column in compiler.select]
-        compiled.names = tuple(getattr(column, "target", column).attname for column in columns if _is_column(column))
+        compiled.names = tuple(column.target.attname for column in columns if hasattr(column, "target"))
         compiled.converters = [
             (place, converters, expression)
             for place, (converters, expression) in compiler.get_converters(columns).items()
         ]
         return compiled
-
-
-def _is_column(expression: Any) -> bool:
-    return hasattr(expression, "target")
 
 
 class Fresh(Generic[M]):

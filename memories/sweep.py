@@ -22,9 +22,11 @@ from memories.models import (
     Invalidation,
     Memory,
     Notification,
+    Revision,
     ScanRenewal,
     WriteOrigin,
 )
+from memories.selectors import undeleted
 from memories.services import Source, book_writing, scan_days_purge, tombstones_purge, verdicts_store
 from memories.verdicts import Judged, verdict_of, verdict_of_document
 
@@ -58,7 +60,9 @@ def expired_delete() -> int:
     deleted = 0
     for book in Book.objects.filter(pk__in=over.order_by("expires_at").values_list("book", flat=True)[:_ROWS]):
         with book_writing(book, source) as writer:
-            deleted += writer.expire(_ROWS)
+            for memory in undeleted(book).filter(expires_at__lte=timezone.now()).order_by("expires_at")[:_ROWS]:
+                writer.gather_deleted(memory, Revision.Action.EXPIRE)
+                deleted += 1
     return deleted
 
 

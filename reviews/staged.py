@@ -9,7 +9,7 @@ from typing import Any
 
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
-from memories.evidence import Conversation, Decision, Hold, Speaker, Spoken, decide, evidence_for
+from memories.evidence import Conversation, Doubt, Hold, Speaker, Spoken, decide, evidence_for
 from memories.models import Evidence, Memory, Target
 from memories.services import Budgets
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
@@ -23,10 +23,9 @@ from memories.tools.writing import (
     fullness,
 )
 from reviews.writes import ReviewWrite, WriteState
-from scanning import Outcome
 
 _MOST_REFUSED = 50
-NO_EVIDENCE, PASSED = Evidence(), Decision(Outcome.PASS)
+NO_EVIDENCE = Evidence()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,7 +151,7 @@ class StagedBook:
             keywords=keywords,
         )
         self.entries[entry.key] = entry
-        self._stage("add", entry, evidence=evidence, decision=decide(verdict, evidence, self.hold))
+        self._stage("add", entry, evidence=evidence, doubt=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
 
     def _update(self, arguments: UpdateMemory) -> dict[str, Any]:
@@ -167,7 +166,7 @@ class StagedBook:
         evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
         self.budgets.take(entry.target, len(content), freed=len(before), freed_of=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
-        self._stage("update", entry, before=before, evidence=evidence, decision=decide(verdict, evidence, self.hold))
+        self._stage("update", entry, before=before, evidence=evidence, doubt=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
 
     def _stage(
@@ -177,7 +176,7 @@ class StagedBook:
         *,
         before: str | None = None,
         evidence: Evidence = NO_EVIDENCE,
-        decision: Decision = PASSED,
+        doubt: Doubt | None = None,
     ) -> None:
         """Note an accepted write of an entry as it is now, or one that is to wait."""
         gone = action == "delete"
@@ -194,8 +193,8 @@ class StagedBook:
             after=None if gone else entry.content,
             evidence=evidence,
         )
-        if decision.outcome == Outcome.HOLD:
-            write.wait(decision.reason, decision.rule)
+        if doubt:
+            write.wait(doubt.reason, doubt.rule)
         elif entry.held:
             write.wait("It changes a memory that waits for a decision itself.")
         entry.held = write.waiting

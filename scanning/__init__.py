@@ -7,20 +7,6 @@ from scanning.scanner import RULES_VERSION, SCAN_LIMIT, redact, scan, scan_hash
 from scanning.verdict import Finding, Outcome, Redaction, Verdict
 from scanning.words import classes_of
 
-__all__ = [
-    "RULES_VERSION",
-    "SCAN_LIMIT",
-    "Finding",
-    "Outcome",
-    "Redaction",
-    "Verdict",
-    "forget_words",
-    "redact",
-    "scan",
-    "scan_hash",
-    "warm",
-]
-
 
 def forget_words() -> None:
     """Drop the words of scanned texts that this process keeps to save time."""

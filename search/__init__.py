@@ -34,18 +34,6 @@ from search.index import BookIndex
 from search.keywords import extract_keywords
 from search.parts import PART as LONG_MESSAGE
 
-__all__ = [
-    "LONG_MESSAGE",
-    "AnalysisCache",
-    "BookIndex",
-    "BookKey",
-    "Entry",
-    "Hit",
-    "Reason",
-    "extract_keywords",
-    "forget",
-]
-
 
 def forget(matches: Callable[[BookKey | None], bool]) -> None:
     """Drop what this process keeps of the texts of the books that `matches` names (None: texts of no book), and every

@@ -66,12 +66,6 @@ FUNCTION_WORDS: Final[dict[str, frozenset[str]]] = {
     ),
 }
 
-QUESTION_FRAMES: Final = _words(
-    """kind type sort many much long often tell say said mention mentioned remind know please give show want wants
-        like likes likely get got"""
-)
-"""Words that shape an English question more than they say what it is about: they count half."""
-
 CHINESE_FUNCTION_WORDS: Final = _words(
     "什么时候 什么 时候 怎么 怎样 多少 哪里 哪儿 哪个 哪些 为什么 是否 我们 你们 他们 可以 能不能 应该 请问 现在 这个 "
     "那个 一个 吗 呢 吧 的 了 是 我 你 他 她 它 在 和 与 或 有 也 都 就 要 会 请 把 被 给 谁 几 个"

@@ -122,8 +122,3 @@ def total_tokens(usage: Any) -> str:
     """Return the sum of a stored usage, if a model said it."""
     total = usage.get("total_tokens") if isinstance(usage, dict) else None
     return f"{total:,}" if isinstance(total, int) else "–"
-
-
-def yes_no(value: bool) -> str:
-    """Return "Yes" or "No". With the theme's own icon for a boolean, "no" would look like a failure."""
-    return "Yes" if value else "No"

@@ -44,14 +44,6 @@ def _other_changes(revision: Revision) -> str:
     return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes) or "–"
 
 
-def _memory_link(revision: Revision) -> SafeString:
-    return row_link("memories_memory", revision.memory_id, revision.memory.number)
-
-
-def _revisions_link(change_set: ChangeSet) -> SafeString:
-    return list_link("memories_revision", f"change_set={change_set.pk}", "the revisions of this change set")
-
-
 def _rests_on(revision: Revision) -> str:
     evidence = revision.evidence
     return f"{evidence.kind.label}: “{evidence.quote}”" if evidence.quote else str(evidence.kind.label)
@@ -91,7 +83,7 @@ class RevisionAdmin(ReadOnlyAdmin):
 
     change = column("Change", _words)
     other_changes = column("Besides", _other_changes)
-    memory_link = column("Memory", _memory_link)
+    memory_link = column("Memory", lambda row: row_link("memories_memory", row.memory_id, row.memory.number))
     what = column("What", lambda revision: action_words(revision.action))
     origin = column("Origin", lambda row: origin_badge(row.write_origin))
     rests_on = column("Evidence", _rests_on)
@@ -128,7 +120,10 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         ("created_at", MadeDayFilter),
     )
     change_form_template = "admin/memories/changeset/change_form.html"
-    changes = column("Changes", _revisions_link)
+    changes = column(
+        "Changes",
+        lambda row: list_link("memories_revision", f"change_set={row.pk}", "the revisions of this change set"),
+    )
     origin = column("Origin", lambda row: origin_badge(row.write_origin))
     when = moment_column("created_at", "When", ordering="pk")
     fields = (("owner", "book"), ("kind", "origin"), "where_from", "undone_set", "changes", "documents", "when")

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.admin.badges import moment, yes_no
+from memories.admin.badges import moment
 
 Column = Callable[[Any, Any], Any]
 
@@ -28,8 +28,9 @@ def moment_column(name: str, description: str, *, ordering: str | None = None) -
 
 
 def yes_no_column(name: str, description: str) -> Column:
-    """Return a column that says yes or no for a row's attribute."""
-    return column(description, lambda row: yes_no(getattr(row, name)))
+    """Return a column that says yes or no for a row's attribute. With the theme's own icon for a boolean, "no" would
+    look like a failure."""
+    return column(description, lambda row: "Yes" if getattr(row, name) else "No")
 
 
 def fieldset(title: str | None, *rows: str | tuple[str, ...]) -> tuple[str | None, dict[str, Any]]:

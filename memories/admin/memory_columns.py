@@ -6,6 +6,7 @@ from django.utils.safestring import SafeString
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
 from memories.admin.columns import column, moment_column, row_link
 from memories.models import Memory
+from memories.number_words import times
 
 _WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span><span class="db-under">{} {}</span>'
 
@@ -24,8 +25,7 @@ def _metadata(memory: Memory) -> str:
 
 
 def _used(memory: Memory) -> str:
-    times = "once" if memory.usage_count == 1 else f"{memory.usage_count} times"
-    return f"{moment(memory.last_used_at)} ({times})" if memory.last_used_at else "Not recalled yet"
+    return f"{moment(memory.last_used_at)} ({times(memory.usage_count)})" if memory.last_used_at else "Not recalled yet"
 
 
 def _last_use(memory: Memory) -> str:

@@ -15,18 +15,11 @@ from memories.admin.diffs import history_rows
 from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
 from memories.admin.memory_columns import MemoryColumns
 from memories.admin.memory_form import MemoryForm
-from memories.admin.memory_writes import (
-    Write,
-    allow_one,
-    delete_one,
-    memories_write,
-    memory_lines,
-    restore_one,
-    staff_source,
-)
+from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import ServiceAdmin
 from memories.audit import Action
+from memories.bulk_edits import Edit, allow, edit_of
 from memories.changes import memory_restore
 from memories.models import Memory, Revision
 from memories.number_words import counted
@@ -34,10 +27,10 @@ from memories.selectors import row_by_id
 from memories.services import book_writing
 
 # What is done to memories, by verb: how, what is said of it, and how the audit log calls it.
-_WRITES: dict[str, tuple[Write, str, Action]] = {
-    "delete": (delete_one, "Deleted", Action.DELETE),
-    "restore": (restore_one, "Restored", Action.CHANGE),
-    "allow": (allow_one, "Allowed", Action.ALLOW),
+_WRITES: dict[str, tuple[Edit, str, Action]] = {
+    "delete": (edit_of("delete"), "Deleted", Action.DELETE),
+    "restore": (edit_of("restore"), "Restored", Action.CHANGE),
+    "allow": (allow, "Allowed", Action.ALLOW),
 }
 
 
@@ -127,13 +120,13 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         return queryset.select_related("owner__user", "book")
 
     def _write(self, request: HttpRequest, memories: Sequence[Memory], verb: str) -> None:
-        write, done, action = _WRITES[verb]
-        outcome = memories_write(memories, write, staff_source(request))
-        if outcome.done:
-            self.message_user(request, f"{done} {counted(outcome.done, 'memory', 'memories')}.", messages.SUCCESS)
+        edit, done, action = _WRITES[verb]
+        changed, left = memories_edit(memories, edit, staff_source(request))
+        if changed:
+            self.message_user(request, f"{done} {counted(len(changed), 'memory', 'memories')}.", messages.SUCCESS)
             action_record(request, Memory, f"{done}.", memories, action)
-        for reason in outcome.left:
-            self.message_user(request, f"Left alone: memory {reason}", messages.WARNING)
+        for number in left:
+            self.message_user(request, f"Left alone: memory {number}: it is like that already.", messages.WARNING)
 
     # -- one memory
     def fits(self, row: Memory, verb: str) -> bool:

@@ -2,9 +2,8 @@
 what was done to several memories of one book at once is one change set, which can be undone as one."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest
@@ -12,21 +11,11 @@ from django.http import HttpRequest
 from memories.admin.base import staff_actor
 from memories.api.forms import memory_json
 from memories.batches import in_turns
+from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.changes import Undone, undo_slices
-from memories.errors import DomainError
-from memories.models import ChangeSet, Memory, Revision, WriteOrigin
-from memories.services import BookWriter, Source, WriteResult, book_writing, memory_state
-
-Write = Callable[[BookWriter, Memory], WriteResult]
-
-
-@dataclass(slots=True)
-class BulkWriteResult:
-    """How many memories were changed, and for the others why not, in words."""
-
-    done: int = 0
-    left: list[str] = field(default_factory=list)
+from memories.models import Book, ChangeSet, Memory, WriteOrigin
+from memories.services import Source
 
 
 def staff_source(request: HttpRequest, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
@@ -41,33 +30,14 @@ def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> Undone:
     return in_turns(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
 
 
-def memories_write(memories: Iterable[Memory], write: Write, source: Source) -> BulkWriteResult:
-    """Do the same to several memories, book by book. A memory that is refused is left alone and reported."""
-    outcome = BulkWriteResult()
-    by_book = sorted(memories, key=lambda memory: (memory.book_id, memory.number))
-    for _, group in groupby(by_book, key=lambda memory: memory.book_id):
-        rows = list(group)
-        with book_writing(rows[0].book, source) as writer:
-            for memory in rows:
-                _write_one(writer, memory, write, outcome)
-    return outcome
-
-
-def delete_one(writer: BookWriter, memory: Memory) -> WriteResult:
-    """Make a live memory a tombstone."""
-    return writer.delete(memory.number)
-
-
-def restore_one(writer: BookWriter, memory: Memory) -> WriteResult:
-    """Put a deleted memory back as it was; a live one stays as it is."""
-    memory.refresh_from_db()  # the book is locked now: nobody changes it between this look and the write
-    return writer.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
-
-
-def allow_one(writer: BookWriter, memory: Memory) -> WriteResult:
-    """Let a blocked memory into answers, exactly as it reads now; one that is not blocked stays as it is."""
-    present = writer.memory(memory.number)
-    return writer.allow(memory.number) if present.blocked else WriteResult(present, None, changed=False)
+def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tuple[list[int], list[int]]:
+    """Do the same to several memories, book by book. Returns the numbers of the changed ones, and of those that were
+    like that already."""
+    numbers: dict[Book, list[int]] = defaultdict(list)
+    for memory in memories:
+        numbers[memory.book].append(memory.number)
+    edited = [in_turns(bulk_edit_slices(book, found, edit, source)) for book, found in numbers.items()]
+    return [number for one in edited for number in one.changed], [n for one in edited for n in one.left_alone]
 
 
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
@@ -75,15 +45,3 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
     for memory in memories:
         exported = {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
         yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
-
-
-def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: BulkWriteResult) -> None:
-    try:
-        written = write(writer, memory)
-    except DomainError as refusal:
-        outcome.left.append(f"{memory.number}: {refusal}")
-        return
-    if written.changed:
-        outcome.done += 1
-    else:
-        outcome.left.append(f"{memory.number}: it is like that already.")

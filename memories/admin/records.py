@@ -3,7 +3,6 @@
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.base import ReadOnlyAdmin
@@ -12,10 +11,6 @@ from memories.admin.filters import DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
 NotificationKindFilter = words_filter("kind", "kind", {str(kind): str(kind) for kind in Notification.Kind.values})
-
-
-def _memories_link(book: Book) -> SafeString:
-    return list_link("memories_memory", f"book__id__exact={book.pk}", "the memories of this book")
 
 
 @admin.register(Owner)
@@ -48,7 +43,10 @@ class BookAdmin(ReadOnlyAdmin):
     readonly_fields = ("memories_link",)
 
     last_write = moment_column("last_write_at", "Last write")
-    memories_link = column("Memories", _memories_link)
+    memories_link = column(
+        "Memories",
+        lambda book: list_link("memories_memory", f"book__id__exact={book.pk}", "the memories of this book"),
+    )
 
 
 @admin.register(BookLimits)

@@ -162,9 +162,10 @@ def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dic
 @router.post("/changes/{change_set}/undo")
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Take back any group of writes; undoing an undo puts things back."""
-    found = await in_read_thread(_change_set, request.auth, change_set)
-    source = edit_source(request.auth, ChangeSet.Kind.UNDO)
-    return (await in_slices(undo_slices(found, source, limits=request.auth.limits))).as_json()
+    caller = request.auth
+    found = await in_read_thread(change_set_get, caller.owner_id, parse_uuid(change_set), limits=caller.limits)
+    source = edit_source(caller, ChangeSet.Kind.UNDO)
+    return (await in_slices(undo_slices(found, source, limits=caller.limits))).as_json()
 
 
 @router.get("/notifications")
@@ -229,7 +230,3 @@ def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | 
     with book_writing(memory.book, edit_source(caller)) as writer:
         written = writer.update(memory.number, fields, version=version)
     return memory_json(written.memory)
-
-
-def _change_set(caller: Caller, change_set_id: str) -> ChangeSet:
-    return change_set_get(caller.owner_id, parse_uuid(change_set_id), limits=caller.limits)

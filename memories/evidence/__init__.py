@@ -5,15 +5,10 @@ quotes         finding a quote in a text
 recalled       the words in what was recalled, without its tags
 support        which sentences say what a memory says
 conversation   who said what, where a quote stands, whose words a memory is closest to
-decision       stored, held or refused
+decision       stored or held
 proposals      handing held writes to the app that keeps them
 """
 
 from memories.evidence.conversation import Conversation, Speaker, Spoken
-from memories.evidence.decision import Decision, EvidenceNotFound, Held, Hold, decide, doubt_of, evidence_for
+from memories.evidence.decision import Doubt, EvidenceNotFound, Held, Hold, decide, doubt_of, evidence_for
 from memories.evidence.proposals import HeldStep, Keeper, Kept, Proposal, held_keeper, proposal_id
-
-__all__ = [
-    "Conversation", "Decision", "EvidenceNotFound", "Held", "HeldStep", "Hold", "Keeper", "Kept", "Proposal",
-    "Speaker", "Spoken", "decide", "doubt_of", "evidence_for", "held_keeper", "proposal_id",
-]  # fmt: skip

@@ -8,7 +8,6 @@ from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
 from memories.models import Evidence, EvidenceKind
 from memories.verdicts import Judged
-from scanning import Outcome
 
 
 class Hold(StrEnum):
@@ -32,12 +31,11 @@ class Held(DomainError):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """What becomes of a write. `rule` and `reason` say why it waits, in a name and in words for a person."""
+class Doubt:
+    """Why a write waits for a person, in a name and in words."""
 
-    outcome: Outcome
-    rule: str = ""
-    reason: str = ""
+    rule: str
+    reason: str
 
 
 _FROM_ELSEWHERE = {
@@ -72,25 +70,24 @@ def evidence_for(conversation: Conversation | None, content: str, quote: str, *,
     return conversation.leaning(content, known=known) or found or conversation.closest(content)
 
 
-def doubt_of(verdict: Judged) -> Decision | None:
+def doubt_of(verdict: Judged) -> Doubt | None:
     """Return why a write waits for what the scan says of its words alone; None where that is nothing."""
     if not verdict.hold:
         return None
-    return Decision(Outcome.HOLD, verdict.hold, f"The scan is not sure: this {verdict.reason}.")
+    return Doubt(verdict.hold, f"The scan is not sure: this {verdict.reason}.")
 
 
-def decide(verdict: Judged, evidence: Evidence, hold: Hold) -> Decision:
-    """Return what becomes of a write. What a person writes by hand is never held."""
-    if verdict.rule:
-        return Decision(Outcome.BLOCK, verdict.rule, verdict.reason)
+def decide(verdict: Judged, evidence: Evidence, hold: Hold) -> Doubt | None:
+    """Return why a write that the scan does not block waits; None where it is stored. What a person writes by hand is
+    never held."""
     if hold == Hold.OFF or evidence.kind == EvidenceKind.HAND:
-        return Decision(Outcome.PASS)
+        return None
     if doubt := doubt_of(verdict):
         return doubt
     if evidence.unfounded:
-        return Decision(Outcome.HOLD, "evidence_not_found", "The quoted words are not in this conversation.")
+        return Doubt("evidence_not_found", "The quoted words are not in this conversation.")
     if evidence.untrusted:
-        return Decision(Outcome.HOLD, f"evidence_{evidence.kind}", _FROM_ELSEWHERE[evidence.kind])
+        return Doubt(f"evidence_{evidence.kind}", _FROM_ELSEWHERE[evidence.kind])
     if hold == Hold.STRICT and evidence.kind not in _TRUSTED:
-        return Decision(Outcome.HOLD, f"evidence_{evidence.kind}", "Your own words do not say this.")
-    return Decision(Outcome.PASS)
+        return Doubt(f"evidence_{evidence.kind}", "Your own words do not say this.")
+    return None

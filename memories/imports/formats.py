@@ -56,18 +56,13 @@ FORMATS = {format.name: format for format in _TABLE}
 _BY_SUFFIX = {"jsonl": "jsonl", "ndjson": "jsonl", "md": "markdown", "markdown": "markdown"}
 
 
-def check_format(name: str) -> None:
-    """Raises InvalidRequest for a name that is neither `auto` nor in the table."""
-    if name != AUTO and name not in FORMATS:
-        raise InvalidRequest(f"format is one of {', '.join([AUTO, *FORMATS])}.", param="format")
-
-
 @reads
 def found_in(upload: Upload, *, format: str = AUTO, book: str, with_conversations: bool = True) -> Slices[Found]:
     """Return what an upload holds, read in slices.
 
     Raises InvalidRequest for a format, a file or an archive that cannot be read, and TooLarge beyond a bound."""
-    check_format(format)
+    if format != AUTO and format not in FORMATS:
+        raise InvalidRequest(f"format is one of {', '.join([AUTO, *FORMATS])}.", param="format")
     found = Found(book=book, with_conversations=with_conversations)
     files = Files(upload)
     for name in files.names:

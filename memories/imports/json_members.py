@@ -30,11 +30,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of a text, in its order. `keys` are those of the outermost object, None for a list."""
+    """The members of a text, in its order."""
 
     text: str
     members: list[Member]
-    keys: frozenset[str] | None
 
     def value(self, member: Member, what: str) -> Any:
         """Return the value of a member. `what` names it in errors. Raises InvalidRequest."""
@@ -53,7 +52,7 @@ def members_of(text: str, what: str) -> Slices[Members]:
             began = time.monotonic()
     if scan.depth or not scan.over:
         raise scan.broken("it is cut off")
-    return Members(text, scan.members, frozenset(scan.keys) if scan.is_object else None)
+    return Members(text, scan.members)
 
 
 class _Scan:
@@ -65,7 +64,6 @@ class _Scan:
         self.depth = 0
         self.over = False
         self.is_object = False
-        self.keys: set[str] = set()
         self.members: list[Member] = []
         self._key = ""
         self._list_inside = False  # the value of the outermost object's key is a list
@@ -95,7 +93,6 @@ class _Scan:
     def _take_string(self, text: str, match: "re.Match[str]") -> None:
         if self.is_object and not self._list_inside and _COLON.match(text, match.end()):
             self._key = text[match.start() + 1 : match.end() - 1]
-            self.keys.add(self._key)
             return
         self._add(match.start(), match.end())
 

@@ -8,7 +8,7 @@ The form was read from mem0's documentation (docs.mem0.ai: get memories, exporti
 
 from memories.batches import Slices
 from memories.imports.found import Found, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, future, object_of, text_of, texts_of
+from memories.imports.reading import Item, JsonFile, each_item, iso_moment, object_of, text_of, texts_of
 
 _LISTS = ("", "results", "memories")
 _GONE = ("deleted", "archived")
@@ -32,7 +32,7 @@ def read_mem0(file: JsonFile, found: Found) -> Slices[None]:
         value = object_of(item.value)
         if item.key in _LISTS and (words := _text(value)) and value.get("state") not in _GONE:
             category, *more = _categories(value) or [""]
-            expires_at = future(value.get("expiration_date"))
+            expires_at = iso_moment(value.get("expiration_date"))
             found.memory(item.place, memory_fields(words, category=category, keywords=more, expires_at=expires_at))
 
 

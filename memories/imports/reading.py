@@ -97,15 +97,10 @@ def line_to(at: Any, nodes: dict[str, Any], parent: str) -> list[dict[str, Any]]
 def moment(value: Any) -> datetime | None:
     """Return a time from ISO 8601 or from seconds, milliseconds, microseconds or nanoseconds since 1970; None for what
     is not a time, and for times before 1990 or in the future. A time without a zone is taken for UTC."""
-    found = _from_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else _from_text(value)
+    found = _from_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else iso_moment(value)
     if found is None or not _EARLIEST <= found <= timezone.now() + timedelta(days=1):
         return None
     return min(found, timezone.now())
-
-
-def future(value: Any) -> datetime | None:
-    """Return a time of ISO 8601, also one to come; None for anything else."""
-    return _from_text(value)
 
 
 def _from_number(value: float) -> datetime | None:
@@ -117,7 +112,8 @@ def _from_number(value: float) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _from_text(value: Any) -> datetime | None:
+def iso_moment(value: Any) -> datetime | None:
+    """Return a time of ISO 8601, also one to come; None for anything else."""
     try:
         found = parse_datetime(value) if isinstance(value, str) else None
         if found is None:

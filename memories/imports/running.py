@@ -25,7 +25,6 @@ from memories.imports.standing import Checked, Standing, checked
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import (
     BookWriter,
-    BulkWriter,
     Source,
     book_changed,
     book_get_or_create,
@@ -211,10 +210,8 @@ class _Writing:
 
 def _write(writer: BookWriter, rows: Sequence[Checked], standing: Standing, report: ImportReport) -> None:
     """Write a batch to the open book, whose standing is that of now."""
-    bulk = BulkWriter(writer)
     for row in rows:
-        standing.take(row, report, bulk)
-    bulk.store()
+        standing.take(row, report, writer)
     if report.held:
         writer.changes()  # an undo takes back what waits, too
 

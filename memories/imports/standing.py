@@ -10,19 +10,12 @@ from memories.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
-from memories.evidence import Decision, doubt_of
+from memories.evidence import Doubt, doubt_of
 from memories.imports.found import Entry
 from memories.imports.report import ImportReport
 from memories.models import Book, Memory
-from memories.services import (
-    Budgets,
-    BulkWriter,
-    MemoryFields,
-    fields_cleaned,
-    known_keys,
-    live_keys,
-    live_rows,
-)
+from memories.selectors import known_keys, live_keys, live_rows
+from memories.services import BookWriter, Budgets, MemoryFields, fields_cleaned
 
 _SHOWN = timedelta(milliseconds=1)
 _ONE_BATCH = -1  # the generation of a standing that was read under the lock, for one batch only
@@ -36,7 +29,7 @@ class Checked:
     fields: MemoryFields
     key: str
     scan_hash: str
-    doubt: Decision | None = None
+    doubt: Doubt | None = None
 
 
 @dataclass(slots=True)
@@ -92,8 +85,8 @@ class Standing:
         others = entry.made_at is not None and abs(entry.made_at - same.created_at) >= _SHOWN
         return None if others else same
 
-    def take(self, row: Checked, report: ImportReport, bulk: BulkWriter | None) -> None:
-        """Count an entry, and note what it makes of the book; it is given to `bulk` if there is one."""
+    def take(self, row: Checked, report: ImportReport, writer: BookWriter | None) -> None:
+        """Count an entry, and note what it makes of the book; it is given to `writer` if there is one."""
         fields, key = row.fields, row.key
         target, length = fields.target or "", len(fields.content or "")
         try:
@@ -103,8 +96,8 @@ class Standing:
             elif same is not None:
                 self.budgets.take(target, length, freed=len(same.content), freed_of=same.target)
                 self.keys.discard(same.content_key)
-                if bulk is not None:
-                    bulk.update(same, fields, scan_hash=row.scan_hash)
+                if writer is not None:
+                    writer.gather_changed(same, fields, scan_hash=row.scan_hash)
                 else:
                     same.content, same.content_key, same.target = fields.content or "", key, target
                 report.changed += 1
@@ -112,8 +105,8 @@ class Standing:
                 report.known += 1
             else:
                 self.budgets.take(target, length)
-                if bulk is not None:
-                    bulk.add(fields, scan_hash=row.scan_hash)
+                if writer is not None:
+                    writer.gather_added(fields, scan_hash=row.scan_hash)
                 report.new += 1
         except OverBudget as error:
             report.refuse(row.entry.line, row.entry.place, error)

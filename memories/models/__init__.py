@@ -9,10 +9,3 @@ from memories.models.erasures import Erasure, Invalidation
 from memories.models.evidence import EVIDENCE_COLUMNS, Evidence, EvidenceKind
 from memories.models.owners import Book, BookLimits, Owner
 from memories.models.records import Notification, ScanDay, ScanRenewal, ThreadRecord
-
-__all__ = [
-    "EVIDENCE_COLUMNS", "AppendOnlyError", "Artifact", "ArtifactRevision", "ArtifactUsage", "AuditEntry", "Book",
-    "BookLimits", "ChangeSet", "ClearCode", "Erasure", "Evidence", "EvidenceKind", "Invalidation",
-    "Lease", "Memory", "MemoryVector", "Notification", "Owner", "Revision", "ScanDay", "ScanRenewal", "Target",
-    "ThreadRecord", "WriteOrigin",
-]  # fmt: skip

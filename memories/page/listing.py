@@ -12,6 +12,7 @@ from memories.book_views import BookState
 from memories.caller import DEFAULT_BOOK
 from memories.filters import holds
 from memories.models import Book, Memory
+from memories.number_words import memories as memory_words
 from memories.page.filters import MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
 from memories.query_vectors import query_vectors
@@ -78,15 +79,15 @@ class Listed:
         if filters.query:
             if not self.total:
                 return f"Nothing matches “{filters.query}”."
-            count = ("More than " if self.at_least else "") + memory_count(self.total)
+            count = ("More than " if self.at_least else "") + memory_words(self.total)
             return f"{count} match{'es' if self.total == 1 else ''} “{filters.query}”, {order}."
         if filters.deleted:
             kept = f"Each can be restored for {settings.UNDO_DAYS} days."
             return f"{self.total:,} deleted, {order}. {kept}" if self.total else f"Nothing deleted. {kept}"
         if filters.narrowed:
-            of = f"{self.total:,} of {memory_count(self.counts.live)}, {order}."
+            of = f"{self.total:,} of {memory_words(self.counts.live)}, {order}."
             return of if self.total else "No memories match these filters."
-        return f"{memory_count(self.total)}, {order}" if self.total else ""
+        return f"{memory_words(self.total)}, {order}" if self.total else ""
 
     @property
     def _order(self) -> str:
@@ -131,11 +132,6 @@ def listed(viewer: Viewer, filters: Filters) -> Listed:
         counts=counts,
         books=sorted(books),
     )
-
-
-def memory_count(number: int) -> str:
-    """`1 memory`, `10,010 memories`."""
-    return f"{number:,} memor{'y' if number == 1 else 'ies'}"
 
 
 def _numbered(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> Listed:

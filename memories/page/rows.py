@@ -2,7 +2,7 @@
 of queries does not grow with the number of rows."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from memories.provenance import Names, SourceLink, names_of, source_link
 from memories.viewers import Viewer
 from memories.word_diff import Piece
 from search import Hit
+from search.tokens import guess_language, tokens_of
 
 EXPIRES_SOON = timedelta(days=30)
 TARGET_WORDS: dict[str, str] = {Target.USER: "You", Target.MEMORY: "Your work"}
@@ -33,8 +34,6 @@ _ICONS = {
 _CHANGERS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
 _WORDS = re.compile(r"([^\W_]+)")
 _SHORT_NAME = 40
-_SHORTEST = 3
-_ENDINGS = frozenset({"s", "es", "d", "ed", "ing", "er", "ers", "n", "en", "e"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +137,14 @@ def short_name(memory: Memory) -> str:
 
 
 def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
-    """Return the content with the words that were searched for marked (`ins` pieces), also other forms of them."""
-    wanted = {w.casefold() for reason in hit.reasons if reason.kind in {"words", "near_words"} for w in reason.words}
-    forms = {form for word in wanted for part in _WORDS.findall(word) for form in _forms(part)}
+    """Return the content with the words that were searched for marked (`ins` pieces), also others of the same stem."""
+    language = guess_language(content)
+    words = [word for reason in hit.reasons if reason.kind in {"words", "near_words"} for word in reason.words]
+    wanted = {token.term for word in words for token in tokens_of(word, language)}
+    found = {token.surface for token in tokens_of(content, language) if token.term in wanted}
     pieces: list[Piece] = []
     for text in _WORDS.split(content):
-        kind = "ins" if text.casefold() in forms else "same"
+        kind = "ins" if text in found else "same"
         if text:
             pieces.append(Piece(kind, text))  # type: ignore[arg-type]  # one of the two
     return tuple(pieces)
@@ -160,16 +161,6 @@ def ordinal(place: int) -> str:
     """`1st`, `2nd`, …"""
     ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
     return f"{place}{ending}"
-
-
-def _forms(word: str) -> Iterator[str]:
-    """Yield a word, and the word with one of the usual endings added or removed."""
-    yield word
-    if len(word) >= _SHORTEST:
-        yield from (word + ending for ending in _ENDINGS)
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
-            yield word.removesuffix(ending)
 
 
 def _why(hit: Hit, memory: Memory) -> str:

@@ -59,8 +59,7 @@ class Cleared:
     @property
     def words(self) -> str:
         """`27 memories were deleted by /memory clear on 22 Nov, 14:03.`"""
-        were = "memory was" if self.memories == 1 else "memories were"
-        return f"{self.memories:,} {were} deleted by /memory clear on {self.when}."
+        return f"{counted(self.memories, 'memory was', 'memories were')} deleted by /memory clear on {self.when}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from memories.services.books import (
     limits_of_books,
 )
 from memories.services.budgets import Budgets, characters_used
-from memories.services.bulk import BulkWriter, known_keys, live_keys, live_rows
 from memories.services.erasing import tombstones_purge
 from memories.services.owners import (
     FirstSight,
@@ -41,48 +40,3 @@ from memories.services.writing import (
     book_writing,
     session_unlink,
 )
-
-__all__ = [
-    "BookWriter",
-    "Budgets",
-    "BulkWriter",
-    "FirstSight",
-    "MemoryFields",
-    "Source",
-    "WriteResult",
-    "book_changed",
-    "book_expiry_note",
-    "book_get_or_create",
-    "book_limits",
-    "book_limits_set",
-    "book_touch",
-    "book_writing",
-    "books_lock",
-    "characters_used",
-    "check_book_name",
-    "check_new_books",
-    "fields_cleaned",
-    "fields_given",
-    "generations_raise",
-    "is_only_administrator",
-    "keywords_claim",
-    "keywords_release",
-    "known_keys",
-    "limits_of_books",
-    "live_keys",
-    "live_rows",
-    "memory_changes",
-    "memory_state",
-    "owner_delete",
-    "owner_for_end_user",
-    "owner_for_user",
-    "owner_time_zone_set",
-    "proposal_of",
-    "refusals_stored",
-    "scan_days_purge",
-    "session_unlink",
-    "stored_state",
-    "tombstones_purge",
-    "usage_add",
-    "verdicts_store",
-]  # fmt: skip

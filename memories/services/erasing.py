@@ -119,12 +119,16 @@ def tombstones_purge(before: datetime, most: int) -> None:
         _empty_purge(touched)
 
 
-def _empty_purge(change_sets: set[UUID | None]) -> None:
-    """Delete those of these change sets that nothing belongs to any more."""
-    rows = ChangeSet.objects.filter(
+def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet]":
+    """Return the change sets of which no revision is left."""
+    return change_sets.filter(
         ~Exists(Revision.objects.filter(change_set=OuterRef("pk"))),
         ~Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk"))),
-        ~Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk"))),
-        pk__in=[key for key in change_sets if key],
     )
+
+
+def _empty_purge(change_sets: set[UUID | None]) -> None:
+    """Delete those of these change sets that nothing belongs to any more."""
+    cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
+    rows = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=[key for key in change_sets if key]))
     ChangeSet.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).delete()

@@ -145,12 +145,6 @@ def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str, ev
         memory.evidence = evidence
 
 
-def memory_advance(memory: Memory) -> None:
-    """Give a changed row its next version."""
-    memory.version += 1
-    memory.updated_at = timezone.now()
-
-
 def proposal_of(
     source: Source,
     fields: MemoryFields,

@@ -18,14 +18,13 @@ from memories import invalidation
 from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
 from memories.errors import Conflict, NotFound
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
-from memories.outbox import next_number, notify
+from memories.outbox import next_numbers, notify
 from memories.selectors import live_in, undeleted
 from memories.services.budgets import Budgets
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
     evidence_of,
     fields_cleaned,
-    memory_advance,
     memory_change,
     memory_changes,
     memory_new,
@@ -35,19 +34,35 @@ from memories.services.rows import (
     words_change,
 )
 from memories.services.values import MemoryFields, Source, WriteResult
+from memories.statements import Insert
 
 MOST_NAMED = 500  # memories that one notification names
+_CHANGING = (
+    "target", "category", "content", "content_key", "keywords", "metadata", "pinned", "expires_at", "version",
+    "scan_hash", "scan_rule", "scan_reason", "allowed_hash", "content_changed_at", "updated_at", "deleted_at",
+    *EVIDENCE_COLUMNS,
+)  # fmt: skip
+_ADD: Insert[Memory] = Insert(Memory)
+_CHANGE: Insert[Memory] = Insert(Memory, renewed=_CHANGING)
+_REVISE: Insert[Revision] = Insert(Revision)
 
 
 @dataclass(slots=True)
 class BookWriter:
-    """The open book of `book_writing`. Its methods raise DomainErrors before they have changed anything."""
+    """The open book of `book_writing`. Its methods raise DomainErrors before they have changed anything.
+
+    `add`, `update` and `delete` look one memory up, check the write and store it. The others gather writes of
+    rows that were read under the book's lock, which the caller has checked. These are stored on leaving the writing, or
+    by `store`, with a number of statements that does not depend on how many they are."""
 
     book: Book
     source: Source
     change_set: ChangeSet | None = None
     numbers: list[int] = field(default_factory=list)
     removed: bool = False  # something became a tombstone: its words have to leave the caches
+    _added: list[Memory] = field(default_factory=list)
+    _changed: dict[UUID, Memory] = field(default_factory=dict)  # one may be changed twice
+    _revisions: list[Revision] = field(default_factory=list)
 
     def add(self, fields: MemoryFields, *, if_known: MemoryFields | None = None) -> WriteResult:
         """Store a new memory. A repetition of a live one (same after normalisation) is answered as known, after what
@@ -60,67 +75,91 @@ class BookWriter:
         if known:
             return self.update(known.number, replace(if_known or MemoryFields(), content=None))
         verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {})
-        evidence = evidence_of(self.source, cleaned)
-        check_hold(verdict, evidence, self.source.hold)
+        check_hold(verdict, evidence_of(self.source, cleaned), self.source.hold)
         Budgets.of(self.book, self.book.name).take(str(cleaned.target), len(content))
-        memory = memory_new(self.book, self.source, cleaned, scan_hash=verdict.scan_hash)
-        memory.number = next_number(self.book.owner_id, "memory_seq")
-        memory.save(force_insert=True)
-        return WriteResult(memory, self._revise(memory, Revision.Action.ADD, before=None))
+        return self._stored(self.gather_added(cleaned, scan_hash=verdict.scan_hash))
 
     def update(self, number: int, fields: MemoryFields, *, version: int | None = None) -> WriteResult:
         """Change a live memory. `version` guards against lost updates.
 
         Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         memory = self._as_read(number, version, "and repeat your change")
-        before = memory_state(memory)
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
-        words = {name: getattr(memory, name) for name in ("content", "keywords", "metadata")} | changes
-        scan_hash, evidence = "", evidence_of(self.source, fields)
+        words = {name: getattr(memory, name) for name in ("target", "content", "keywords", "metadata")} | changes
+        scan_hash = ""
         if words_change(changes):
             verdict = check_scan(words["content"], words["keywords"], words["metadata"])
             scan_hash = verdict.scan_hash
-            check_hold(verdict, evidence, self.source.hold)
-        memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence)
+            check_hold(verdict, evidence_of(self.source, fields), self.source.hold)
         # One that does not grow is welcome in a book that is over its budget: making it shorter is the way out.
-        if memory.target != before["target"] or len(memory.content) > len(before["content"]):
-            budgets, freed = Budgets.of(self.book, self.book.name), len(before["content"])
-            budgets.take(memory.target, len(memory.content), freed=freed, freed_of=before["target"])
-        return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
+        freed, needed = len(memory.content), len(words["content"])
+        if words["target"] != memory.target or needed > freed:
+            budgets = Budgets.of(self.book, self.book.name)
+            budgets.take(words["target"], needed, freed=freed, freed_of=memory.target)
+        return self._stored(self._change(memory, changes, fields, scan_hash))
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
         """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
-        memory = self._as_read(number, version, "before you delete it")
+        return self._stored(self.gather_deleted(self._as_read(number, version, "before you delete it")))
+
+    def gather_added(self, fields: MemoryFields, *, scan_hash: str) -> Revision:
+        """Add a memory of cleaned and scanned fields. The caller has looked for a repetition and at the budget."""
+        memory = memory_new(self.book, self.source, fields, scan_hash=scan_hash)
+        self._added.append(memory)
+        return self._revise(memory, Revision.Action.ADD, None)
+
+    def gather_changed(self, memory: Memory, fields: MemoryFields, *, scan_hash: str = "") -> bool:
+        """Change a memory; words were scanned. Returns False if nothing is different."""
+        changes = memory_changes(memory, fields)
+        if changes:
+            self._change(memory, changes, fields, scan_hash)
+        return bool(changes)
+
+    def gather_deleted(self, memory: Memory, action: Revision.Action = Revision.Action.DELETE) -> Revision:
+        """Turn a live memory into a tombstone."""
         before = memory_state(memory)
         memory.deleted_at = timezone.now()
-        return WriteResult(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
+        return self._gather(memory, action, before)
 
-    def expire(self, most: int) -> int:
-        """Turn memories whose time is over into tombstones, as `delete` does, `most` of them. Returns how many."""
-        now = timezone.now()
-        over = list(undeleted(self.book).filter(expires_at__lte=now).order_by("expires_at")[:most])
-        for memory in over:
-            before = memory_state(memory)
-            memory.deleted_at = now
-            self._revise(memory, Revision.Action.EXPIRE, before=before, save=True)
-        return len(over)
-
-    def restore(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> WriteResult:
-        """Give a memory an earlier state, as `put_back` does."""
-        before = put_back(memory, state)
-        if before is None:
-            return WriteResult(memory, None, changed=False)
-        return WriteResult(memory, self._revise(memory, action, before=before, save=True))
-
-    def allow(self, number: int) -> WriteResult:
-        """Let a blocked memory be injected, exactly as it reads now; any later change drops this. Raises NotFound."""
-        memory = self.memory(number)
+    def gather_allowed(self, memory: Memory) -> Revision:
+        """Let a blocked memory be injected, exactly as it reads now; any later change drops this."""
         before = memory_state(memory)
         store_verdict(memory)
         memory.allowed_hash = memory.scan_hash
-        return WriteResult(memory, self._revise(memory, Revision.Action.ALLOW, before=before, save=True))
+        return self._gather(memory, Revision.Action.ALLOW, before)
+
+    def gather_restored(self, memory: Memory, state: Mapping[str, Any], action: Revision.Action) -> WriteResult:
+        """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing. An expiry that has
+        passed is dropped: the memory would expire again at once. One query where the words change."""
+        before, state = memory_state(memory), stored_state(state)
+        if not state["deleted_at"] and _expired(state):
+            state["expires_at"] = None
+        if state == before:
+            return WriteResult(memory, None, changed=False)
+        for name, value in state.items():
+            is_time = name in {"expires_at", "deleted_at"} and value
+            setattr(memory, name, datetime.fromisoformat(value) if is_time else value)
+        memory.content_key = content_key(memory.content)
+        if memory.content != before["content"]:
+            memory.content_changed_at = timezone.now()
+            memory.evidence = _evidence_then(memory)
+        store_verdict(memory)
+        return WriteResult(memory, self._gather(memory, action, before))
+
+    def store(self) -> None:
+        """Write what was gathered."""
+        added, changed, revisions = self._added, list(self._changed.values()), self._revisions
+        self._added, self._changed, self._revisions = [], {}, []
+        if added:
+            numbers = next_numbers(self.book.owner_id, "memory_seq", len(added))
+            for number, memory in zip(numbers, added, strict=True):
+                memory.number = number
+        _ADD.execute(added)
+        _CHANGE.execute(changed)
+        _REVISE.execute(revisions)
+        self.numbers = list(dict.fromkeys([*self.numbers, *(memory.number for memory in (*added, *changed))]))
 
     def memory(self, number: int) -> Memory:
         """Return the live memory of this book with that number, or NotFound; one that has expired is not live."""
@@ -131,6 +170,23 @@ class BookWriter:
             raise NotFound(f"There is no memory {number} in this book. It may have been deleted.")
         return memory
 
+    def changes(self) -> ChangeSet:
+        """Return the change set of this writing, opened at the first change; documents of the book are written to it
+        too."""
+        if self.change_set is None:
+            self.change_set = ChangeSet.objects.create(
+                owner_id=self.book.owner_id,
+                book=self.book,
+                kind=self.source.kind,
+                actor=self.source.actor,
+                write_origin=self.source.origin,
+                session_id=self.source.session_id,
+                run_id=self.source.run_id,
+                review_id=self.source.review_id,
+                undoes_id=self.source.undoes,
+            )
+        return self.change_set
+
     def _as_read(self, number: int, version: int | None, then: str) -> Memory:
         memory = self.memory(number)
         if version is not None and version != memory.version:
@@ -138,46 +194,26 @@ class BookWriter:
             raise Conflict(text, version=memory.version)
         return memory
 
-    def changes(self) -> ChangeSet:
-        """Return the change set of this writing, opened at the first change; documents of the book are written to it
-        too."""
-        if self.change_set is None:
-            self.change_set = _change_set_open(self.book, self.source)
-        return self.change_set
+    def _change(self, memory: Memory, changes: dict[str, Any], fields: MemoryFields, scan_hash: str) -> Revision:
+        before = memory_state(memory)
+        memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence_of(self.source, fields))
+        return self._gather(memory, Revision.Action.UPDATE, before)
 
-    def _revise(
-        self, memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, save: bool = False
-    ) -> Revision:
-        change_set = self.changes()
-        if save:
-            memory_advance(memory)
-            memory.save()
-        if memory.number not in self.numbers:
-            self.numbers.append(memory.number)
+    def _gather(self, memory: Memory, action: Revision.Action, before: dict[str, Any]) -> Revision:
+        memory.version += 1
+        memory.updated_at = timezone.now()
         self.removed = self.removed or memory.deleted_at is not None
-        revision = revision_new(memory, action, before=before, change_set=change_set, source=self.source)
-        revision.save(force_insert=True)
+        self._changed[memory.pk] = memory
+        return self._revise(memory, action, before)
+
+    def _revise(self, memory: Memory, action: Revision.Action, before: dict[str, Any] | None) -> Revision:
+        revision = revision_new(memory, action, before=before, change_set=self.changes(), source=self.source)
+        self._revisions.append(revision)
         return revision
 
-
-def put_back(memory: Memory, state: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give a row an earlier state, without storing it. Returns the state that it had; None if that is the same.
-    Ignores budgets, and marks as blocked instead of refusing. An expiry that has passed is dropped: the memory would
-    expire again at once. One query where the words change."""
-    before, state = memory_state(memory), stored_state(state)
-    if not state["deleted_at"] and _expired(state):
-        state["expires_at"] = None
-    if state == before:
-        return None
-    for name, value in state.items():
-        is_time = name in {"expires_at", "deleted_at"} and value
-        setattr(memory, name, datetime.fromisoformat(value) if is_time else value)
-    memory.content_key = content_key(memory.content)
-    if memory.content != before["content"]:
-        memory.content_changed_at = timezone.now()
-        memory.evidence = _evidence_then(memory)
-    store_verdict(memory)
-    return before
+    def _stored(self, revision: Revision) -> WriteResult:
+        self.store()
+        return WriteResult(revision.memory, revision)
 
 
 def _evidence_then(memory: Memory) -> Evidence:
@@ -203,6 +239,7 @@ def book_writing(
         locked = Book.objects.select_for_update().get(pk=book.pk)
         writer = BookWriter(locked, source, change_set)
         yield writer
+        writer.store()
         if writer.change_set is not change_set or writer.numbers:
             book_touch(locked)
             locked.generation += 1  # as it is stored now
@@ -253,17 +290,3 @@ def session_unlink(owner_id: UUID, session_id: UUID) -> None:
     erased = {column: None for column in EVIDENCE_COLUMNS if column != "evidence_kind"} | {"evidence_quote": ""}
     for model in (Memory, Revision):
         model._default_manager.filter(owner_id=owner_id, evidence_session_id=session_id).update(**erased)
-
-
-def _change_set_open(book: Book, source: Source) -> ChangeSet:
-    return ChangeSet.objects.create(
-        owner_id=book.owner_id,
-        book=book,
-        kind=source.kind,
-        actor=source.actor,
-        write_origin=source.origin,
-        session_id=source.session_id,
-        run_id=source.run_id,
-        review_id=source.review_id,
-        undoes_id=source.undoes,
-    )

@@ -6,9 +6,3 @@ from memories.tools.documents import READ, free_read_name
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
 from memories.tools.tool import Stage, Tool, ToolCall, ToolScope, failure, output_schema
 from memories.tools.writing import change_json, changes_of_run, memory_number
-
-__all__ = [
-    "READ", "TOOLS", "Stage", "Tool", "ToolCall", "ToolScope", "any_writes", "change_json",
-    "changes_of_run", "definitions", "failure", "free_read_name", "in_lane_of", "memory_number", "output_schema",
-    "parse_arguments", "run_calls", "searched_vectors", "tools_at", "tools_of_turn", "unknown_tool",
-]  # fmt: skip

@@ -21,7 +21,7 @@ from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.selectors import live_in
-from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing, generations_raise
+from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
@@ -223,10 +223,7 @@ def _delete_memories(writer: BookWriter, most: int, *, through: int | None = Non
     rows = live_in(book).order_by("number")
     if through is not None:
         rows = rows.filter(number__lte=through)
-    bulk = BulkWriter(writer)
-    changes = [change_json(bulk.delete(memory)) for memory in rows[:most]]
-    bulk.store()
-    return changes
+    return [change_json(writer.gather_deleted(memory)) for memory in rows[:most]]
 
 
 def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:

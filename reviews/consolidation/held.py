@@ -9,7 +9,6 @@ from memories.models import Book, Evidence, EvidenceKind, Target
 from memories.verdicts import Judged
 from reviews.models import ReviewRun
 from reviews.proposals import proposals_keep
-from scanning import Outcome
 
 MOST_LINES = 300
 """Lines of notes that are looked at; more than that are left out where the session read text from elsewhere."""
@@ -26,8 +25,8 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
     for line in lines[:MOST_LINES]:
         words = line.strip().lstrip("-*•0123456789.) ").strip()
         evidence = (conversation.leaning(words) if words and words[0] != "#" else None) or _OWN
-        decision = decide(_SCANNED, evidence, hold)
-        if decision.outcome != Outcome.HOLD:
+        doubt = decide(_SCANNED, evidence, hold)
+        if doubt is None:
             kept.append(line)
         elif held is not None:
             held.add(
@@ -38,8 +37,8 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
                     keywords=[],
                     after=words,
                     evidence=evidence,
-                    rule=decision.rule,
-                    reason=decision.reason,
+                    rule=doubt.rule,
+                    reason=doubt.reason,
                 )
             )
     return replace(text, text="".join(kept).strip(), dropped=text.dropped + len(lines) - len(kept))

@@ -3,5 +3,3 @@ each sentence and around it, learned from the rows in `bench/authorship_rows/`; 
 
 from scanning.authorship.features import sentences_of
 from scanning.authorship.scoring import pasted_spans
-
-__all__ = ["pasted_spans", "sentences_of"]

@@ -2,5 +2,3 @@
 A linear model over hashed words and letters and over the word classes of `vocabulary/`; MODEL_CARD.md says more."""
 
 from scanning.model.scoring import Model, Score, model
-
-__all__ = ["Model", "Score", "model"]

@@ -51,10 +51,10 @@ def area(scores: Floats, attacks: NDArray[np.bool_]) -> float:
     return float((ranks[attacks].sum() - positive * (positive + 1) / 2) / pairs) if pairs else float("nan")
 
 
-def caught(scores: Floats, attacks: NDArray[np.bool_], false_alarms: float = FALSE_ALARMS) -> float:
+def caught(scores: Floats, attacks: NDArray[np.bool_]) -> float:
     """Return the share of attacks above the score that so many harmless rows exceed."""
     harmless = np.sort(scores[~attacks])[::-1]
-    return float((scores[attacks] > harmless[int(false_alarms * len(harmless))]).mean())
+    return float((scores[attacks] > harmless[int(FALSE_ALARMS * len(harmless))]).mean())
 
 
 def report(corpus: Corpus, scores: Floats) -> str:

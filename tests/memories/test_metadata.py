@@ -182,7 +182,7 @@ def test_a_change_of_it_drops_an_allowance_and_its_verdict_is_of_it_too(alice: O
     memory.refresh_from_db()
     assert memory.blocked
     with book_writing(memory.book, BY_HAND) as writer:
-        writer.allow(memory.number)
+        writer.gather_allowed(writer.memory(memory.number))
     assert len(load_view(book_state(alice.pk, "main")).entries) == 1
     with book_writing(memory.book, BY_HAND) as writer, pytest.raises(BlockedByScan):
         writer.update(memory.number, MemoryFields(metadata={"note": ORDER, "more": "x"}))

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gateway.models import Agent
+from memories import number_words
 from memories.changes import change_set_get
 from memories.models import Memory, Owner, WriteOrigin
 from memories.page import filters, listing
@@ -181,8 +182,8 @@ def test_a_search_among_deleted_memories_knows_the_case_of_every_script(page: Cl
 
 
 def test_large_numbers_are_readable() -> None:
-    assert listing.memory_count(10_010) == "10,010 memories"
-    assert listing.memory_count(1) == "1 memory"
+    assert number_words.memories(10_010) == "10,010 memories"
+    assert number_words.memories(1) == "1 memory"
 
 
 def test_an_empty_book_has_nothing_to_filter(page: Client, alice: Owner) -> None:

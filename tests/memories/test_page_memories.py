@@ -170,6 +170,12 @@ def test_a_search_is_ranked_and_says_why(page: Client, alice: Owner) -> None:
     assert "<mark>database</mark>" in html
     assert "1st" in html
     assert re.search(r"Shares the words “.*?dumps", html)
+
+
+def test_a_search_marks_each_word_of_the_same_stem(page: Client, alice: Owner) -> None:
+    memory_make(alice, "Runs in the morning, and is running late. Keeps pruning shears.")
+    html = html_of(page, "/memories/?q=run")
+    assert re.findall("<mark>(.*?)</mark>", html) == ["Runs", "running"]
     assert "Clear search" in html
 
 

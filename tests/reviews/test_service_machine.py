@@ -197,7 +197,7 @@ class Writing(RuleBasedStateMachine):
     def allow(self, pick: int) -> None:
         if row := self.one_of(self.rows(), pick):
             with self.refusable(), book_writing(self.book, self.source) as writer:
-                assert not writer.allow(row.number).memory.blocked
+                assert not writer.gather_allowed(writer.memory(row.number)).memory.blocked
 
     @rule(pick=picks, version=picks)
     def restore(self, pick: int, version: int) -> None:
