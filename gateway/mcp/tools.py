@@ -11,9 +11,10 @@ from gateway.keys import key_limits
 from gateway.mcp.rights import current_key
 from gateway.models import Agent, ApiKey
 from memories import tools as memory_tools
-from memories.books import book_state, book_state_to_read
-from memories.caller import Caller
-from memories.errors import DomainError, Forbidden
+from memories.book_views import BookState
+from memories.books import book_state, book_state_if_made, book_state_to_read
+from memories.caller import DEFAULT_BOOK, Caller
+from memories.errors import DomainError, Forbidden, NotFound
 from memories.evidence import Hold
 from memories.tools import Stage, Tool, ToolCall, ToolScope
 
@@ -68,15 +69,30 @@ def _hold(key: ApiKey, book: str) -> Hold:
     return next((hold for hold in _STRICTEST_FIRST if hold in chosen), Hold.UNTRUSTED)
 
 
+def _book_there(caller: Caller, name: str) -> BookState:
+    """Return a book that a request names whose key may only read: it makes no book by asking for one. Raises
+    NotFound."""
+    state = book_state_if_made(caller.owner_id, name)
+    if state is None:
+        raise NotFound("There is no such book.")
+    return state
+
+
 def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> str:
     require_memory(caller)
     writes = memory_tools.TOOLS[call.name].writes
     if key.read_only and writes:
         raise Forbidden("This key may only read.")
-    state_of = book_state if writes else book_state_to_read
-    name = key_limits(key).book_name(book or None)
+    limits = key_limits(key)
+    name = limits.book_name(book or None)
+    if writes:
+        state = book_state(caller.owner_id, name)
+    elif caller.read_only and name not in {DEFAULT_BOOK, *limits.books}:
+        state = _book_there(caller, name)
+    else:
+        state = book_state_to_read(caller.owner_id, name)
     scope = ToolScope(
-        book=state_of(caller.owner_id, name),
+        book=state,
         search="ranked",
         session_id=None,
         run_id=None,

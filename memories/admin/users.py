@@ -26,6 +26,7 @@ from memories.services import is_only_administrator
 
 # The audit log takes the place of the admin's own log (memories.admin.audit).
 ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
+ONLY_ADMINISTRATORS_UNLOCK = "Only an administrator unlocks people who have a role in the administration."
 
 _ROLE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
@@ -81,8 +82,11 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
 
     @admin.action(description="Unlock signing in", permissions=["change"])
     def unlock_sign_in(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
-        """Forget the failed sign-ins of these accounts, so that they need not wait."""
+        """Forget the failed sign-ins of these accounts, so that they need not wait. Raises PermissionDenied for
+        accounts that administrators look after: their passwords could be guessed without end."""
         users = list(queryset)
+        if not all(may_look_after(request, user) for user in users):
+            raise PermissionDenied(ONLY_ADMINISTRATORS_UNLOCK)
         for user in users:
             AxesProxyHandler.reset_attempts(username=user.get_username())
         action_record(request, User, "", users, Action.SIGN_IN_UNLOCKED)

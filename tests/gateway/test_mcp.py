@@ -8,7 +8,7 @@ import pytest
 from gateway.keys import api_key_revoke
 from gateway.models import Agent
 from memories.database import in_thread
-from memories.models import Memory, Owner, Revision
+from memories.models import Book, Memory, Owner, Revision
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
 
@@ -121,6 +121,15 @@ async def test_a_read_only_key_gets_the_reading_tools_only(alice: Owner) -> None
     assert len((await call(reader, "get_memories"))["memories"]) == 1
     assert (await call(reader, "add_memory", content="Likes tea."))["error"] == "forbidden"
     assert await in_thread(Memory.objects.count) == 1
+
+
+async def test_a_read_only_key_makes_no_book(alice: Owner) -> None:
+    reader = Api((await in_thread(key_make, alice, read_only=True))[1])
+    for tool, arguments in (("search_memories", {"query": "jazz"}), ("get_memories", {})):
+        result = await call(reader, tool, {"x-daybook-book": "unheard-of"}, **arguments)
+        assert result["error"] == "not_found"
+    assert (await call(reader, "get_memories"))["memories"] == []  # its own may be empty
+    assert not await in_thread(Book.objects.filter(name="unheard-of").exists)
 
 
 async def test_a_key_that_became_read_only_a_moment_ago_may_not_write(alice: Owner) -> None:

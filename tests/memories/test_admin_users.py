@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from axes.models import AccessAttempt
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.utils import timezone
@@ -141,6 +142,14 @@ def test_who_is_no_administrator_changes_nobody_who_has_a_role(staff: Client, na
     assert deleted_with_others(staff, user, post="yes").status_code == 403
     user.refresh_from_db()
     assert (user.is_superuser, user.has_usable_password()) == (name == "root", False)
+
+
+@pytest.mark.parametrize(("name", "left"), [("charlie", 0), ("root", 1)])
+def test_who_is_no_administrator_unlocks_nobody_who_has_a_role(staff: Client, name: str, left: int) -> None:
+    user = user_make(name, is_staff=left == 1, is_superuser=left == 1)
+    AccessAttempt.objects.create(username=name, failures_since_start=10)
+    answer = staff.post("/admin/auth/user/", {"action": "unlock_sign_in", "_selected_action": [user.pk]})
+    assert (answer.status_code, AccessAttempt.objects.count()) == (403 if left else 302, left)
 
 
 def test_who_is_no_administrator_changes_no_group(staff: Client) -> None:
