@@ -5,7 +5,7 @@ gives it its title. Pure functions that read a text once, in linear time."""
 import re
 from collections.abc import Collection
 
-from memories.evidence.own_words import SAID_IN, question_start
+from memories.evidence.own_words import SAID_IN, question_start, without_rules
 
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Nobody said what stands in these.
@@ -30,7 +30,7 @@ def own_words(text: str) -> str:
     then. What a client wrote alone is an empty text."""
     if text.startswith(_FILE_HEAD):
         return ""
-    text = text[question_start(text) :] or text
+    text = without_rules(text[question_start(text) :] or text)
     if "<" not in text:
         return text.strip()
     said = _without(text, _NOBODYS)

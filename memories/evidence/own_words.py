@@ -40,6 +40,9 @@ _HEADER = (
     r"|Fra|Til|Emne|Od|Do|Temat|Kimden|Kime|Konu|От|Кому|Тема|Дата|发件人|收件人|主题|日期|差出人|宛先|件名|보낸사람|제목)"
     r"\*{0,2}[ \t]?[:：]\*{0,2}[ \t]?\S.*"
 )
+# aider puts its rules for edits behind the person's words.
+_RULES_BEHIND = r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
+_RULES_FROM = re.compile(_RULES_BEHIND, re.MULTILINE)
 # From here on the rest of the message is somebody else's.
 _FOREIGN_FROM = re.compile(
     "|".join(
@@ -53,6 +56,7 @@ _FOREIGN_FROM = re.compile(
             r"^BEGIN:V[A-Z]+[ \t]*$",
             r"^\[[^\]\n]{2,200}\](?: Result:)?[ \t]*$",  # [File notes.txt], [read_file for 'a.py'] Result:
             r"^Traceback \(most recent call last\):",
+            _RULES_BEHIND,
         )
     ),
     re.MULTILINE,
@@ -107,6 +111,12 @@ def question_start(text: str) -> int:
         return 0
     last = text.rfind(_QUESTION_BEGINS)
     return last + len(_QUESTION_BEGINS) if last >= 0 else 0
+
+
+def without_rules(text: str) -> str:
+    """Return a message's text without the rules for its answer that a client put behind it."""
+    rules = _RULES_FROM.search(text)
+    return text[: rules.start()] if rules else text
 
 
 def _cited(text: str) -> Iterator[Span]:

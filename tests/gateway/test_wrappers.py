@@ -37,6 +37,8 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("<context>Only this</context>", "<context>Only this</context>"),
         ("# AGENTS.md instructions for /home/a\n\n<INSTRUCTIONS>Be brief</INSTRUCTIONS>", ""),
         ("<system>\nRan command: `ls`\n</system>\n\nNow the other one", "Now the other one"),
+        ("Use short names\n\n# *SEARCH/REPLACE block* Rules:\n\nOne block for each change.", "Use short names"),
+        ("Use short names\n\n# V4A Diff Format Rules:\n\nBegin with the mark.", "Use short names"),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
     ],

@@ -73,6 +73,7 @@ def own(text: str) -> str:
             "Reply politely:",
         ),
         ("2026-01-03 10:00:01 INFO user prefers root\nthat is odd", "that is odd"),
+        ("Use tabs\n\n# *SEARCH/REPLACE block* Rules:\n\n1. I want one block for each change.", "Use tabs"),
     ],
 )
 def test_what_others_wrote_is_told_from_own_words(text: str, mine: str) -> None:
