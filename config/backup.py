@@ -78,6 +78,8 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     or of another kind of installation and, without `force`, if there are data already or Daybook runs. With `force`,
     existing data are backed up first."""
     manifest = verify(folder)
+    if manifest.engine == "sqlite":
+        _refuse_unreadable(Path(connection.settings_dict["NAME"]))
     there = bool(connection.introspection.table_names())
     if not force:
         if there and heartbeat.alive():
@@ -184,6 +186,15 @@ def _copy_sqlite(source: Path, target: Path) -> None:
 def _check_sqlite(database: Path) -> None:
     if (answer := _integrity(_at_rest(database))) != "ok":
         raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
+
+
+def _refuse_unreadable(database: Path) -> None:
+    """Raise CommandError for a damaged database in place: what it holds cannot be copied before it is replaced."""
+    if database.exists() and (answer := _integrity(database.absolute().as_uri())) != "ok":
+        raise CommandError(
+            f"{database}, which is there now, is damaged or cannot be read: {answer}. Stop Daybook, move this file away together with "
+            f"{database.name}-wal and {database.name}-shm, and restore again. Nothing was changed."
+        )
 
 
 def _at_rest(database: Path) -> str:

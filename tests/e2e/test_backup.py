@@ -133,6 +133,28 @@ def test_a_database_that_cannot_be_copied_is_one_line_and_leaves_nothing(filled:
     assert list((tmp_path / "backups").iterdir()) == []
 
 
+@pytest.mark.usefixtures("sqlite_only")
+@pytest.mark.parametrize("damaged_from", [0, 40 * 4096])
+def test_a_damaged_database_that_is_there_is_told_with_what_to_do(
+    filled: Path, tmp_path: Path, damaged_from: int
+) -> None:
+    backup, database = tmp_path / "backup", filled / "daybook.sqlite3"
+    assert manage(filled, "backup", str(backup)).returncode == 0
+    with database.open("r+b") as file:
+        file.seek(damaged_from)
+        file.write(b"\xff" * 10 * 4096)
+    refused = manage(filled, "restore", str(backup), "--force")
+    assert refused.returncode == 1
+    assert f"{database}, which is there now, is damaged or cannot be read" in refused.stderr
+    assert "move this file away" in refused.stderr
+    database.rename(tmp_path / "damaged")
+    for left in ("-wal", "-shm"):
+        database.with_name(database.name + left).unlink(missing_ok=True)
+    done = manage(filled, "restore", str(backup))
+    assert done.returncode == 0, done.stderr
+    assert rows(filled, "PRAGMA integrity_check") == [("ok",)]
+
+
 @pytest.mark.usefixtures("sqlite_only", "storage")
 def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
