@@ -192,8 +192,8 @@ def _refuse_unreadable(database: Path) -> None:
     """Raise CommandError for a damaged database in place: what it holds cannot be copied before it is replaced."""
     if database.exists() and (answer := _integrity(database.absolute().as_uri())) != "ok":
         raise CommandError(
-            f"{database}, which is there now, is damaged or cannot be read: {answer}. Stop Daybook, move this file away together with "
-            f"{database.name}-wal and {database.name}-shm, and restore again. Nothing was changed."
+            f"{database}, which is there now, is damaged or cannot be read: {answer}. Stop Daybook, move this file "
+            f"away together with {database.name}-wal and {database.name}-shm, and restore again. Nothing was changed."
         )
 
 
