@@ -42,6 +42,7 @@ def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
 
 
 def used_words(viewer: Viewer, key: ApiKey) -> str:
+    """Return when a key or a connected app was last used, in words."""
     return f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used"
 
 

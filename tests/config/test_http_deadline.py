@@ -1,19 +1,15 @@
 """Slow and greedy heads of requests: uvicorn's protocol with our limits, on a real socket."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from uvicorn import Config
-from uvicorn.server import ServerState
 
 from config import http_deadline
-from config.http_deadline import HEAD_BYTES, DeadlineProtocol
-
-PATIENCE = 20  # of the test, far above the limits it sets
+from config.http_deadline import HEAD_BYTES
+from tests.config.raw_server import PATIENCE, Address, closes, raw_server
 
 
 async def answer_at_once(scope: Any, receive: Any, send: Any) -> None:
@@ -28,17 +24,12 @@ async def answer_at_once(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest_asyncio.fixture
-async def address() -> AsyncIterator[tuple[str, int]]:
-    config = Config(answer_at_once, http=DeadlineProtocol, lifespan="off", log_config=None)
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: DeadlineProtocol(config, state, {}), "127.0.0.1", 0)
-    yield server.sockets[0].getsockname()
-    server.close()
+async def address() -> AsyncIterator[Address]:
+    async with raw_server(answer_at_once) as found:
+        yield found
 
 
-async def told(address: tuple[str, int], *pieces: bytes) -> bytes:
+async def told(address: Address, *pieces: bytes) -> bytes:
     """What comes until the server closes the connection; the client never closes it."""
     reader, writer = await asyncio.open_connection(*address)
     for piece in pieces:
@@ -52,26 +43,26 @@ async def told(address: tuple[str, int], *pieces: bytes) -> bytes:
 
 @pytest.mark.parametrize("beginning", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:"])
 async def test_a_head_that_does_not_come_closes_the_connection(
-    address: tuple[str, int], beginning: bytes, monkeypatch: pytest.MonkeyPatch
+    address: Address, beginning: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_deadline, "HEAD_SECONDS", 0.2)
     assert await told(address, beginning) == b""
 
 
-async def test_a_head_that_is_too_large_is_refused(address: tuple[str, int]) -> None:
+async def test_a_head_that_is_too_large_is_refused(address: Address) -> None:
     lines = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(HEAD_BYTES // 1000 + 2))
     assert (await told(address, b"GET / HTTP/1.1\r\nHost: x\r\n", lines)).startswith(b"HTTP/1.1 400 ")
 
 
 async def test_the_rest_of_a_body_nobody_reads_is_not_waited_for(
-    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+    address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_deadline, "REST_SECONDS", 0.2)
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
     assert (await told(address, head, b"x" * 1000)).startswith(b"HTTP/1.1 401 ")
 
 
-async def test_one_connection_takes_several_requests(address: tuple[str, int]) -> None:
+async def test_one_connection_takes_several_requests(address: Address) -> None:
     request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
     found = await told(address, request, request, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert found.count(b"HTTP/1.1 401 ") == 3
@@ -86,20 +77,16 @@ ENDLESS = {
 
 @pytest.mark.parametrize("path", [b"/", b"/read"])
 @pytest.mark.parametrize("ending", ENDLESS)
-async def test_what_surrounds_a_body_is_as_bounded_as_a_head(
-    address: tuple[str, int], path: bytes, ending: str
-) -> None:
+async def test_what_surrounds_a_body_is_as_bounded_as_a_head(address: Address, path: bytes, ending: str) -> None:
     head = b"POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n" % path
     begin, more = ENDLESS[ending]
     reader, writer = await asyncio.open_connection(*address)
     writer.write(head + begin + more * (20 * HEAD_BYTES // len(more)))
-    async with asyncio.timeout(PATIENCE):
-        with contextlib.suppress(ConnectionError):
-            await reader.read()
+    assert await closes(reader)
     writer.close()
 
 
-async def test_what_follows_a_body_is_no_header(address: tuple[str, int]) -> None:
+async def test_what_follows_a_body_is_no_header(address: Address) -> None:
     head = b"POST /read HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     answer = await told(address, head, b"3\r\nabc\r\n0\r\nAuthorization: Bearer x\r\n\r\n")
     assert b"x-head: host connection transfer-encoding\r\n" in answer

@@ -233,21 +233,18 @@ def test_the_editor_holds_everything_that_can_be_changed(page: Client, alice: Ow
     assert 'name="pinned" checked' in html
 
 
-def test_what_the_person_changed_elsewhere_is_not_called_somebody_elses(page: Client, alice: Owner) -> None:
-    memory = memory_make(alice, "Likes tea.")
-    write(memory, WriteOrigin.USER, content="Likes coffee.")
+@pytest.mark.parametrize(
+    ("origin", "by", "theirs"),
+    [(WriteOrigin.BACKGROUND_REVIEW, "Review", "Theirs"), (WriteOrigin.USER, "you", "Saved")],
+)
+def test_a_conflict_names_who_was_there_first(
+    page: Client, alice: Owner, origin: WriteOrigin, by: str, theirs: str
+) -> None:
+    write(memory_make(alice, "Likes tea."), origin, content="Likes coffee.")
     html = html_of(page, "/fragments/memories/1/edit/?mine=1")
-    assert "changed by you while you were editing" in html
-    assert "<dt>Saved</dt><dd data-theirs>Likes coffee.</dd>" in html
-    assert "Theirs" not in html
-
-
-def test_a_conflict_names_who_was_there_first(page: Client, alice: Owner) -> None:
-    memory = memory_make(alice, "Likes tea.")
-    write(memory, WriteOrigin.BACKGROUND_REVIEW, content="Likes coffee.")
-    html = html_of(page, "/fragments/memories/1/edit/?mine=1")
-    assert "changed by Review while you were editing" in html
-    assert "<dt>Theirs</dt><dd data-theirs>Likes coffee.</dd>" in html
+    assert f"changed by {by} while you were editing" in html
+    assert f"<dt>{theirs}</dt><dd data-theirs>Likes coffee.</dd>" in html
+    assert ("Theirs" in html) == (theirs == "Theirs")
 
 
 def test_the_history_shows_each_change_and_the_way_back(page: Client, alice: Owner) -> None:
