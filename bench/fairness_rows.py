@@ -312,6 +312,12 @@ OPERATIONS: dict[str, Row] = {
         "POST", "/v1/responses", _deep(number), {"Content-Type": "application/json"}
     ),
     "response_get": _get("/v1/responses/resp_{world.turn}"),
+    "response_input_tokens": _post(
+        "/v1/responses/input_tokens", lambda n: {"model": "plain", "input": _text(n, LARGEST_MESSAGE)}
+    ),
+    "response_compact": _post(
+        "/v1/responses/compact", lambda n: {"model": "plain", "input": _text(n, LARGEST_MESSAGE)}
+    ),
     "response_input": _get("/v1/responses/resp_{world.turn}/input_items?limit=100&after=" + "x" * 4_000),
     "response_forget": lambda world, number: Call("DELETE", "/v1/responses/" + "0" * 4_000),
     "response_cancel": _post("/v1/responses/resp_{world.turn}/cancel", lambda n: {}),

@@ -46,7 +46,7 @@ def test_a_picture_and_a_file_go_with_the_message(chat: Page, told: ToldModel) -
     chat.reload()
     picture = chat.locator(".entry--you").last.get_by_role("img")
     expect(picture).to_be_visible()
-    assert picture.evaluate("image => image.complete && image.naturalWidth") == 1
+    expect(picture).to_have_js_property("naturalWidth", 1)  # as soon as it is loaded
     assert said(chat) == "What is this?"
     expect(chat.locator(".entry--you").last).to_contain_text("notes.txt")
     assert serious_findings(chat) == []
