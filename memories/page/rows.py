@@ -57,9 +57,9 @@ class Badge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One memory of the list. `folded`: it is long, and only its beginning is shown at first. `rank` and `why` are there
-    when it was searched for; `gone` says who deleted it and until when it is kept, and `latest` is the revision that
-    restoring it goes back to."""
+    """One memory of the list. `folded`: only its beginning is shown at first. `rank` and `why` are there when it was
+    searched for; `gone` says who deleted it and until when it is kept, and `latest` is the revision that restoring it
+    goes back to."""
 
     memory: Memory
     name: str

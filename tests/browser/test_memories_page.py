@@ -139,7 +139,8 @@ def test_a_long_memory_is_folded_until_it_is_opened(alices: Visitor) -> None:
     more = page.get_by_role("button", name="Show all")
     more.click()
     opened_up = words.bounding_box()
-    assert folded and opened_up
+    assert folded
+    assert opened_up
     assert folded["height"] * 2 < opened_up["height"]
     expect(row(page, "It rains.").get_by_text("Pinned", exact=True)).to_be_visible()
     page.get_by_role("button", name="Show less").click()
