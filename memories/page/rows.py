@@ -34,8 +34,8 @@ _ICONS = {
 _CHANGERS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
 _WORDS = re.compile(r"([^\W_]+)")
 _SHORT_NAME = 40
-_UNFOLDED_LINES = 12
-_UNFOLDED_CHARACTERS = 1_000
+_UNFOLDED_LINES = 8
+_UNFOLDED_CHARACTERS = 700
 
 
 @dataclass(frozen=True, slots=True)
