@@ -206,6 +206,7 @@ class Turn:
             request_id=self.context.request_id,
             owner=str(self.context.owner_id),
             functions_only=self.options.functions_only,
+            spare=frozenset(tool["function"]["name"] for tool in tools),
             course=self._attempts.next_course(),
         )
 

@@ -58,6 +58,7 @@ _FAULT_WORDS: Mapping[str, str] = {
     "unknown": "could not be used",
     "context": "can't read that much",
     "queue": "had too many requests",
+    "tools": "takes no tools",
     "open": "is skipped after repeated failures",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {
@@ -139,6 +140,14 @@ def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
     name = "upstream" if same else "model"
     what = ", ".join(f"{entry[name]} {_FAULT_WORDS.get(entry['fault'], 'failed')}" for entry in failed.values())
     return f"Answered by {by[name]}; {what}."
+
+
+def toolless_words(toolless: Mapping[str, Any] | None) -> str:
+    """Return that a model takes no tools, from a run's trace; "" if it took those that it was offered."""
+    if not toolless:
+        return ""
+    name = toolless.get("model") or "The default model"
+    return f"{name} takes no tools, so it could not look up or change memories."
 
 
 def fault_words(fault: str) -> str:

@@ -27,6 +27,19 @@ _CONTEXT = re.compile(
     r"context length of only|`inputs` (?:tokens \+|must have less than)",
     re.IGNORECASE | re.DOTALL,
 )
+_TOOLS = r"(?<![\w.])(?:tools?(?! ?choice| ?messages?| ?roles?| ?results?)|functions?)"
+_CALLING = rf"(?:{_TOOLS}[ -](?:use|calls?|calling)|{_TOOLS})\b"
+# Some servers say so with the status of a missing model, or of a fault of theirs. docs/upstreams.md has the sources.
+_NO_TOOLS = re.compile(
+    rf"(?:n[o']t|no longer) (?:currently )?support (?:the use of )?{_CALLING}|"
+    rf"(?<!custom )(?<!strict )(?<!multiple )(?<!parallel )(?<!hosted )(?<!-in )"
+    rf"{_CALLING}[`'\"]?(?: param| with function calling)?(?: (?:is|are|has|have))? "
+    rf"(?:unsupported|disabled|not (?:yet |currently |been |fully )*(?:support(?:ed)?|enabled|available))|"
+    rf"endpoints? (?:found )?that supports? {_CALLING}|"
+    rf"(?:unsupported|unknown) param(?:eter)?s?: [`'\"]?tools\b(?![.\[])|"
+    rf"--enable-auto-tool-choice|tools param requires",
+    re.IGNORECASE,
+)
 _CONTEXT_TYPE = "exceed_context_size_error"  # types of errors that are used like codes
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
@@ -50,6 +63,11 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> SaidError:
         elif said.code in _GENERAL:
             said = replace(said, code="")
     return replace(said, message=_quoted(said.message, secrets))
+
+
+def takes_no_tools(message: str) -> bool:
+    """Return True if an error says that the model, or its server as it is started, takes no tools at all."""
+    return bool(_NO_TOOLS.search(message))
 
 
 def is_error(answer: Any) -> bool:

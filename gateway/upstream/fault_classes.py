@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import aiohttp
 import httpx2
 
-from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
+from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamUnreachable
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
 _CONTEXT = "context_length_exceeded"
@@ -37,6 +37,7 @@ SILENCE = FaultClass(name="silence", repeats=1, counts=True)
 LOCKED = FaultClass(name="locked", counts=True, rests=60.0)  # key, money, a model that is not there
 UNKNOWN = FaultClass(name="unknown", told=False)  # an upstream that is not configured, a status that says nothing
 CONTEXT = FaultClass(name="context")  # another model may accept a longer request
+TOOLS = FaultClass(name="tools")  # another model may take tools
 QUEUE = FaultClass(name="queue", told=False)  # our own limit of requests at once
 CALL = FaultClass(name="call", repeats=1, elsewhere=False)
 REFUSAL = FaultClass(name="refusal", elsewhere=False)  # errors of the client, also a content filter
@@ -54,6 +55,8 @@ def fault_class(error: DomainError) -> FaultClass:
             return CONNECT if _never_connected(error) else NETWORK
         case UpstreamRefused():
             return _of_status(int(error.details.get("status", 0)))
+        case ToolsRefused():
+            return TOOLS
         case RequestRefused():
             return _of_refusal(error)
         case InvalidRequest():

@@ -9,14 +9,15 @@ import aiohttp
 import httpx2
 import openai
 
-from gateway.errors import RequestRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
-from gateway.upstream.error_body import SaidError, read_error
+from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
+from gateway.upstream.error_body import SaidError, read_error, takes_no_tools
 from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _LONGEST_REST = 3600.0
 _CLIENTS = frozenset({400, 413, 422})  # the request is refused, not the caller
 _FAULTS = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
 _FAULTY_CODES = frozenset({"context_length_exceeded", "content_filter"})
+_ABOUT_TOOLS = frozenset({400, 404, 422, 500, 501})  # OpenRouter: 404; llama.cpp: 500
 _NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
@@ -102,9 +103,11 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
     details = {"retry_after": retry_after[:32]} if retry_after else {}
     if status == 429:
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
-    if status in _CLIENTS:
+    no_tools = status in _ABOUT_TOOLS and takes_no_tools(said.message)
+    if status in _CLIENTS or no_tools:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
-        return RequestRefused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
+        refused = ToolsRefused if no_tools else RequestRefused
+        return refused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
     if status in _REASONS:
         return UpstreamRefused(f"The model server {_REASONS[status]}.", status=status, **details)
     why = "." if not said.message or said.message.startswith("<") else f": {said.message}"  # no page of a proxy
