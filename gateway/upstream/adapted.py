@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.errors import RequestRefused, ToolsRefused
-from gateway.upstream.changes import NO_OWN_TOOLS, Body, Change, Kind
+from gateway.upstream.changes import NO_OWN_TOOLS, STREAMED, Body, Change, Kind
 from gateway.upstream.custom_tools import CustomCalls, custom_names
 from gateway.upstream.known import Known
 from gateway.upstream.paths import found_at
@@ -39,16 +39,25 @@ class AdaptedRequest:
         """How long the request may take in all, including its repetitions."""
         return self.request.limits_in(self.dialect)
 
+    @property
+    def streams(self) -> bool:
+        """Whether the answer arrives in pieces, also where the request is for a whole one."""
+        return self.stream or STREAMED in self._changes
+
+    @property
+    def _changes(self) -> list[Change]:
+        return [*self._learned, *self._made]
+
     def custom_calls(self) -> CustomCalls:
         """Return the object that turns calls of functions which replace custom tools back into calls of those tools."""
         return CustomCalls(custom_names(self.request.tools) if self.dialect.custom_tools is False else frozenset())
 
     def body(self) -> Body:
         """Return the body to send next."""
-        changes = (*self._learned, *self._made)
+        changes = self._changes
         request = self.request.without_spare() if NO_OWN_TOOLS in changes else self.request
         self._spare = bool(request.spare)
-        body = request.body(stream=self.stream, dialect=self.dialect)
+        body = request.body(stream=self.streams, dialect=self.dialect)
         for change in changes:
             body = change.applied(body)
         self._sent = body

@@ -88,5 +88,7 @@ class Change:
         return self.condition is not Condition.OWN  # a body does not say whose its tools are
 
 
+STREAMED = Change(Kind.SET, "stream", True, Condition.WHOLE)
+"""What a model is sent that only streams; the pieces are collected (gateway.upstream.collected)."""
 NO_OWN_TOOLS = Change(Kind.DROP, "tools", condition=Condition.OWN)
 """What a model is sent that takes no tools: none of ours (`ModelRequest.spare`)."""

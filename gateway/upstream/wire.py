@@ -5,7 +5,7 @@ longer than the rest of a turn. There is one client per upstream and process. Ev
 gateway's errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
@@ -35,6 +35,7 @@ from gateway.upstream.answer import (
     says_something,
 )
 from gateway.upstream.client import UpstreamClient
+from gateway.upstream.collected import Collected
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
@@ -85,18 +86,19 @@ class OpenAIModel:
                 raise fault from cause
             break
         adapted.stream = False
-        yield custom.taken(chunk_of_completion(await self._in_one_piece(adapted, deadlines, Body.completion)))
+        yield custom.taken(chunk_of_completion(await self._completion(adapted, deadlines)))
         if held := custom.rest():
             yield held
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        answer = await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.completion)
+        answer = await self._completion(adapted, Deadlines(adapted.limits))
         return adapted.custom_calls().completion(answer)
 
     async def passed(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        return await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.passed, most=VECTOR_BYTES)
+        deadlines = Deadlines(adapted.limits)
+        return await _accepted(adapted, lambda: self._whole(adapted, deadlines, Body.passed, Body(VECTOR_BYTES)))
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
@@ -106,19 +108,24 @@ class OpenAIModel:
                 del self._clients[name]
                 await client.close()
 
-    async def _in_one_piece(
-        self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], most: int = 0
-    ) -> T:
-        """Return an answer in one piece; the request is repeated with changes if it is refused."""
-        while True:
-            try:
-                answer = await self._whole(adapted, deadlines, read, Body(most))
-            except RequestRefused as refusal:
-                if not adapted.again(refusal):
-                    raise
-            else:
-                adapted.helped()
-                return answer
+    async def _completion(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
+        def ask() -> Coroutine[Any, Any, dict[str, Any]]:
+            if adapted.streams:
+                return self._collected(adapted, deadlines)
+            return self._whole(adapted, deadlines, Body.completion, Body())
+
+        return await _accepted(adapted, ask)
+
+    async def _collected(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
+        deadlines.limits, deadlines.begun, deadlines.finished = adapted.limits, False, False
+        collected = Collected()
+        try:
+            async with self._opened(adapted, deadlines) as response, aclosing(_chunks(response, deadlines)) as chunks:
+                async for chunk in chunks:
+                    collected.take(chunk)
+            return collected.completion()
+        except WIRE_ERRORS as error:
+            raise domain_error(error) from error
 
     async def _whole(
         self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], body: Body
@@ -165,6 +172,19 @@ class OpenAIModel:
         if found is None or found[0] is not loop:
             found = self._clients[upstream] = (loop, _make_client(upstream))
         return found[1]
+
+
+async def _accepted(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return an answer in one piece; the request is repeated with changes if it is refused."""
+    while True:
+        try:
+            answer = await ask()
+        except RequestRefused as refusal:
+            if not adapted.again(refusal):
+                raise
+        else:
+            adapted.helped()
+            return answer
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
