@@ -40,6 +40,11 @@ _NO_TOOLS = re.compile(
     rf"--enable-auto-tool-choice|tools param requires",
     re.IGNORECASE,
 )
+# In the words of LiteLLM, OpenRouter, DeepSeek, Mistral: docs/upstreams.md has the sources.
+_NO_MODEL = re.compile(
+    r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
+)
+_NO_MODEL_CODE = "model_not_found"
 _CONTEXT_TYPE = "exceed_context_size_error"  # types of errors that are used like codes
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
@@ -63,6 +68,11 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> SaidError:
         elif said.code in _GENERAL:
             said = replace(said, code="")
     return replace(said, message=_quoted(said.message, secrets))
+
+
+def knows_no_model(said: SaidError) -> bool:
+    """Return True if an error says that the server does not know the model."""
+    return said.code == _NO_MODEL_CODE or bool(_NO_MODEL.search(said.message))
 
 
 def takes_no_tools(message: str) -> bool:
@@ -104,7 +114,9 @@ def _read(body: Any, depth: int = 0) -> SaidError:
 def _of_object(error: dict[str, Any], depth: int) -> SaidError:
     """Read an error object. Its message may be a text, hold a list of details, or quote another server's error."""
     message, param = error.get("message"), error.get("param")
-    details = message.get("detail") if isinstance(message, dict) else error.get("detail")
+    details = message.get("detail") or message.get("error") if isinstance(message, dict) else error.get("detail")
+    if isinstance(details, dict):
+        details = details.get("error") or details.get("message")
     if isinstance(details, list):
         message, param = _of_details(details, param)
     elif isinstance(details, str):

@@ -10,7 +10,8 @@ from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, Upstre
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
 _CONTEXT = "context_length_exceeded"
-_BOTCHED = "tool_use_failed"  # Groq: its server could not parse a call of the model
+BOTCHED_CALL = "tool_use_failed"
+"""Groq's code where it could not parse a call of the model."""
 _PASSING = frozenset({408, 409, 425})
 _LOCKED = frozenset({401, 402, 403, 404, 429})  # 429 if no credit is left
 
@@ -75,7 +76,7 @@ def _of_status(status: int) -> FaultClass:
 def _of_refusal(error: RequestRefused) -> FaultClass:
     if error.upstream_code == _CONTEXT or error.details.get("status") == 413:
         return CONTEXT
-    return CALL if error.upstream_code == _BOTCHED else REFUSAL
+    return CALL if error.upstream_code == BOTCHED_CALL else REFUSAL
 
 
 def _never_connected(error: BaseException | None) -> bool:

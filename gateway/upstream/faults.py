@@ -10,7 +10,7 @@ import httpx2
 import openai
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
-from gateway.upstream.error_body import SaidError, read_error, takes_no_tools
+from gateway.upstream.error_body import SaidError, knows_no_model, read_error, takes_no_tools
 from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _LONGEST_REST = 3600.0
@@ -80,7 +80,7 @@ def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
     said = read_error(answer, secrets=_secrets(request))
     if said.status in _FAULTS or said.code in _FAULTY_CODES:
         return _fault(said.status or 400, said)
-    what = f": {said.message}" if said.message else "."
+    what = f": {said.message}" if said.message and not said.message.startswith("<") else "."
     return UpstreamUnreachable(f"{BROKE_OFF} with an error{what}")
 
 
@@ -103,6 +103,8 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
     details = {"retry_after": retry_after[:32]} if retry_after else {}
     if status == 429:
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
+    if status in _CLIENTS and knows_no_model(said):
+        status = 404
     no_tools = status in _ABOUT_TOOLS and takes_no_tools(said.message)
     if status in _CLIENTS or no_tools:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"

@@ -133,6 +133,11 @@ class ModelRequest:
         by = self.course.by or self
         return by.upstream, by.model
 
+    @property
+    def alone(self) -> bool:
+        """Whether one choice is the whole answer."""
+        return self.path == CHAT and self.parameters.get("n") in (None, 1)
+
     def dialect(self) -> Dialect:
         dialect = dialect_of(self.upstream)
         return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect

@@ -25,14 +25,14 @@ from gateway.upstream.answer import (
     NO_CHOICE,
     Body,
     Chunk,
+    Events,
     Lines,
-    check_sound,
     choices_of,
     chunk_of_completion,
-    chunk_of_line,
     is_finished,
     is_whole,
     says_something,
+    usual,
 )
 from gateway.upstream.client import UpstreamClient
 from gateway.upstream.collected import Collected
@@ -65,7 +65,7 @@ class OpenAIModel:
             try:
                 async with (
                     self._opened(adapted, deadlines) as response,
-                    aclosing(_chunks(response, deadlines)) as chunks,
+                    aclosing(_chunks(response, deadlines, alone=request.alone)) as chunks,
                 ):
                     async for chunk in chunks:
                         said = True
@@ -114,13 +114,16 @@ class OpenAIModel:
                 return self._collected(adapted, deadlines)
             return self._whole(adapted, deadlines, Body.completion, Body())
 
-        return await _accepted(adapted, ask)
+        return usual(await _accepted(adapted, ask), alone=adapted.request.alone)
 
     async def _collected(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
         deadlines.limits, deadlines.begun, deadlines.finished = adapted.limits, False, False
         collected = Collected()
         try:
-            async with self._opened(adapted, deadlines) as response, aclosing(_chunks(response, deadlines)) as chunks:
+            async with (
+                self._opened(adapted, deadlines) as response,
+                aclosing(_chunks(response, deadlines, alone=adapted.request.alone)) as chunks,
+            ):
                 async for chunk in chunks:
                     collected.take(chunk)
             return collected.completion()
@@ -210,14 +213,14 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
         yield data
 
 
-async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[Chunk]:
+async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, alone: bool) -> AsyncGenerator[Chunk]:
     """Yield the chunks of a streamed answer. Some servers answer with one JSON document instead; that is the only
     chunk. Raises DomainErrors, ValueError."""
-    lines, document, answered = Lines(), Body(), False
+    lines, events, document, answered = Lines(), Events(response.request, alone=alone), Body(), False
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
             for line in lines.feed(data):
-                chunk = chunk_of_line(line)
+                chunk = events.chunk_of(line)
                 if chunk is None:
                     document.maybe(line)
                     continue
@@ -225,7 +228,6 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                     if not answered:
                         raise UpstreamUnreachable(NO_CHOICE)
                     return
-                check_sound(chunk, response.request)
                 if is_whole(chunk) and not deadlines.begun:
                     chunk = chunk_of_completion(chunk)
                 answered = answered or bool(choices_of(chunk))
@@ -237,7 +239,7 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
     document.maybe(lines.rest())
     if not document.begun:
         raise UpstreamUnreachable(CUT_OFF)
-    yield chunk_of_completion(document.completion(response.request))
+    yield usual(chunk_of_completion(document.completion(response.request)), alone=alone)
 
 
 def is_demo() -> bool:
