@@ -7,7 +7,15 @@ from datetime import date, datetime
 from typing import Any
 
 from gateway.agents.settings import AgentSettings
-from gateway.upstream.faults import BROKE_OFF, KEY_REFUSED, NO_CREDIT_LEFT, NOT_REACHED, UNKNOWN_MODEL
+from gateway.upstream.faults import (
+    BROKE_OFF,
+    CERTIFICATE,
+    KEY_REFUSED,
+    NO_CREDIT_LEFT,
+    NO_TLS,
+    NOT_REACHED,
+    UNKNOWN_MODEL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,8 @@ _TO_DO: Mapping[str, str] = {
     KEY_REFUSED: f"{_OPERATOR} set a valid key for this model server.",
     UNKNOWN_MODEL: f"{_OPERATOR} name another model in the agent's settings.",
     NO_CREDIT_LEFT: f"{_OPERATOR} add credit there, or name another model server.",
+    CERTIFICATE: f"{_OPERATOR} renew it, or make this machine trust it (`SSL_CERT_FILE`).",
+    NO_TLS: f"{_OPERATOR} correct its address.",
     NOT_REACHED: "Try again; if it stays so, it is not running, or its address is wrong.",
     BROKE_OFF: "Try again.",
     "took too long": "Try again, or ask for less at once.",
@@ -53,6 +63,7 @@ _FAULT_WORDS: Mapping[str, str] = {
     "overload": "was overloaded",
     "network": "broke off",
     "connect": "could not be reached",
+    "certificate": "has no certificate that is accepted",
     "silence": "did not answer in time",
     "locked": "refused the gateway",
     "unknown": "could not be used",

@@ -7,6 +7,7 @@ import aiohttp
 import httpx2
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamUnreachable
+from gateway.upstream.faults import certificate_fault, speaks_no_tls
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
 _CONTEXT = "context_length_exceeded"
@@ -36,6 +37,7 @@ NETWORK = FaultClass(name="network", repeats=2, counts=True)
 CONNECT = FaultClass(name="connect", repeats=2, counts=True)
 SILENCE = FaultClass(name="silence", repeats=1, counts=True)
 LOCKED = FaultClass(name="locked", counts=True, rests=60.0)  # key, money, a model that is not there
+CERTIFICATE = FaultClass(name="certificate", counts=True, rests=60.0)  # no repetition mends it
 UNKNOWN = FaultClass(name="unknown", told=False)  # an upstream that is not configured, a status that says nothing
 CONTEXT = FaultClass(name="context")  # another model may accept a longer request
 TOOLS = FaultClass(name="tools")  # another model may take tools
@@ -52,6 +54,8 @@ def fault_class(error: DomainError) -> FaultClass:
             return RATE
         case UpstreamTimeout():
             return CONNECT if error.details.get("limit") == "connect" else SILENCE
+        case UpstreamUnreachable() if certificate_fault(error) or speaks_no_tls(error):
+            return CERTIFICATE
         case UpstreamUnreachable():
             return CONNECT if _never_connected(error) else NETWORK
         case UpstreamRefused():

@@ -1,7 +1,9 @@
 """Translates everything that can go wrong at a model server into the gateway's errors."""
 
 import math
+import ssl
 import time
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -26,6 +28,16 @@ _REASONS = {401: KEY_REFUSED, 403: KEY_REFUSED, 404: UNKNOWN_MODEL}
 NO_CREDIT_LEFT = "The model server says that its account has no credit left."
 NOT_REACHED = "The model server could not be reached."
 BROKE_OFF = "The model server broke off"
+CERTIFICATE = "The certificate of the model server"
+NO_TLS = "The model server does not speak TLS, and its address begins with https."
+# What is wrong with a certificate, by OpenSSL's codes. Its own words name the host.
+_CERTIFICATE_FAULTS = {
+    9: "is not valid yet",
+    10: "has expired",
+    **dict.fromkeys((18, 19, 20, 21), "is signed by nobody whom this machine trusts"),
+    **dict.fromkeys((62, 64), "is for another host"),
+}
+_PLAIN_ANSWERS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 NO_KEY = "none"
 """What the SDK is given for an upstream that has no key: no secret, and a word that refusals use."""
 
@@ -37,6 +49,10 @@ def domain_error(error: Exception) -> DomainError:
     """Return the gateway's error for a fault. Its message holds neither key nor address."""
     if isinstance(error, openai.APIStatusError):
         return _refused(error)
+    if fault := certificate_fault(error):
+        return UpstreamUnreachable(f"{CERTIFICATE} {fault}.")
+    if speaks_no_tls(error):
+        return UpstreamUnreachable(NO_TLS)
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException) and not _is_lost(error):
         return UpstreamSilent("The model server took too long to answer.", limit="connect")
     if isinstance(error, openai.APIConnectionError):
@@ -44,6 +60,26 @@ def domain_error(error: Exception) -> DomainError:
     if isinstance(error, ValueError | RecursionError):
         return UpstreamUnreachable("The model server gave an answer that is not JSON.")
     return UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
+
+
+def certificate_fault(error: BaseException) -> str:
+    """Return what is wrong with a server's certificate, as the end of a sentence; "" if that is not the fault."""
+    found = [cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)]
+    if not found:
+        return ""
+    return _CERTIFICATE_FAULTS.get(getattr(found[-1], "verify_code", 0), "is not accepted")  # aiohttp's has none
+
+
+def speaks_no_tls(error: BaseException) -> bool:
+    """Return True if a server answered the handshake of TLS with something else."""
+    found = (cause for cause in _causes(error) if isinstance(cause, ssl.SSLError))
+    return any(getattr(cause, "reason", "") in _PLAIN_ANSWERS for cause in found)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def refuses_to_stream(error: DomainError) -> bool:
@@ -68,10 +104,9 @@ def retry_after_seconds(error: DomainError) -> float:
 def _is_lost(error: BaseException | None) -> bool:
     """Return True if a connection was refused or dropped. The SDK's aiohttp transport reports that as a time-out,
     too."""
-    while error is not None:
-        if isinstance(error, aiohttp.ClientConnectionError):
-            return not isinstance(error, aiohttp.ServerTimeoutError)
-        error = error.__cause__
+    for cause in _causes(error):
+        if isinstance(cause, aiohttp.ClientConnectionError):
+            return not isinstance(cause, aiohttp.ServerTimeoutError)
     return False
 
 
