@@ -28,6 +28,7 @@ from gateway.limits.money import cost_of, dollars
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
 from gateway.upstream.dialects import Dialect, dialect_of
+from gateway.upstream.faults import certificate_fault, speaks_no_tls
 from gateway.upstream.known import known
 from gateway.upstream.learned import learned_now
 from memories.tokens import CHARS_PER_TOKEN
@@ -243,7 +244,11 @@ def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Fin
         return Finding(check, Level.FAILED, f"{url} refuses the key ({error.status_code})")
     except openai.APIStatusError as error:
         return Finding(check, Level.WARNING, f"{url} answers {error.status_code} to the question for its models")
-    except openai.APIConnectionError:
+    except openai.APIConnectionError as error:
+        if fault := certificate_fault(error):
+            return Finding(check, Level.FAILED, f"{url}: its certificate {fault}")
+        if speaks_no_tls(error):
+            return Finding(check, Level.FAILED, f"{url} does not speak TLS: write http:// instead of https://")
         return Finding(check, Level.FAILED, f"{url} does not answer")
     except openai.OpenAIError as error:
         return Finding(check, Level.WARNING, f"{url} gives no list of models ({type(error).__name__})")

@@ -41,6 +41,10 @@ class RequestRefused(InvalidRequest):
         return answer
 
 
+class ToolsRefused(RequestRefused):
+    """The upstream's model takes no tools, or its server was not started to take any."""
+
+
 class PreviousResponseNotFound(InvalidRequest):
     """The target of `previous_response_id` or of an `item_reference` does not exist or was not stored."""
 

@@ -1,4 +1,4 @@
-"""One model step, gathered from what came over the wire. Text goes on as it comes; gateway.step_calls has the calls."""
+"""One model step, gathered from what came over the wire. Text goes on as it comes; upstream.calls has the calls."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import Any
 
 from gateway.errors import UpstreamUnreachable
 from gateway.limits.spending import ModelUse
-from gateway.step_calls import GatheredCall, GatheredCalls, StepCall
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import choices_of
+from gateway.upstream.calls import GatheredCall, GatheredCalls, StepCall
 from gateway.upstream.kept import Gathered, GatheredParts, Kept, Room, with_kept
 from gateway.upstream.outgoing import said_in
 from gateway.upstream.reasoning import reasoning_in, without_thinking

@@ -24,11 +24,11 @@ from gateway.runs import closing, held
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
-from gateway.step_calls import StepCall
 from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, step_use, stream_step
 from gateway.thinking import Thinking
 from gateway.turn_events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.upstream import ModelRequest
+from gateway.upstream.calls import StepCall
 from gateway.upstream.usage import add_usage, usage_since
 from memories import tools as memory_tools
 from memories.errors import DomainError
@@ -206,6 +206,7 @@ class Turn:
             request_id=self.context.request_id,
             owner=str(self.context.owner_id),
             functions_only=self.options.functions_only,
+            spare=frozenset(tool["function"]["name"] for tool in tools),
             course=self._attempts.next_course(),
         )
 

@@ -3,6 +3,12 @@
 from memories.errors import DomainError
 
 
+class NeedsTools(DomainError):
+    """The model of a review takes no tools."""
+
+    code, http_type, http_status = "model_without_tools", "api_error", 502
+
+
 class WorkBroke(DomainError):
     """Something in a review or a consolidation itself went wrong; the log says what."""
 

@@ -8,6 +8,7 @@ from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
 
+_PRECISE = "upstream_error"  # its own sentence says which fault the model server had
 FAILURES = {
     "upstream_error": "The model server answered with an error.",
     "upstream_timeout": "The model server took too long to answer.",
@@ -61,7 +62,8 @@ def reason_words(review: ReviewRun, *, own: bool) -> str:
     if error.get("code") == "rejected":
         owner = "You" if own else "Its owner"
         return f"{'An administrator' if by_staff(error.get('actor')) else owner} rejected it."
-    return FAILURES.get(str(error.get("code", "")), str(error.get("message", "")))
+    code, said = str(error.get("code", "")), str(error.get("message") or "")
+    return said if code == _PRECISE and said else FAILURES.get(code, said)
 
 
 def by_staff(actor: object) -> bool:

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from gateway import telemetry
 from gateway.agents.model_choice import review_target
+from gateway.errors import ToolsRefused
 from gateway.model_call import ask
 from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage
@@ -25,7 +26,7 @@ from memories.tokens import text_tokens
 from prompts.review import ExistingMemory, ReviewPrompt
 from reviews import services
 from reviews.claiming import ReviewClaim, review_claim
-from reviews.errors import WorkBroke
+from reviews.errors import NeedsTools, WorkBroke
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
 from reviews.schedule import enqueue_next
@@ -35,6 +36,9 @@ from search.index import BookIndex
 
 logger = logging.getLogger("daybook.reviews")
 
+_NEEDS_TOOLS = (
+    "The model {model} takes no tools, and reviews save by them. Name another one for reviews (memory_review_model)."
+)
 _ANSWER_BYTES = 200_000
 RunAsync = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -131,15 +135,18 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
     messages = list(build_messages(reflection))
     for number in range(1, settings.REVIEW_STEPS + 1):
         reflection.steps = number
-        result = await ask(
-            reflection.target,
-            messages,
-            seconds=deadline - asyncio.get_running_loop().time(),
-            tools=memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW)),
-            owner=reflection.owner,
-            request_id=reflection.request_id,
-            answer_bytes=_ANSWER_BYTES,
-        )
+        try:
+            result = await ask(
+                reflection.target,
+                messages,
+                seconds=deadline - asyncio.get_running_loop().time(),
+                tools=memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW)),
+                owner=reflection.owner,
+                request_id=reflection.request_id,
+                answer_bytes=_ANSWER_BYTES,
+            )
+        except ToolsRefused as error:
+            raise NeedsTools(_NEEDS_TOOLS.format(model=reflection.target.model)) from error
         answered = ModelTarget(result.kept.upstream, result.kept.model)
         reflection.target = reflection.target.preferring(answered)  # its reasoning is in the conversation now
         reflection.model = result.model or answered.model

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.utils.safestring import SafeString
 
 from gateway.chat.highlight import PAGE_BUDGET, Budget
-from gateway.chat.labels import answered_words
+from gateway.chat.labels import answered_words, toolless_words
 from gateway.chat.markdown import render_markdown
 from gateway.models import Message, Run, Session
 
@@ -110,4 +110,5 @@ def _note(message: Message, run: Run | None) -> str:
         notes.append(run.get_state_display() if run.state in {Run.State.FAILED, Run.State.STOPPED} else "")
         if message.role == Message.Role.ASSISTANT:
             notes.append(answered_words(run.trace.get("attempts", ())))
+            notes.append(toolless_words(run.trace.get("toolless")))
     return ", ".join(note for note in notes if note)

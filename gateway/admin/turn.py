@@ -13,7 +13,7 @@ from gateway.admin.turn_given import Given, given_to
 from gateway.admin.turn_steps import Step, attempts_of, messages_of, steps_of
 from gateway.agents.configuration import prices
 from gateway.chat.highlight import PAGE_BUDGET, Budget
-from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words
+from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words, toolless_words
 from gateway.chat.markdown import render_markdown
 from gateway.chat.run_figures import cost_words
 from gateway.limits.money import usage_words
@@ -49,6 +49,7 @@ class ExplainedTurn:
     steps: Sequence[Step]
     steps_unseen: int
     attempts: Sequence[dict[str, Any]]
+    toolless: str
     changes: Sequence[ShownChangeSet]
     answer: SafeString
     answer_characters: int
@@ -73,6 +74,7 @@ def turn_explained(run: Run, sight: Sight) -> ExplainedTurn:
         steps=steps,
         steps_unseen=max(0, _steps_made(run) - len(steps)),
         attempts=attempts_of(run),
+        toolless=toolless_words(run.trace.get("toolless")),
         changes=_changes(run) if sight.changes else (),
         answer=render_markdown(run.text, colours) if sight.words else SafeString(),
         answer_characters=len(run.text),

@@ -7,7 +7,15 @@ from datetime import date, datetime
 from typing import Any
 
 from gateway.agents.settings import AgentSettings
-from gateway.upstream.faults import BROKE_OFF, KEY_REFUSED, NO_CREDIT_LEFT, NOT_REACHED, UNKNOWN_MODEL
+from gateway.upstream.faults import (
+    BROKE_OFF,
+    CERTIFICATE,
+    KEY_REFUSED,
+    NO_CREDIT_LEFT,
+    NO_TLS,
+    NOT_REACHED,
+    UNKNOWN_MODEL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,8 @@ _TO_DO: Mapping[str, str] = {
     KEY_REFUSED: f"{_OPERATOR} set a valid key for this model server.",
     UNKNOWN_MODEL: f"{_OPERATOR} name another model in the agent's settings.",
     NO_CREDIT_LEFT: f"{_OPERATOR} add credit there, or name another model server.",
+    CERTIFICATE: f"{_OPERATOR} renew it, or make this machine trust it (`SSL_CERT_FILE`).",
+    NO_TLS: f"{_OPERATOR} correct its address.",
     NOT_REACHED: "Try again; if it stays so, it is not running, or its address is wrong.",
     BROKE_OFF: "Try again.",
     "took too long": "Try again, or ask for less at once.",
@@ -53,11 +63,13 @@ _FAULT_WORDS: Mapping[str, str] = {
     "overload": "was overloaded",
     "network": "broke off",
     "connect": "could not be reached",
+    "certificate": "has no certificate that is accepted",
     "silence": "did not answer in time",
     "locked": "refused the gateway",
     "unknown": "could not be used",
     "context": "can't read that much",
     "queue": "had too many requests",
+    "tools": "takes no tools",
     "open": "is skipped after repeated failures",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {
@@ -139,6 +151,14 @@ def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
     name = "upstream" if same else "model"
     what = ", ".join(f"{entry[name]} {_FAULT_WORDS.get(entry['fault'], 'failed')}" for entry in failed.values())
     return f"Answered by {by[name]}; {what}."
+
+
+def toolless_words(toolless: Mapping[str, Any] | None) -> str:
+    """Return that a model takes no tools, from a run's trace; "" if it took those that it was offered."""
+    if not toolless:
+        return ""
+    name = toolless.get("model") or "The default model"
+    return f"{name} takes no tools, so it could not look up or change memories."
 
 
 def fault_words(fault: str) -> str:

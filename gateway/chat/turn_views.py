@@ -186,7 +186,8 @@ def _add_run(turn: TurnView, run: Run) -> None:
     turn.number, turn.state = run.turn, run.state
     turn.answer = turn.answer or run.text
     turn.answer_at = turn.answer_at or run.finished_at or run.started_at
-    turn.answered = labels.answered_words(run.trace.get("attempts", ()))
+    notes = (labels.answered_words(run.trace.get("attempts", ())), labels.toolless_words(run.trace.get("toolless")))
+    turn.answered = " ".join(filter(None, notes))
     turn.reasoning, turn.thought = run.reasoning, labels.thought_words(run.trace.get("thought_ms"))
     if run.state == Run.State.COMPLETED:
         turn.ended = labels.ended_words(turn.answer, str(run.trace.get("finish_reason", "")))

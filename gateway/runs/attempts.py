@@ -1,5 +1,5 @@
-"""The entry about failed model servers in a run's trace: which models were asked, what was wrong, and which one
-answered, without addresses and without text of the conversation."""
+"""The entries about model servers in a run's trace: which models were asked, what was wrong, and which one answered;
+and which one took none of our tools. Without addresses and without text of the conversation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,10 @@ class RunAttempts:
         return target.preferring(last) if last in target.all else target
 
     def noted(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Return a run's trace with the attempts, if any failed."""
+        """Return a run's trace with the attempts, if any failed, and the model that took no tools, if one did."""
+        toolless = next((course.toolless for course in reversed(self._courses) if course.toolless), None)
+        if toolless is not None:
+            trace = {**trace, "toolless": {"upstream": toolless.upstream, "model": toolless.model}}
         attempts = [*self._earlier, *(entry for course in self._courses for entry in course.attempts)]
         return {**trace, "attempts": attempts[:MOST_NOTED]} if attempts else trace
 

@@ -21,7 +21,7 @@ from gateway.runs.session_rows import messages_of
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
-from gateway.step_calls import GatheredCall, StepCall, called
+from gateway.upstream.calls import GatheredCall, StepCall, called
 from gateway.upstream.kept import Kept, with_kept
 from memories.caller import Caller
 from memories.errors import InvalidRequest

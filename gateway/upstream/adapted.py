@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.errors import RequestRefused
-from gateway.upstream.changes import Body, Change, Kind
+from gateway.errors import RequestRefused, ToolsRefused
+from gateway.upstream.changes import NO_OWN_TOOLS, STREAMED, Body, Change, Kind
 from gateway.upstream.custom_tools import CustomCalls, custom_names
 from gateway.upstream.known import Known
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
-from gateway.upstream.request import CHAT, ModelRequest, TimeLimits
+from gateway.upstream.request import CHAT, ModelRequest, ModelTarget, TimeLimits
 
 MOST_REFUSALS = 3  # of one request that are answered with changes
 _HIDDEN = "…"
@@ -32,11 +32,21 @@ class AdaptedRequest:
         self._answered = 0
         self._latest = 0  # how many changes answered it
         self._sent: Body = {}
+        self._spare = False  # whether tools of ours were sent
 
     @property
     def limits(self) -> TimeLimits:
         """How long the request may take in all, including its repetitions."""
         return self.request.limits_in(self.dialect)
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer arrives in pieces, also where the request is for a whole one."""
+        return self.stream or STREAMED in self._changes
+
+    @property
+    def _changes(self) -> list[Change]:
+        return [*self._learned, *self._made]
 
     def custom_calls(self) -> CustomCalls:
         """Return the object that turns calls of functions which replace custom tools back into calls of those tools."""
@@ -44,8 +54,11 @@ class AdaptedRequest:
 
     def body(self) -> Body:
         """Return the body to send next."""
-        body = self.request.body(stream=self.stream, dialect=self.dialect)
-        for change in (*self._learned, *self._made):
+        changes = self._changes
+        request = self.request.without_spare() if NO_OWN_TOOLS in changes else self.request
+        self._spare = bool(request.spare)
+        body = request.body(stream=self.streams, dialect=self.dialect)
+        for change in changes:
             body = change.applied(body)
         self._sent = body
         return body
@@ -59,6 +72,8 @@ class AdaptedRequest:
             self._made = dict(list(self._made.items())[: -self._latest])  # the latest changes did not help
             self.body()
         changes = changes_for(fault, self._sent, fixed=self.dialect.set, tried=self._tried)
+        if isinstance(fault, ToolsRefused) and self._spare and not changes:
+            changes = [] if NO_OWN_TOOLS in self._tried else [NO_OWN_TOOLS]
         new = [change for change in changes if not self._is_way_back(change)]
         if not new:
             return False
@@ -69,6 +84,8 @@ class AdaptedRequest:
 
     def helped(self) -> None:
         """Remember the changes of this request, which the server has accepted."""
+        if self.request.spare and not self._spare:
+            self.request.course.toolless = ModelTarget(self.request.upstream, self.request.model)
         if not self._made:
             return
         lasting: Mapping[Change, str] = {change: words for change, words in self._made.items() if change.lasts}

@@ -3,13 +3,15 @@
 Both are bounded, and the work for each byte is constant however the bytes are cut into packets."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
 from django.conf import settings
 
-from gateway.errors import UpstreamUnreachable
+from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.upstream.error_body import is_error
+from gateway.upstream.fault_classes import BOTCHED_CALL
 from gateway.upstream.faults import BROKE_OFF, fault_in_answer
 from memories.errors import TooLarge
 
@@ -25,7 +27,23 @@ CUT_OFF = f"{BROKE_OFF} in the middle of its answer."
 NO_CHOICE = "The model server gave an answer that holds no choice."
 
 # Why an answer ended that its server could not finish: OpenRouter and Mistral, SGLang, Z.ai, DeepSeek.
-_FAILED_ENDS = ("error", "abort", "network_error", "insufficient_system_resource")
+_FAILED_ENDS = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
+# Why an answer ended whose call its server could not read: Gemini behind proxies.
+_BOTCHED_ENDS = frozenset({"malformed_function_call", "unexpected_tool_call"})
+_BOTCHED = "The model's call of a tool could not be read."
+# Why an answer ended, in lower case, as OpenAI names it. docs/upstreams.md has the sources.
+_ENDS: Mapping[str, str] = {
+    name: end
+    for end, names in {
+        "stop": "stop end_turn stop_sequence eos_token",
+        "length": "length max_tokens model_length model_context_window_exceeded",
+        "tool_calls": "tool_calls tool_use",
+        "function_call": "function_call",
+        "content_filter": "content_filter sensitive safety recitation blocklist prohibited_content spii image_safety "
+        "refusal content_filtered guardrail_intervened",
+    }.items()
+    for name in names.split()
+}
 
 # What some servers write for a number that JSON does not have. OpenAI writes the first as that log probability.
 _NO_NUMBERS: dict[str, Any] = {"-Infinity": -9999.0}
@@ -105,6 +123,30 @@ class Body:
         return bytes(self._bytes)
 
 
+class Events:
+    """Reads the lines of a stream that answers `request`. `alone`: see `usual`."""
+
+    def __init__(self, request: httpx2.Request, *, alone: bool) -> None:
+        self._request, self._alone = request, alone
+        self._failed = False  # within an event that calls itself an error
+
+    def chunk_of(self, line: bytes) -> Chunk | None:
+        """Return the chunk in a line, DONE at the end, and None for a line without data. Raises ValueError, and
+        DomainErrors for errors that the server tells within the stream."""
+        if not line.startswith(b"data:"):
+            if line.startswith(b"error:"):  # llama.cpp before September 2025
+                raise fault_in_answer(line[6:].strip(), self._request)
+            self._failed = line[6:].strip() == b"error" if line.startswith(b"event:") else self._failed and bool(line)
+            return None
+        if self._failed and line[5:].strip():
+            raise fault_in_answer(line[5:].strip(), self._request)
+        chunk = chunk_of_line(line)
+        if chunk is None or chunk is DONE:
+            return chunk
+        check_sound(chunk, self._request)
+        return usual(chunk, alone=self._alone)
+
+
 def chunk_of_line(line: bytes) -> Chunk | None:
     """Return the chunk in one line of a stream, DONE at its end, and None for a line without data. Raises
     ValueError."""
@@ -154,10 +196,27 @@ def check_sound(answer: Any, request: httpx2.Request) -> None:
     """Raise the error that a chunk or a whole answer is, or UpstreamUnreachable if its server could not finish it."""
     if is_error(answer):
         raise fault_in_answer(answer, request)
-    if isinstance(answer, dict) and any(
-        choice.get("finish_reason") in _FAILED_ENDS for choice in choices_of(answer)[:1]
-    ):
-        raise UpstreamUnreachable(CUT_OFF)
+    for choice in choices_of(answer)[:1] if isinstance(answer, dict) else ():
+        end = choice.get("finish_reason")
+        if isinstance(end, str) and end.lower() in _FAILED_ENDS:
+            raise UpstreamUnreachable(CUT_OFF)
+        if isinstance(end, str) and end.lower() in _BOTCHED_ENDS:
+            raise RequestRefused(_BOTCHED, upstream_code=BOTCHED_CALL, said=_BOTCHED, status=400)
+
+
+def usual(answer: Chunk, *, alone: bool) -> Chunk:
+    """Name the ends of a chunk or a whole answer as OpenAI does, and return it. `alone`: one choice was asked for, so
+    its number is 0 whatever the server says."""
+    choices = choices_of(answer)
+    for choice in choices:
+        end, index = choice.get("finish_reason"), choice.get("index", 0)
+        if isinstance(end, str):
+            choice["finish_reason"] = _ENDS.get(end.lower(), end)
+        if index != 0 and alone and len(choices) == 1:
+            choice["index"] = 0
+        elif isinstance(index, str) and index.isdecimal() and len(index) < 4:
+            choice["index"] = int(index)
+    return answer
 
 
 def says_something(chunk: Chunk) -> bool:

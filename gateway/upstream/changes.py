@@ -28,6 +28,7 @@ class Condition(StrEnum):
     TOOLS = "tools"  # requests that offer tools
     WHOLE = "whole"  # requests that are not streamed
     VALUE = "value"  # requests whose parameter has the value of the change
+    OWN = "own"  # requests with tools of ours, which are left out; those of a client stay
     ONCE = "once"  # only the request that was refused
 
 
@@ -49,6 +50,8 @@ class Change:
             what = f"{self.parameter} is sent as {self.value}"
         elif self.kind is Kind.SET:
             what = f"{self.parameter} is set to {json.dumps(self.value)}"
+        elif self.condition is Condition.OWN:
+            return "the tools of memory are left out"
         elif self.condition is Condition.VALUE:
             what = f"{self.parameter} is left out where it is {json.dumps(self.value)}"
         else:
@@ -82,4 +85,10 @@ class Change:
             return not body.get("stream")
         if self.condition is Condition.VALUE:
             return bool(body.get(self.parameter) == self.value)
-        return True
+        return self.condition is not Condition.OWN  # a body does not say whose its tools are
+
+
+STREAMED = Change(Kind.SET, "stream", True, Condition.WHOLE)
+"""What a model is sent that only streams; the pieces are collected (gateway.upstream.collected)."""
+NO_OWN_TOOLS = Change(Kind.DROP, "tools", condition=Condition.OWN)
+"""What a model is sent that takes no tools: none of ours (`ModelRequest.spare`)."""

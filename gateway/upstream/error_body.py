@@ -27,6 +27,24 @@ _CONTEXT = re.compile(
     r"context length of only|`inputs` (?:tokens \+|must have less than)",
     re.IGNORECASE | re.DOTALL,
 )
+_TOOLS = r"(?<![\w.])(?:tools?(?! ?choice| ?messages?| ?roles?| ?results?)|functions?)"
+_CALLING = rf"(?:{_TOOLS}[ -](?:use|calls?|calling)|{_TOOLS})\b"
+# Some servers say so with the status of a missing model, or of a fault of theirs. docs/upstreams.md has the sources.
+_NO_TOOLS = re.compile(
+    rf"(?:n[o']t|no longer) (?:currently )?support (?:the use of )?{_CALLING}|"
+    rf"(?<!custom )(?<!strict )(?<!multiple )(?<!parallel )(?<!hosted )(?<!-in )"
+    rf"{_CALLING}[`'\"]?(?: param| with function calling)?(?: (?:is|are|has|have))? "
+    rf"(?:unsupported|disabled|not (?:yet |currently |been |fully )*(?:support(?:ed)?|enabled|available))|"
+    rf"endpoints? (?:found )?that supports? {_CALLING}|"
+    rf"(?:unsupported|unknown) param(?:eter)?s?: [`'\"]?tools\b(?![.\[])|"
+    rf"--enable-auto-tool-choice|tools param requires",
+    re.IGNORECASE,
+)
+# In the words of LiteLLM, OpenRouter, DeepSeek, Mistral: docs/upstreams.md has the sources.
+_NO_MODEL = re.compile(
+    r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
+)
+_NO_MODEL_CODE = "model_not_found"
 _CONTEXT_TYPE = "exceed_context_size_error"  # types of errors that are used like codes
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
@@ -50,6 +68,16 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> SaidError:
         elif said.code in _GENERAL:
             said = replace(said, code="")
     return replace(said, message=_quoted(said.message, secrets))
+
+
+def knows_no_model(said: SaidError) -> bool:
+    """Return True if an error says that the server does not know the model."""
+    return said.code == _NO_MODEL_CODE or bool(_NO_MODEL.search(said.message))
+
+
+def takes_no_tools(message: str) -> bool:
+    """Return True if an error says that the model, or its server as it is started, takes no tools at all."""
+    return bool(_NO_TOOLS.search(message))
 
 
 def is_error(answer: Any) -> bool:
@@ -86,7 +114,9 @@ def _read(body: Any, depth: int = 0) -> SaidError:
 def _of_object(error: dict[str, Any], depth: int) -> SaidError:
     """Read an error object. Its message may be a text, hold a list of details, or quote another server's error."""
     message, param = error.get("message"), error.get("param")
-    details = message.get("detail") if isinstance(message, dict) else error.get("detail")
+    details = message.get("detail") or message.get("error") if isinstance(message, dict) else error.get("detail")
+    if isinstance(details, dict):
+        details = details.get("error") or details.get("message")
     if isinstance(details, list):
         message, param = _of_details(details, param)
     elif isinstance(details, str):

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import aiohttp
 import httpx2
 
-from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
+from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamUnreachable
+from gateway.upstream.faults import certificate_fault, speaks_no_tls
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
 
 _CONTEXT = "context_length_exceeded"
-_BOTCHED = "tool_use_failed"  # Groq: its server could not parse a call of the model
+BOTCHED_CALL = "tool_use_failed"
+"""Groq's code where it could not parse a call of the model."""
 _PASSING = frozenset({408, 409, 425})
 _LOCKED = frozenset({401, 402, 403, 404, 429})  # 429 if no credit is left
 
@@ -35,8 +37,10 @@ NETWORK = FaultClass(name="network", repeats=2, counts=True)
 CONNECT = FaultClass(name="connect", repeats=2, counts=True)
 SILENCE = FaultClass(name="silence", repeats=1, counts=True)
 LOCKED = FaultClass(name="locked", counts=True, rests=60.0)  # key, money, a model that is not there
+CERTIFICATE = FaultClass(name="certificate", counts=True, rests=60.0)  # no repetition mends it
 UNKNOWN = FaultClass(name="unknown", told=False)  # an upstream that is not configured, a status that says nothing
 CONTEXT = FaultClass(name="context")  # another model may accept a longer request
+TOOLS = FaultClass(name="tools")  # another model may take tools
 QUEUE = FaultClass(name="queue", told=False)  # our own limit of requests at once
 CALL = FaultClass(name="call", repeats=1, elsewhere=False)
 REFUSAL = FaultClass(name="refusal", elsewhere=False)  # errors of the client, also a content filter
@@ -50,10 +54,14 @@ def fault_class(error: DomainError) -> FaultClass:
             return RATE
         case UpstreamTimeout():
             return CONNECT if error.details.get("limit") == "connect" else SILENCE
+        case UpstreamUnreachable() if certificate_fault(error) or speaks_no_tls(error):
+            return CERTIFICATE
         case UpstreamUnreachable():
             return CONNECT if _never_connected(error) else NETWORK
         case UpstreamRefused():
             return _of_status(int(error.details.get("status", 0)))
+        case ToolsRefused():
+            return TOOLS
         case RequestRefused():
             return _of_refusal(error)
         case InvalidRequest():
@@ -72,7 +80,7 @@ def _of_status(status: int) -> FaultClass:
 def _of_refusal(error: RequestRefused) -> FaultClass:
     if error.upstream_code == _CONTEXT or error.details.get("status") == 413:
         return CONTEXT
-    return CALL if error.upstream_code == _BOTCHED else REFUSAL
+    return CALL if error.upstream_code == BOTCHED_CALL else REFUSAL
 
 
 def _never_connected(error: BaseException | None) -> bool:

@@ -1,7 +1,9 @@
 """Translates everything that can go wrong at a model server into the gateway's errors."""
 
 import math
+import ssl
 import time
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -9,14 +11,15 @@ import aiohttp
 import httpx2
 import openai
 
-from gateway.errors import RequestRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
-from gateway.upstream.error_body import SaidError, read_error
+from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
+from gateway.upstream.error_body import SaidError, knows_no_model, read_error, takes_no_tools
 from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _LONGEST_REST = 3600.0
 _CLIENTS = frozenset({400, 413, 422})  # the request is refused, not the caller
 _FAULTS = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
 _FAULTY_CODES = frozenset({"context_length_exceeded", "content_filter"})
+_ABOUT_TOOLS = frozenset({400, 404, 422, 500, 501})  # OpenRouter: 404; llama.cpp: 500
 _NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
@@ -25,6 +28,16 @@ _REASONS = {401: KEY_REFUSED, 403: KEY_REFUSED, 404: UNKNOWN_MODEL}
 NO_CREDIT_LEFT = "The model server says that its account has no credit left."
 NOT_REACHED = "The model server could not be reached."
 BROKE_OFF = "The model server broke off"
+CERTIFICATE = "The certificate of the model server"
+NO_TLS = "The model server does not speak TLS, and its address begins with https."
+# What is wrong with a certificate, by OpenSSL's codes. Its own words name the host.
+_CERTIFICATE_FAULTS = {
+    9: "is not valid yet",
+    10: "has expired",
+    **dict.fromkeys((18, 19, 20, 21), "is signed by nobody whom this machine trusts"),
+    **dict.fromkeys((62, 64), "is for another host"),
+}
+_PLAIN_ANSWERS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 NO_KEY = "none"
 """What the SDK is given for an upstream that has no key: no secret, and a word that refusals use."""
 
@@ -36,6 +49,10 @@ def domain_error(error: Exception) -> DomainError:
     """Return the gateway's error for a fault. Its message holds neither key nor address."""
     if isinstance(error, openai.APIStatusError):
         return _refused(error)
+    if fault := certificate_fault(error):
+        return UpstreamUnreachable(f"{CERTIFICATE} {fault}.")
+    if speaks_no_tls(error):
+        return UpstreamUnreachable(NO_TLS)
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException) and not _is_lost(error):
         return UpstreamSilent("The model server took too long to answer.", limit="connect")
     if isinstance(error, openai.APIConnectionError):
@@ -43,6 +60,26 @@ def domain_error(error: Exception) -> DomainError:
     if isinstance(error, ValueError | RecursionError):
         return UpstreamUnreachable("The model server gave an answer that is not JSON.")
     return UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
+
+
+def certificate_fault(error: BaseException) -> str:
+    """Return what is wrong with a server's certificate, as the end of a sentence; "" if that is not the fault."""
+    found = [cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)]
+    if not found:
+        return ""
+    return _CERTIFICATE_FAULTS.get(getattr(found[-1], "verify_code", 0), "is not accepted")  # aiohttp's has none
+
+
+def speaks_no_tls(error: BaseException) -> bool:
+    """Return True if a server answered the handshake of TLS with something else."""
+    found = (cause for cause in _causes(error) if isinstance(cause, ssl.SSLError))
+    return any(getattr(cause, "reason", "") in _PLAIN_ANSWERS for cause in found)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def refuses_to_stream(error: DomainError) -> bool:
@@ -67,10 +104,9 @@ def retry_after_seconds(error: DomainError) -> float:
 def _is_lost(error: BaseException | None) -> bool:
     """Return True if a connection was refused or dropped. The SDK's aiohttp transport reports that as a time-out,
     too."""
-    while error is not None:
-        if isinstance(error, aiohttp.ClientConnectionError):
-            return not isinstance(error, aiohttp.ServerTimeoutError)
-        error = error.__cause__
+    for cause in _causes(error):
+        if isinstance(cause, aiohttp.ClientConnectionError):
+            return not isinstance(cause, aiohttp.ServerTimeoutError)
     return False
 
 
@@ -79,7 +115,7 @@ def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
     said = read_error(answer, secrets=_secrets(request))
     if said.status in _FAULTS or said.code in _FAULTY_CODES:
         return _fault(said.status or 400, said)
-    what = f": {said.message}" if said.message else "."
+    what = f": {said.message}" if said.message and not said.message.startswith("<") else "."
     return UpstreamUnreachable(f"{BROKE_OFF} with an error{what}")
 
 
@@ -102,9 +138,13 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
     details = {"retry_after": retry_after[:32]} if retry_after else {}
     if status == 429:
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
-    if status in _CLIENTS:
+    if status in _CLIENTS and knows_no_model(said):
+        status = 404
+    no_tools = status in _ABOUT_TOOLS and takes_no_tools(said.message)
+    if status in _CLIENTS or no_tools:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
-        return RequestRefused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
+        refused = ToolsRefused if no_tools else RequestRefused
+        return refused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
     if status in _REASONS:
         return UpstreamRefused(f"The model server {_REASONS[status]}.", status=status, **details)
     why = "." if not said.message or said.message.startswith("<") else f": {said.message}"  # no page of a proxy

@@ -11,6 +11,8 @@ def reasoning_in(part: Mapping[str, Any]) -> str:
     for name in _TEXTS:
         if isinstance(part.get(name), str) and part[name]:
             return str(part[name])
+    if thought := _thinking(part):  # of some proxies
+        return thought
     details = part.get("reasoning_details")
     if isinstance(details, list):
         return "".join(_text(item, ("text", "summary")) for item in details)
@@ -32,7 +34,9 @@ def without_thinking(text: str) -> str:
 
 def _thinking(item: Mapping[str, Any]) -> str:
     said = item.get("thinking")
-    return "".join(_text(one, ("text",)) for one in said) if isinstance(said, list) else str(said or "")
+    if isinstance(said, list):
+        return "".join(_text(one, ("text",)) for one in said)
+    return said if isinstance(said, str) else ""
 
 
 def _text(item: Any, names: tuple[str, ...]) -> str:

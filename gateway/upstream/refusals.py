@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 from gateway.errors import RequestRefused
-from gateway.upstream.changes import Body, Change, Condition, Kind
+from gateway.upstream.changes import STREAMED, Body, Change, Condition, Kind
 from gateway.upstream.paths import found_at
 
 MOST_CHANGES = 8  # of one refusal
@@ -69,6 +69,12 @@ _SETS = (
 _OWN_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _WITH_TOOLS = re.compile(r"\btools?\b|\bfunction call", re.IGNORECASE)
 _NOT_STREAMED = re.compile(r"\bnon-?stream|\bstream\s*=\s*`?false", re.IGNORECASE)
+_STREAMS_ONLY = re.compile(
+    r"\bonly (?:support|allow|accept|work)\w* (?:in |with |for |the )*stream|for non-?stream|"
+    r"\bstream\b['\"`]? must be (?:set to )?true|\bstream(?:ing)?(?: mode)? is required|"
+    r"\bnon-?stream\w*(?: \w+){0,2} (?:is|are) (?:not|un)|n[o']t support non-?stream",
+    re.IGNORECASE,
+)
 _ONE_VALUE = re.compile(r"unsupported value|not support ['\"`]?[\w.…-]+['\"`]? with|^think value", re.IGNORECASE)
 _FIXED_VALUE = re.compile(r"only the default|only \S+ is (?:allowed|supported)", re.IGNORECASE)
 _PLAIN_VALUE = re.compile(r"[a-z0-9_.-]{1,32}")
@@ -95,6 +101,8 @@ def changes_for(
     if refusal.details.get("status") not in _STATUSES or refusal.upstream_code in _FINAL_CODES:
         return []
     said = _without_phrases(refusal.said, body)
+    if not body.get("stream") and STREAMED not in tried and _STREAMS_ONLY.search(said):
+        return [STREAMED]
     wanted = _wanted_value(said, body)
     if wanted is not None and wanted not in tried:
         return [] if wanted.parameter in fixed else [wanted]

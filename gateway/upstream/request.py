@@ -93,9 +93,10 @@ class ModelTarget:
 @dataclass(slots=True)
 class Course:
     """How a request was answered: by whom, and its attempts if any failed. An attempt is `{upstream, model, fault,
-    seconds}`; `fault` is "" for the attempt that succeeded."""
+    seconds}`; `fault` is "" for the attempt that succeeded. `toolless` is the model that took none of our tools."""
 
     by: ModelTarget | None = None
+    toolless: ModelTarget | None = None
     attempts: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -106,8 +107,9 @@ class ModelRequest:
     `parameters` are the client's own (temperature, …), passed on unchanged. `seconds` limits the whole request; 0
     stands for the longest time of a run. `first_byte` limits the seconds until the answer begins, in addition to the
     upstream's own limit; 0 sets no limit. `owner` is the person who waits, for upstreams that limit their requests.
-    `functions_only`: offer custom tools as functions if the server may not know them. `course` is filled while the
-    request is answered. `span` belongs to the trace."""
+    `spare` are the names of tools that are left out where the model takes none: ours in a turn, for which a client did
+    not ask. `functions_only`: offer custom tools as functions if the server may not know them. `course` is filled while
+    the request is answered. `span` belongs to the trace."""
 
     upstream: str
     model: str
@@ -122,6 +124,7 @@ class ModelRequest:
     fallbacks: tuple[ModelTarget, ...] = ()
     owner: str = ""
     functions_only: bool = False
+    spare: frozenset[str] = frozenset()
     course: Course = field(default_factory=Course, compare=False)
 
     @property
@@ -130,9 +133,22 @@ class ModelRequest:
         by = self.course.by or self
         return by.upstream, by.model
 
+    @property
+    def alone(self) -> bool:
+        """Whether one choice is the whole answer."""
+        return self.path == CHAT and self.parameters.get("n") in (None, 1)
+
     def dialect(self) -> Dialect:
         dialect = dialect_of(self.upstream)
         return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
+
+    def without_spare(self) -> "ModelRequest":
+        """Return the request without its spare tools; itself if it has none."""
+        if not self.spare:
+            return self
+        named = ((tool, tool.get("function")) for tool in self.tools)
+        kept = [tool for tool, part in named if not isinstance(part, dict) or part.get("name") not in self.spare]
+        return replace(self, tools=tuple(kept), spare=frozenset())
 
     def limits_in(self, dialect: Dialect) -> TimeLimits:
         """Return the time limits of this request at a server of that dialect."""

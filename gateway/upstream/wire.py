@@ -5,7 +5,7 @@ longer than the rest of a turn. There is one client per upstream and process. Ev
 gateway's errors."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
@@ -25,16 +25,17 @@ from gateway.upstream.answer import (
     NO_CHOICE,
     Body,
     Chunk,
+    Events,
     Lines,
-    check_sound,
     choices_of,
     chunk_of_completion,
-    chunk_of_line,
     is_finished,
     is_whole,
     says_something,
+    usual,
 )
 from gateway.upstream.client import UpstreamClient
+from gateway.upstream.collected import Collected
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
@@ -64,7 +65,7 @@ class OpenAIModel:
             try:
                 async with (
                     self._opened(adapted, deadlines) as response,
-                    aclosing(_chunks(response, deadlines)) as chunks,
+                    aclosing(_chunks(response, deadlines, alone=request.alone)) as chunks,
                 ):
                     async for chunk in chunks:
                         said = True
@@ -85,18 +86,19 @@ class OpenAIModel:
                 raise fault from cause
             break
         adapted.stream = False
-        yield custom.taken(chunk_of_completion(await self._in_one_piece(adapted, deadlines, Body.completion)))
+        yield custom.taken(chunk_of_completion(await self._completion(adapted, deadlines)))
         if held := custom.rest():
             yield held
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        answer = await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.completion)
+        answer = await self._completion(adapted, Deadlines(adapted.limits))
         return adapted.custom_calls().completion(answer)
 
     async def passed(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        return await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.passed, most=VECTOR_BYTES)
+        deadlines = Deadlines(adapted.limits)
+        return await _accepted(adapted, lambda: self._whole(adapted, deadlines, Body.passed, Body(VECTOR_BYTES)))
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
@@ -106,19 +108,27 @@ class OpenAIModel:
                 del self._clients[name]
                 await client.close()
 
-    async def _in_one_piece(
-        self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], most: int = 0
-    ) -> T:
-        """Return an answer in one piece; the request is repeated with changes if it is refused."""
-        while True:
-            try:
-                answer = await self._whole(adapted, deadlines, read, Body(most))
-            except RequestRefused as refusal:
-                if not adapted.again(refusal):
-                    raise
-            else:
-                adapted.helped()
-                return answer
+    async def _completion(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
+        def ask() -> Coroutine[Any, Any, dict[str, Any]]:
+            if adapted.streams:
+                return self._collected(adapted, deadlines)
+            return self._whole(adapted, deadlines, Body.completion, Body())
+
+        return usual(await _accepted(adapted, ask), alone=adapted.request.alone)
+
+    async def _collected(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
+        deadlines.limits, deadlines.begun, deadlines.finished = adapted.limits, False, False
+        collected = Collected()
+        try:
+            async with (
+                self._opened(adapted, deadlines) as response,
+                aclosing(_chunks(response, deadlines, alone=adapted.request.alone)) as chunks,
+            ):
+                async for chunk in chunks:
+                    collected.take(chunk)
+            return collected.completion()
+        except WIRE_ERRORS as error:
+            raise domain_error(error) from error
 
     async def _whole(
         self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], body: Body
@@ -167,6 +177,19 @@ class OpenAIModel:
         return found[1]
 
 
+async def _accepted(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return an answer in one piece; the request is repeated with changes if it is refused."""
+    while True:
+        try:
+            answer = await ask()
+        except RequestRefused as refusal:
+            if not adapted.again(refusal):
+                raise
+        else:
+            adapted.helped()
+            return answer
+
+
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
     """Yield the bytes of a body as they arrive. What goes wrong after the end of an answer ends the body. Raises
     UpstreamSilent, UpstreamTimeout."""
@@ -190,14 +213,14 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
         yield data
 
 
-async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[Chunk]:
+async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, alone: bool) -> AsyncGenerator[Chunk]:
     """Yield the chunks of a streamed answer. Some servers answer with one JSON document instead; that is the only
     chunk. Raises DomainErrors, ValueError."""
-    lines, document, answered = Lines(), Body(), False
+    lines, events, document, answered = Lines(), Events(response.request, alone=alone), Body(), False
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
             for line in lines.feed(data):
-                chunk = chunk_of_line(line)
+                chunk = events.chunk_of(line)
                 if chunk is None:
                     document.maybe(line)
                     continue
@@ -205,7 +228,6 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                     if not answered:
                         raise UpstreamUnreachable(NO_CHOICE)
                     return
-                check_sound(chunk, response.request)
                 if is_whole(chunk) and not deadlines.begun:
                     chunk = chunk_of_completion(chunk)
                 answered = answered or bool(choices_of(chunk))
@@ -217,7 +239,7 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
     document.maybe(lines.rest())
     if not document.begun:
         raise UpstreamUnreachable(CUT_OFF)
-    yield chunk_of_completion(document.completion(response.request))
+    yield usual(chunk_of_completion(document.completion(response.request)), alone=alone)
 
 
 def is_demo() -> bool:

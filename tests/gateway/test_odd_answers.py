@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.step_calls import MOST_CALLS
 from gateway.steps import ModelStep
+from gateway.upstream.calls import MOST_CALLS
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 

@@ -73,11 +73,14 @@ def test_reviews_are_found_by_state_trigger_session_and_title(root: Client) -> N
 
 def test_the_page_shows_writes_error_and_the_frozen_conversation(root: Client) -> None:
     review = review_make(
-        error={"code": "upstream_error", "message": "It answered with an error."}, dropped_calls={"shell": 2}
+        state="failed",
+        error={"code": "upstream_error", "message": "The model server does not know this model."},
+        dropped_calls={"shell": 2},
     )
     page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
     assert "Prefers &lt;b&gt;tea&lt;/b&gt;." in page
-    assert "It answered with an error." in page
+    assert "The model server does not know this model." in page
+    assert "answered with an error" not in page, "the stored sentence says more"
     assert "shell" in page
     assert "Question 1" in page
     assert "Question 2" not in page

@@ -226,7 +226,12 @@ def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Own
     [
         (State.TIMED_OUT, {"attempts": 1}, "The model server took longer than 30 seconds. Nothing was saved."),
         (State.TIMED_OUT, {"attempts": 2}, "took longer than 30 seconds, twice."),
-        (State.FAILED, {"error": {"code": "upstream_error", "message": "x"}}, "answered with an error. Nothing was"),
+        (State.FAILED, {"error": {"code": "upstream_error"}}, "answered with an error. Nothing was"),
+        (
+            State.FAILED,
+            {"error": {"code": "upstream_error", "message": "The model server does not know this model."}},
+            "The model server does not know this model. Nothing was saved.",
+        ),
         (State.FAILED, {"error": {"code": "strange", "message": "It rained."}}, "It rained. Nothing was saved."),
         (State.CANCELLED, {"error": {"code": "rejected", "message": "x"}}, "You rejected it. Nothing was saved."),
         (State.CANCELLED, {"error": {"code": "expired", "message": "Nobody decided."}}, "Nobody decided. Nothing was"),

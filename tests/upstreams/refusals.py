@@ -285,8 +285,33 @@ CASES: dict[str, Case] = {
         },
         holds=lambda body: not body.get("stream") and body.get("enable_thinking") is not False,
         asked={},
-        sent={"enable_thinking": False},
-        learned=["enable_thinking is set to false where nothing is streamed"],
+        sent={"stream": True, "stream_options": {"include_usage": True}, "enable_thinking": None},
+        learned=["stream is set to true where nothing is streamed"],
+        streamed=False,
+    ),
+    "dashscope: a model that only streams": Case(
+        says={
+            "error": {
+                "code": "invalid_parameter_error",
+                "param": None,
+                "message": "This model only support stream mode, please enable the stream parameter to access the "
+                "model. ",
+                "type": "invalid_request_error",
+            },
+            "request_id": "1",
+        },
+        holds=lambda body: not body.get("stream"),
+        asked={"temperature": 0.2},
+        sent={"stream": True, "temperature": 0.2},
+        learned=["stream is set to true where nothing is streamed"],
+        streamed=False,
+    ),
+    "codex: it only streams": Case(
+        says={"detail": "Stream must be set to true"},
+        holds=lambda body: not body.get("stream"),
+        asked={},
+        sent={"stream": True},
+        learned=["stream is set to true where nothing is streamed"],
         streamed=False,
     ),
     "openrouter: the cause of somebody else": Case(

@@ -251,8 +251,8 @@ async def test_a_change_is_for_requests_like_the_refused_one(server: RuledServer
     server.bodies.clear()
     await said(request(reasoning_effort="high"), streamed=True)
     await said(request(), streamed=False)
-    sent = [(body.get("reasoning_effort"), body.get("enable_thinking")) for body in server.bodies]
-    assert sent == [("high", None), (None, False)]
+    sent = [(body.get("reasoning_effort"), body.get("enable_thinking"), body["stream"]) for body in server.bodies]
+    assert sent == [("high", None, True), (None, None, True)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""Models that only stream: whoever asked for a whole answer gets one"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from gateway.models import Agent, Run
+from gateway.upstream import ModelRequest, OpenAIModel
+from gateway.upstream.collected import Collected
+from memories.database import in_thread
+from memories.errors import DomainError
+from tests.conftest import Api
+from tests.gateway.v1 import ask
+from tests.upstreams.refusals import CASES, HI, LOOKUP
+from tests.upstreams.rules import RULES
+from tests.upstreams.server import KEY, RuledServer, Step
+
+Serve = Callable[[str], RuledServer]
+SAID = Step(text="Hello.", thought="They greet me.", calls=(("lookup", {"q": "a"}), ("lookup", {"q": "b"})))
+
+
+async def completed(parameters: dict[str, Any]) -> dict[str, Any]:
+    asked = ModelRequest(upstream="default", model="m", messages=(HI,), tools=(LOOKUP,), parameters=parameters)
+    model = OpenAIModel()
+    try:
+        return await model.complete(asked)
+    finally:
+        await model.close()
+
+
+@pytest.mark.parametrize("kind", RULES)
+async def test_a_collected_answer_is_the_one_that_was_not_streamed(kind: str, serve: Serve, db: None) -> None:
+    answers = []
+    for streams_only in (False, True):
+        server = serve(kind)
+        server.script(SAID)
+        if streams_only:
+            server.objections.append(CASES["dashscope: a model that only streams"].objection())
+        answers.append(await completed({}))
+    whole, collected = answers
+    for answer in answers:  # a stand-in for an id that a server does not give
+        for call in answer["choices"][0]["message"]["tool_calls"]:
+            call["id"] = bool(call["id"]) if RULES[kind].makes else True
+    assert collected.pop("choices")[0].items() >= whole.pop("choices")[0].items()
+    assert collected == whole
+
+
+async def test_a_client_gets_it_with_its_usage(serve: Serve, settings: Settings, alice_api: Api, agent: Agent) -> None:
+    server = serve("openai")
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "dashscope"}}
+    server.objections.append(CASES["dashscope: no thinking in one piece"].objection())
+    server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Noted."))
+    answer = await ask(alice_api, "I'm vegetarian")
+    assert (answer.text, answer.json["choices"][0]["finish_reason"]) == ("Noted.", "stop")
+    assert answer.json["usage"]["total_tokens"] == 20
+    assert [body.get("stream") for body in server.bodies] == [None, True, True]
+    assert not [body for body in server.bodies if "enable_thinking" in body], "it may think"
+    assert (await in_thread(Run.objects.get)).state == "completed"
+
+
+async def test_one_that_breaks_off_is_no_answer(serve: Serve, db: None) -> None:
+    server = serve("dashscope")
+    server.objections.append(CASES["dashscope: a model that only streams"].objection())
+    server.script(Step(text="Hello."))
+    await completed({})
+    server.answers(200, 'data: {"choices": [{"index": 0, "delta": {"content": "Well"}}]}\n\n')
+    with pytest.raises(DomainError, match="in the middle of its answer"):
+        await completed({})
+
+
+def collected(*chunks: Any) -> dict[str, Any]:
+    found = Collected()
+    for chunk in chunks:
+        found.take(chunk)
+    return json.loads(json.dumps(found.completion()))
+
+
+def test_choices_log_probabilities_and_pieces_of_calls_are_joined() -> None:
+    def logprob(token: str) -> dict[str, Any]:
+        return {"content": [{"token": token, "logprob": -0.5, "top_logprobs": []}], "refusal": None}
+
+    def piece(arguments: str, **more: Any) -> dict[str, Any]:
+        return {"index": 0, "id": "", "type": "function", "function": {"arguments": arguments, **more}}
+
+    answer = collected(
+        {"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": []},
+        {"choices": [{"index": 1, "delta": {"role": "assistant", "content": "B"}, "logprobs": logprob("B")}]},
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None, "reasoning_content": "H"}}]},
+        {"choices": [{"index": 0, "delta": {"reasoning_content": "m."}, "finish_reason": None}]},
+        {"choices": [{"index": 1, "delta": {"content": "!"}, "logprobs": logprob("!"), "finish_reason": "length"}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [{**piece("", name="look"), "id": "c1"}]}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [piece('{"q":')]}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [piece(' "a"}')]}, "finish_reason": "tool_calls"}]},
+        {"id": "1", "choices": [], "usage": {"total_tokens": 10}},
+    )
+    first, second = answer.pop("choices")
+    assert answer == {"id": "1", "object": "chat.completion", "model": "m", "usage": {"total_tokens": 10}}
+    assert first == {
+        "index": 0,
+        "message": {
+            "role": "assistant",
+            "reasoning_content": "Hm.",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"q": "a"}'}},
+            ],
+        },
+        "logprobs": None,
+        "finish_reason": "tool_calls",
+    }
+    assert (second["message"]["content"], second["finish_reason"]) == ("B!", "length")
+    assert [entry["token"] for entry in second["logprobs"]["content"]] == ["B", "!"]
+
+
+def test_there_are_not_any_number_of_choices() -> None:
+    with pytest.raises(DomainError, match="more than 128 answers"):
+        collected(*({"choices": [{"index": at, "delta": {}}]} for at in range(129)))

@@ -1,0 +1,247 @@
+"""Models that take no tools, and servers that were not started to take any: ours are left out, a client's are not"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from gateway import upstream as upstreams
+from gateway.agents.model_choice import ModelTarget
+from gateway.errors import ToolsRefused
+from gateway.models import Agent, LearnedChange, Run
+from gateway.upstream import Attempts, OpenAIModel
+from gateway.upstream.error_body import takes_no_tools
+from gateway.upstream.learned import change_of
+from memories.database import in_thread
+from memories.models import Memory, Owner, Target
+from reviews.frozen import FrozenConversation
+from reviews.presenter import reason_words
+from reviews.runner import Reflection, reflect
+from reviews.staged import StagedBook
+from tests.conftest import Api
+from tests.gateway.v1 import ask, stream
+from tests.reviews.talk import newest_review, reviewed_session, run_review, say
+from tests.upstreams.refusals import LOOKUP, has, openai
+from tests.upstreams.server import KEY, Objection, RuledServer, Step
+
+Serve = Callable[[str], RuledServer]
+OUTER = "https://openrouter.ai/docs/guides/routing/provider-selection"
+AUTO = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+
+# (status, body), with the thread that quotes it.
+SAID: dict[str, tuple[int, Any]] = {
+    # ollama/ollama#11131, heshengtao/super-agent-party#142
+    "ollama": (
+        400,
+        {"error": {"message": "registry.ollama.ai/library/deepseek-r1:latest does not support tools",
+                   "type": "api_error", "param": None, "code": None}},
+    ),
+    # langchain4j/langchain4j#3475, vllm-project/vllm#9986
+    "vllm": (400, {"object": "error", "message": AUTO, "type": "BadRequestError", "param": None, "code": 400}),
+    # defilantech/LLMKube#126, QwenLM/Qwen3.8#44
+    "llama.cpp": (
+        500,
+        {"error": {"code": 500, "message": "tools param requires --jinja flag", "type": "server_error"}},
+    ),
+    # ikawrakow/ik_llama.cpp#677
+    "ik_llama.cpp": (500, {"error": {"code": 500, "message": "tools param is not fully supported yet"}}),
+    # Kilo-Org/kilocode#9006, evalstate/fast-agent#122
+    "openrouter": (
+        404,
+        {"error": {"message": 'No endpoints found that support tool use. Try disabling "add_memory". To learn more '
+                   f"about provider routing, visit: {OUTER}", "code": 404}},
+    ),
+    # hotovo/aider-desk#86
+    "openrouter: novita": (
+        400,
+        {"error": {"message": "Provider returned error", "code": 400, "metadata": {
+            "raw": '{"code": 400, "message": "model features function calling not support", "metadata": {}}'
+        }}},
+    ),
+    # vercel/ai#11516
+    "groq": (400, openai("`tool calling` is not supported with this model")),
+    # agno-agi/agno#137
+    "groq, 2024": (400, openai("`tools` is not supported with this model")),
+    # evalstate/fast-agent#91, dnakov/anon-kode#10
+    "deepseek": (400, openai("deepseek-reasoner does not support Function Calling", code="invalid_request_error")),
+    # agno-agi/agno#3505
+    "gemini": (
+        400,
+        [{"error": {"code": 400, "message": "Function calling is not enabled for models/gemma-3-12b-it",
+                    "status": "INVALID_ARGUMENT"}}],
+    ),
+    # google/adk-python#134
+    "gemini, a preview": (400, [{"error": {"code": 400, "message": "Tool use with function calling is unsupported"}}]),
+    # google/adk-python#952
+    "xai": (
+        400,
+        {"code": "Client specified an invalid argument",
+         "error": "Invalid request content: The model does not support tool use or function calling but tools or "
+         "tool_choice have been specified on the request."},
+    ),
+    # UKGovernmentBEIS/inspect_ai#1290, sbintuitions/flexeval#242
+    "openai: o1-mini, gpt-5-chat": (
+        404,
+        openai("tools is not supported in this model. For a list of supported models, refer to "
+               "https://platform.openai.com/docs/guides/function-calling#models-supporting-function-calling."),
+    ),
+    "azure": (400, openai("Unsupported parameter: 'tools' is not supported with this model.", "tools",
+                          "unsupported_parameter")),
+    # songquanpeng/one-api#2214, spring-ai-alibaba/website#39
+    "dashscope": (
+        400,
+        {"code": "InvalidParameter",
+         "message": "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."},
+    ),
+    # Bedrock's words in the form of TGI
+    "a text": (422, {"error": "This model doesn't support tool use in streaming mode."}),
+}  # fmt: skip
+ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+
+
+@pytest.fixture
+def server(serve: Serve, settings: Settings) -> RuledServer:
+    found = serve("openai")
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "vllm"}}
+    return found
+
+
+def toolless(server: RuledServer, name: str = "ollama") -> None:
+    """Let a server refuse every request with tools."""
+    status, says = SAID[name]
+    server.objections.append(Objection(says=says, holds=has("tools"), status=status))
+
+
+async def answered(api: Api, text: str, *, streamed: bool) -> str:
+    if not streamed:
+        answer = await ask(api, text)
+        assert answer.status == 200, answer.json
+        return answer.text
+    chunks = await stream(api, text)
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+
+
+def learned() -> list[str]:
+    return sorted(str(change_of(row)) for row in LearnedChange.objects.all())
+
+
+@ways
+@pytest.mark.parametrize("name", SAID)
+async def test_a_turn_goes_on_without_our_tools(
+    name: str, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    toolless(server, name)
+    server.script(Step(text="Hello."), Step(text="Again."))
+    assert await answered(alice_api, "Hi", streamed=streamed) == "Hello."
+    assert ["tools" in body for body in server.bodies] == [True, False]
+    assert await answered(alice_api, "And now?", streamed=streamed) == "Again."
+    assert ["tools" in body for body in server.bodies] == [True, False, False], "it is known the next time"
+    assert await in_thread(learned) == ["the tools of memory are left out"]
+    for run in await in_thread(lambda: list(Run.objects.all())):
+        assert run.trace["toolless"] == {"upstream": "default", "model": "gpt-4o-mini"}
+        assert "attempts" not in run.trace, "nothing failed"
+
+
+@ways
+async def test_what_a_client_brought_is_refused_to_it(
+    streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    toolless(server)
+    answer = await ask(alice_api, "Hi", tools=[LOOKUP], tool_choice="auto", stream=streamed)
+    assert answer.status == 400
+    assert "does not support tools" in answer.json["error"]["message"]
+    assert [len(body["tools"]) > 1 for body in server.bodies] == [True, False], "first without ours"
+    assert server.bodies[-1]["tools"] == [LOOKUP]
+    assert not await in_thread(learned), "nothing helped"
+
+
+@pytest.mark.parametrize("name", ["llama.cpp", "openrouter"])
+async def test_the_client_reads_the_server_s_words_whatever_its_status(
+    name: str, server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    toolless(server, name)
+    answer = await ask(alice_api, "Hi", tools=[LOOKUP])
+    assert (answer.status, len(server.bodies)) == (400, 2), "it is neither overloaded nor unknown"
+    assert ("--jinja" if name == "llama.cpp" else "support tool use") in answer.json["error"]["message"]
+
+
+async def test_a_server_that_takes_the_client_s_tools_alone_gets_them(
+    server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    server.objections.append(Objection(says=SAID["groq"][1], holds=lambda body: len(body.get("tools", ())) > 1))
+    server.script(Step(calls=(("lookup", {"q": "a"}),)))
+    answer = await ask(alice_api, "Hi", tools=[LOOKUP])
+    assert answer.json["choices"][0]["finish_reason"] == "tool_calls"
+    assert server.bodies[-1]["tools"] == [LOOKUP]
+
+
+async def test_a_model_with_tools_is_offered_them_still(server: RuledServer, alice_api: Api, agent: Agent) -> None:
+    server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Noted."))
+    assert await answered(alice_api, "I'm vegetarian", streamed=True) == "Noted."
+    assert await in_thread(Memory.objects.count) == 1
+    assert "toolless" not in (await in_thread(Run.objects.get)).trace
+
+
+async def test_the_pages_say_so(server: RuledServer, alice_api: Api, agent: Agent, admin_client: Client) -> None:
+    toolless(server)
+    server.script(Step(text="Hello."))
+    await ask(alice_api, "Hi")
+    run = await in_thread(Run.objects.get)
+    address = reverse("admin:gateway_run_change", args=[run.pk])
+    page = await in_thread(lambda: admin_client.get(address).content.decode())
+    assert "gpt-4o-mini takes no tools, so it could not look up or change memories." in page
+
+
+def test_a_review_says_which_model_it_needs(server: RuledServer, alice: Owner) -> None:
+    toolless(server, "llama.cpp")
+    say(reviewed_session(alice, memory_review_model="small"))
+    review = run_review(newest_review())
+    assert (review.state, len(server.bodies)) == ("failed", 1), "it is not tried again"
+    assert reason_words(review, own=True) == (
+        "The model small takes no tools, and reviews save by them. Name another one for reviews (memory_review_model)."
+    )
+
+
+async def test_a_review_goes_on_with_the_next_model(server: RuledServer, db: None) -> None:
+    server.objections.append(Objection(says=SAID["ollama"][1], holds=lambda body: body["model"] == "small"))
+    server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Done."))
+    told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    reflection = Reflection(
+        book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
+        conversation=FrozenConversation(messages=told, has_news=True),
+        target=ModelTarget("default", "small", (ModelTarget("default", "large"),)),
+    )
+    upstreams.install(Attempts(OpenAIModel()))
+    await reflect(reflection, asyncio.get_running_loop().time() + 60)
+    assert [body["model"] for body in server.bodies] == ["small", "large", "large"]
+    assert len(reflection.book.writes) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The tool_choice parameter does not support being set to required in thinking mode",
+        "Thinking mode does not support this tool_choice",
+        "This model does not support tool choice",
+        "logprobs is not supported with tools + stream",
+        "Unknown parameter: 'tools[0].function.strict'.",
+        "Unsupported parameter: 'tools.0.strict'",
+        "'parallel_tool_calls' is not supported with this model",
+        "Parallel tool calls are not supported",
+        "Custom tools are not supported by this model",
+        "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions.",
+        "messages[2].tool_calls: tool_calls is not supported",
+        "No endpoints found that support the provided 'tool_choice' value.",
+        "Image input is not supported - hint: you may need to provide the mmproj",
+    ],
+)
+def test_other_refusals_are_not_about_all_tools(words: str) -> None:
+    assert not takes_no_tools(words)
+
+
+def test_it_is_a_refusal_like_others_to_those_who_do_not_know_it() -> None:
+    assert ToolsRefused("x", status=400).as_json()["error"]["code"] == "invalid_request"
