@@ -16,7 +16,7 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from config import heartbeat
+from config import heartbeat, postgres_tools
 from config.databases import unusable_database
 from config.environment import ConfigurationError
 from config.health import pending_migrations
@@ -53,6 +53,7 @@ def prepare() -> Prepared:
     existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
     try:
         with _one_at_a_time():
+            _refuse_half_restored()
             backup = _migrate(sqlite if existed else None)
             heartbeat.forget_dead()
             stop_former()
@@ -101,6 +102,15 @@ def _first_key(admin: User) -> str:
     except DomainError as error:
         raise ConfigurationError(f"DAYBOOK_API_KEY is a value that is not shown; {error}") from None
     return "" if given else plain
+
+
+def _refuse_half_restored() -> None:
+    """Raise ConfigurationError if a restore was killed between two schemas: the installation would seem to be new."""
+    if connection.vendor == "postgresql" and (aside := postgres_tools.set_aside()):
+        raise ConfigurationError(
+            f"A restore was interrupted: what was there before it is in the schema {aside}. Restore again, or put it "
+            f'back: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'
+        )
 
 
 def _migrate(sqlite: Path | None) -> Path | None:
