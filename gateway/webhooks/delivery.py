@@ -135,8 +135,8 @@ def _ready(
     longest_ago = F("attempted_at").asc(nulls_first=True)
     place = Window(RowNumber(), partition_by="owner", order_by=longest_ago)
     rows = rows.exclude(owner__in=[owner for owner, free in room.items() if free <= 0])
-    firsts = rows.alias(place=place).filter(place__lte=OF_OWNER).order_by(longest_ago)[: AT_ONCE - len(busy)]
-    found = [webhook for webhook in firsts if _takes_place(room, webhook.owner_id)]
+    firsts: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=OF_OWNER).order_by(longest_ago)
+    found = [webhook for webhook in firsts[: AT_ONCE - len(busy)] if _takes_place(room, webhook.owner_id)]
     return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
 
 
