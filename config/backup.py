@@ -18,17 +18,25 @@ from typing import Any, Literal
 
 from django.conf import settings
 from django.core.management.base import CommandError
-from django.db import connection, connections
+from django.db import DatabaseError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from config import heartbeat, postgres_tools
-from config.backup_files import attachments_check, attachments_copy, attachments_known, attachments_restore
+from config.backup_files import (
+    attachments_added,
+    attachments_check,
+    attachments_copy,
+    attachments_known,
+    attachments_settle,
+)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 KEY_FILE = "secret_key"
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_PRIMARY = 0xFF  # the bits of SQLite's codes of errors that say the kind
 _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
 
 
@@ -74,37 +82,47 @@ def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
 
 
 def restore(folder: Path, *, force: bool = False) -> Restored:
-    """Restore a backup. It is checked before anything is changed. Raises CommandError for a backup that is incomplete
-    or of another kind of installation and, without `force`, if there are data already or Daybook runs. With `force`,
-    existing data are backed up first."""
-    manifest = verify(folder)
-    if manifest.engine == "sqlite":
-        _refuse_unreadable(Path(connection.settings_dict["NAME"]))
-    there = bool(connection.introspection.table_names())
-    if not force:
-        if there and heartbeat.alive():
-            raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
-        if there:
-            raise CommandError("The database is not empty. --force replaces it, after a backup of what is there.")
+    """Restore a backup. It is checked before anything is changed, and what takes long comes last. Raises CommandError
+    for a backup that is incomplete or of another kind of installation and, without `force`, if there are data already
+    or Daybook runs. With `force`, existing data are backed up first. A restore that fails leaves everything as it
+    was."""
+    manifest = _read_manifest(folder)
+    there = _is_there(refuse=not force)
+    verify(folder, manifest)
+    if there and manifest.engine == "sqlite":
+        _refuse_damaged(Path(connection.settings_dict["NAME"]))
     replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if there else (None, set())
-    connections.close_all()
-    if manifest.engine == "sqlite":
-        _restore_sqlite(folder / manifest.database, into=there)
-    else:
-        postgres_tools.load(folder / manifest.database)
+    with attachments_added(folder) as added:
+        connections.close_all()
+        if manifest.engine == "sqlite":
+            _restore_sqlite(folder / manifest.database, into=there)
+        else:
+            postgres_tools.load(folder / manifest.database)
     return Restored(
         manifest=manifest,
-        secret_key=_restore_key(folder),
-        attachments=attachments_restore(folder, replaced=known),
+        secret_key=_restore_key(folder, manifest),
+        attachments=attachments_settle(folder, added=added, replaced=known),
         replaced=replaced,
     )
 
 
-def verify(folder: Path) -> Manifest:
+def _is_there(*, refuse: bool) -> bool:
+    """Return True if there are data already. Raises CommandError if there are and these are to be refused."""
+    try:
+        there = bool(connection.introspection.table_names())
+        if there and refuse and heartbeat.alive():
+            raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
+    except DatabaseError:
+        if connection.vendor == "sqlite":
+            _refuse_damaged(Path(connection.settings_dict["NAME"]))
+        raise
+    if there and refuse:
+        raise CommandError("The database is not empty. --force replaces it, after a backup of what is there.")
+    return there
+
+
+def verify(folder: Path, manifest: Manifest) -> None:
     """Check that a backup is complete and can be restored here. Raises CommandError."""
-    manifest = _read_manifest(folder)
-    if manifest.engine != connection.vendor:
-        raise CommandError(f"This is a backup of {manifest.engine}; this installation uses {connection.vendor}.")
     for name, expected in manifest.files.items():
         path = folder / name
         if Path(name).name != name or not path.is_file() or _sha256(path) != expected:
@@ -117,7 +135,6 @@ def verify(folder: Path) -> Manifest:
         _check_sqlite(folder / manifest.database)
     else:
         postgres_tools.check(folder / manifest.database)
-    return manifest
 
 
 def _write(folder: Path) -> Manifest:
@@ -162,9 +179,22 @@ def _read_manifest(folder: Path) -> Manifest:
         raise CommandError(f"{folder} holds no {MANIFEST}: it is not a backup, or not a whole one.") from None
     except (OSError, ValueError, TypeError) as error:
         raise CommandError(f"{folder / MANIFEST} cannot be read ({type(error).__name__}).") from None
-    if manifest.format != FORMAT or manifest.engine not in _DATABASE or manifest.database not in manifest.files:
+    if manifest.format != FORMAT or not _is_of_known_form(manifest):
         raise CommandError(f"{folder / MANIFEST} is of a form that this version does not know.")
+    if manifest.engine != connection.vendor:
+        raise CommandError(f"This is a backup of {manifest.engine}; this installation uses {connection.vendor}.")
     return manifest
+
+
+def _is_of_known_form(manifest: Manifest) -> bool:
+    steps = manifest.migrations
+    return (
+        manifest.engine in list(_DATABASE)  # a list is asked by equality: it may be anything
+        and isinstance(manifest.files, dict)
+        and manifest.database in manifest.files
+        and isinstance(steps, list)
+        and all(isinstance(step, list) and list(map(type, step)) == [str, str] for step in steps)
+    )
 
 
 # ---- SQLite ----------------------------------------------------------------------------------------------------------
@@ -188,11 +218,11 @@ def _check_sqlite(database: Path) -> None:
         raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
 
 
-def _refuse_unreadable(database: Path) -> None:
+def _refuse_damaged(database: Path) -> None:
     """Raise CommandError for a damaged database in place: what it holds cannot be copied before it is replaced."""
     if database.exists() and (answer := _integrity(database.absolute().as_uri())) != "ok":
         raise CommandError(
-            f"{database}, which is there now, is damaged or cannot be read: {answer}. Stop Daybook, move this file "
+            f"{database}, which is there now, is damaged: {answer}. Stop Daybook, move this file "
             f"away together with {database.name}-wal and {database.name}-shm, and restore again. Nothing was changed."
         )
 
@@ -203,11 +233,15 @@ def _at_rest(database: Path) -> str:
 
 
 def _integrity(address: str) -> str:
-    """Return SQLite's result of an integrity check: "ok", or what is wrong."""
+    """Return SQLite's result of an integrity check: "ok", or what is wrong. Raises CommandError if the file cannot be
+    read at the moment: it is locked, or belongs to somebody else."""
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:
             return str(database.execute("PRAGMA integrity_check").fetchone()[0])
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & _PRIMARY not in _DAMAGED:
+            path = address.partition("?")[0].removeprefix("file://")
+            raise CommandError(f"{path} cannot be read: {error}. Nothing was changed.") from None
         return str(error)
 
 
@@ -223,11 +257,14 @@ def _restore_sqlite(source: Path, *, into: bool) -> None:
                 target.with_name(target.name + left).unlink(missing_ok=True)
             (part / target.name).replace(target)
         return
-    with (
-        closing(sqlite3.connect(_at_rest(source), uri=True)) as copy,
-        closing(sqlite3.connect(target, timeout=30)) as live,
-    ):
-        copy.backup(live)
+    try:
+        with (
+            closing(sqlite3.connect(_at_rest(source), uri=True)) as copy,
+            closing(sqlite3.connect(target, timeout=30)) as live,
+        ):
+            copy.backup(live)
+    except sqlite3.Error as error:  # the disk is full, or somebody else holds a transaction
+        raise CommandError(f"The database was not replaced: {error}. It is as it was.") from None
     if (answer := _integrity(target.as_uri())) != "ok":
         raise CommandError(f"{target} is damaged after the restore: {answer}.")
 
@@ -235,11 +272,11 @@ def _restore_sqlite(source: Path, *, into: bool) -> None:
 # ---- Files -----------------------------------------------------------------------------------------------------------
 
 
-def _restore_key(folder: Path) -> Literal["restored", "environment", "missing"]:
+def _restore_key(folder: Path, manifest: Manifest) -> Literal["restored", "environment", "missing"]:
     source, target = folder / KEY_FILE, settings.DAYBOOK_HOME / KEY_FILE
     if settings.SECRET_KEY_GIVEN:
         return "environment"
-    if not source.exists():
+    if KEY_FILE not in manifest.files:
         return "missing"
     fresh = target.with_name(f"{KEY_FILE}.{os.getpid()}")
     shutil.copyfile(source, fresh)

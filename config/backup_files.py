@@ -1,23 +1,24 @@
 """The attachments of a backup: the files that rows name, if they are in a folder of this machine. Other storages have
-their own means of backup. A restore takes only files with a restored row, since a file without a row would never be
+their own means of backup. A restore keeps only files with a restored row, since a file without a row would never be
 deleted."""
 
 import os
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
 from django.core.management.base import CommandError
 from django.db import connection
 
-from gateway.attachments.files import file_delete, file_load, file_name, file_store, is_local, sha256_of
+from gateway.attachments.files import file_delete, file_is_gone, file_load, file_name, file_store, is_local, sha256_of
 from gateway.models import Attachment
 
 FOLDER = "attachments"
 _TABLE = Attachment._meta.db_table
-Stored = tuple[UUID, str, int]  # an owner, and the hash and size of a file
+Named = tuple[UUID, str]  # an owner and the hash of a file
+Stored = tuple[UUID, str, int]  # the same and its size
 
 
 def attachments_known() -> set[Stored]:
@@ -62,18 +63,41 @@ def attachments_check(folder: Path, count: int | None) -> None:
         raise CommandError(f"{folder / FOLDER} has {len(found)} files, not {count or 0}. Nothing was changed.")
 
 
-def attachments_restore(folder: Path, *, replaced: Iterable[Stored]) -> int:
-    """Store the files of a backup that the restored database names, and delete those that only the `replaced` database
-    named from a local folder; its backup has a copy. Returns how many were stored."""
-    known, count = attachments_known(), 0
-    for owner_id, sha256, _ in sorted(known):
-        path = folder / FOLDER / file_name(owner_id, sha256)
-        if path.is_file():
-            file_store(owner_id, sha256, path.read_bytes())
-            count += 1
-    for owner_id, sha256, _ in sorted(set(replaced) - known) if is_local() else ():
+@contextmanager
+def attachments_added(folder: Path) -> Iterator[set[Named]]:
+    """Store the files of a backup before its database is restored in the block, since there may be no room for them.
+    Yields those that were not there; if storing or the block fails, they are deleted again."""
+    added: set[Named] = set()
+    try:
+        for owner_id, sha256 in _in_backup(folder):
+            if file_is_gone(owner_id, sha256):
+                added.add((owner_id, sha256))
+            file_store(owner_id, sha256, (folder / FOLDER / file_name(owner_id, sha256)).read_bytes())
+        yield added
+    except BaseException:  # Ctrl-C, too
+        for owner_id, sha256 in added:
+            file_delete(owner_id, sha256)
+        raise
+
+
+def attachments_settle(folder: Path, *, added: Iterable[Named], replaced: Iterable[Stored]) -> int:
+    """Delete the files that the restored database does not name: those of the backup that were `added`, and those that
+    only the `replaced` database named from a local folder; its backup has a copy. Returns how many files of the backup
+    it names."""
+    known = {(owner_id, sha256) for owner_id, sha256, _ in attachments_known()}
+    former = {(owner_id, sha256) for owner_id, sha256, _ in replaced} if is_local() else set()
+    for owner_id, sha256 in (set(added) | former) - known:
         file_delete(owner_id, sha256)
-    return count
+    return sum(named in known for named in _in_backup(folder))
+
+
+def _in_backup(folder: Path) -> Iterator[Named]:
+    """Yield the files of a backup that are named as attachments are."""
+    for path in sorted((folder / FOLDER).glob("*/*/*")):
+        with suppress(ValueError):  # the folder is not named by an owner
+            named = UUID(path.parts[-3]), path.name
+            if path == folder / FOLDER / file_name(*named):
+                yield named
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from config import heartbeat
+from config import heartbeat, postgres_tools
 from config.databases import unusable_database
 from config.environment import ConfigurationError
 from config.health import pending_migrations
@@ -27,6 +28,7 @@ from memories.errors import DomainError
 from memories.services import owner_for_user
 
 KEPT_BACKUPS = 3
+_UNFINISHED = "unfinished"  # names the copy with which an upgrade began that has not ended
 _LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook": advisory locks of PostgreSQL are numbers
 
 
@@ -51,6 +53,7 @@ def prepare() -> Prepared:
     existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
     try:
         with _one_at_a_time():
+            _refuse_half_restored()
             backup = _migrate(sqlite if existed else None)
             heartbeat.forget_dead()
             stop_former()
@@ -101,27 +104,47 @@ def _first_key(admin: User) -> str:
     return "" if given else plain
 
 
+def _refuse_half_restored() -> None:
+    """Raise ConfigurationError if a restore was killed between two schemas: the installation would seem to be new."""
+    if connection.vendor == "postgresql" and (aside := postgres_tools.set_aside()):
+        raise ConfigurationError(
+            f"A restore was interrupted: what was there before it is in the schema {aside}. Restore again, or put it "
+            f'back: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'
+        )
+
+
 def _migrate(sqlite: Path | None) -> Path | None:
     """Apply pending migrations. An existing SQLite file is copied first; returns the copy."""
-    if not pending_migrations():
-        return None
-    backup = back_up(sqlite, settings.DAYBOOK_HOME / "backups") if sqlite else None
-    call_command("migrate", interactive=False, verbosity=0)
+    folder, backup = settings.DAYBOOK_HOME / "backups", None
+    if pending_migrations():
+        backup = back_up(sqlite, folder) if sqlite else None
+        call_command("migrate", interactive=False, verbosity=0)
+    else:
+        # A start that was killed after its last migration has not made permissions and triggers.
+        emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
+    (folder / _UNFINISHED).unlink(missing_ok=True)
     return backup
 
 
 def back_up(database: Path, folder: Path) -> Path:
-    """Copy a SQLite database, which may be in use, to `folder/before-<UTC time>.sqlite3`; the newest three copies are
-    kept."""
+    """Copy a SQLite database, which may be in use, to `folder/before-<UTC time>.sqlite3`. The newest three copies are
+    kept, and the first one of an upgrade until it has ended: an upgrade that is interrupted again and again copies what
+    it has migrated so far."""
     folder.mkdir(mode=0o700, exist_ok=True)
+    for left in folder.glob("before-*.part"):
+        left.unlink()
     target = folder / f"before-{timezone.now():%Y%m%dT%H%M%S%f}Z.sqlite3"
     part = target.with_suffix(".part")
     part.touch(mode=0o600)
     with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as copy:
         source.backup(copy)
     part.replace(target)  # an interrupted copy never looks complete
+    first = folder / _UNFINISHED
+    if not first.exists():
+        first.write_text(target.name)
     for old in sorted(folder.glob("before-*.sqlite3"))[:-KEPT_BACKUPS]:
-        old.unlink()
+        if old.name != first.read_text():
+            old.unlink()
     return target
 
 

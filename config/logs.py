@@ -2,8 +2,39 @@
 
 import json
 import logging
+import time
 from datetime import UTC, datetime
 from typing import Any
+
+_SUSPICIOUS = "django.security."
+_ONCE_IN_SECONDS = 60.0
+_MOST_CHARACTERS = 300
+
+
+class SuspicionFilter(logging.Filter):
+    """Keeps requests that Django refuses as suspicious (a wrong `Host`, too many fields) from filling the log, since
+    anybody can send them: a line of each kind once a minute, without the traceback, with the number of those left
+    out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[str, tuple[float, int]] = {}  # by logger: when one was logged, and those left out since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith(_SUSPICIOUS) or record.exc_info is None:
+            return True
+        now = time.monotonic()
+        logged_at, left_out = self._seen.get(record.name, (now - _ONCE_IN_SECONDS, 0))
+        if now - logged_at < _ONCE_IN_SECONDS:
+            self._seen[record.name] = logged_at, left_out + 1
+            return False
+        self._seen[record.name] = now, 0
+        said = record.getMessage().replace("ALLOWED_HOSTS", "DAYBOOK_ALLOWED_HOSTS")[:_MOST_CHARACTERS]
+        more = f" ({left_out} more since the last such line)" if left_out else ""
+        record.msg, record.args = f"A request was refused: {said}{more}", ()
+        record.exc_info = record.exc_text = None
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return True
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,7 +61,8 @@ def logging_config(form: str) -> dict[str, Any]:
             "console": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
             "json": {"()": JsonFormatter},
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form}},
+        "filters": {"suspicion": {"()": SuspicionFilter}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": form, "filters": ["suspicion"]}},
         "root": {"handlers": ["stderr"], "level": "WARNING"},
         "loggers": {
             "daybook": {"level": "INFO"},

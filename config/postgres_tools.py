@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.utils import timezone
 
+_ASIDE = "replaced_"
 _LOCK_WAIT = "-c lock_timeout=10s"
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
@@ -28,8 +29,8 @@ def check(source: Path) -> None:
 
 def load(source: Path) -> None:
     """Replace the schema `public` by a dump, in one transaction. The existing schema is renamed in the meantime, and
-    restored if the dump cannot be loaded. Raises CommandError."""
-    aside = f"replaced_{timezone.now():%Y%m%d%H%M%S%f}"
+    restored if the dump cannot be loaded; after a kill `set_aside` names it. Raises CommandError."""
+    aside = f"{_ASIDE}{timezone.now():%Y%m%d%H%M%S%f}"
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '10s'")
         cursor.execute(f'ALTER SCHEMA public RENAME TO "{aside}"')
@@ -38,11 +39,22 @@ def load(source: Path) -> None:
             # The dump creates the schema itself, unless it is the server's default schema.
             _run("pg_restore", "--exit-on-error", "--single-transaction", "--schema=public", *_WITHOUT_ROLES,
                  f"--dbname={connection.settings_dict['NAME']}", str(source))  # fmt: skip
-        except CommandError:
+        except BaseException:  # Ctrl-C, too
             cursor.execute("DROP SCHEMA public CASCADE")
             cursor.execute(f'ALTER SCHEMA "{aside}" RENAME TO public')
             raise
         cursor.execute(f'DROP SCHEMA "{aside}" CASCADE')
+
+
+def set_aside() -> str:
+    """Return the name of the schema that holds what was there before a restore that was killed; "" if there is none, or
+    if `public` has tables."""
+    if connection.introspection.table_names():
+        return ""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT max(nspname) FROM pg_namespace WHERE nspname ~ %s", [f"^{_ASIDE}[0-9]{{20}}$"])
+        (name,) = cursor.fetchone()
+    return name or ""
 
 
 def _run(program: str, *arguments: str) -> None:

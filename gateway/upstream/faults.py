@@ -90,7 +90,12 @@ def refuses_to_stream(error: DomainError) -> bool:
 def retry_after_seconds(error: DomainError) -> float:
     """Return the seconds after which an upstream may be asked again, from the Retry-After header of its refusal (a
     number or a date): at most an hour, 0 without the header."""
-    header = str(error.details.get("retry_after", ""))
+    return seconds_of_retry_after(str(error.details.get("retry_after", "")))
+
+
+def seconds_of_retry_after(header: str) -> float:
+    """Return the seconds that a Retry-After header asks for, a number or a date: at most an hour, 0 for anything
+    else."""
     try:
         seconds = float(header)
     except ValueError:

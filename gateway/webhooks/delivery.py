@@ -1,6 +1,6 @@
 """The job that delivers webhooks. A sweep takes its lease and queues it, so only one runs at a time. It begins the next
-delivery of each webhook that is due, AT_ONCE of them at most, and goes on with a webhook as soon as its outcome is
-stored, whatever the others do. No transaction is open while something is sent.
+delivery of each webhook that is due, AT_ONCE of them at most and OF_OWNER of one owner, and goes on with a webhook as
+soon as its outcome is stored, whatever the others do. No transaction is open while something is sent.
 
 A webhook stores the number of its last notification, so deliveries keep the order of the outbox: one that fails delays
 the later ones. It is tried again after growing pauses for about a day; then the webhook is disabled. A job that dies
@@ -11,14 +11,16 @@ import json
 import logging
 import random
 import time
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import aiohttp
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from gateway.jobs import enqueue, lease_extend, lease_release, lease_take, run_async
@@ -41,6 +43,8 @@ JOB_SECONDS = 30.0
 LOOK_SECONDS = 0.5
 """The longest time until a job looks again for what is due while deliveries are under way."""
 AT_ONCE = 50
+OF_OWNER = 5
+"""Deliveries of one owner at once: a few people with slow webhooks leave places for the others."""
 MOST_ATTEMPTS = 14
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
 _JITTER = 0.2
@@ -101,7 +105,7 @@ async def _work(lease: UUID) -> int:
     took: dict[UUID, float] = {}  # the seconds of a webhook's last delivery
     async with client() as session, asyncio.TaskGroup() as group:
         while True:
-            busy = {delivery.webhook.pk for delivery in under_way.values()}
+            busy = {delivery.webhook.pk: delivery.webhook.owner_id for delivery in under_way.values()}
             found, ready = await in_thread(_ready, lease, busy, took, until - time.monotonic())
             under_way |= {group.create_task(_timed(session, delivery)): delivery for delivery in ready}
             if under_way:
@@ -114,11 +118,12 @@ async def _work(lease: UUID) -> int:
 
 
 def _ready(
-    lease: UUID, busy: Collection[UUID], took: dict[UUID, float], left: float
+    lease: UUID, busy: Mapping[UUID, UUID], took: dict[UUID, float], left: float
 ) -> tuple[list[Webhook], list[_Delivery]]:
     """Extend the lease, and return the webhooks to go on with and their deliveries: none if the lease is lost, or if
-    the job has no seconds `left`. A webhook that would probably outlast the job, by its last delivery, is left to the
-    next one: the others would have to wait for it."""
+    the job has no seconds `left`. `busy` are the webhooks with a delivery under way, and their owners. A webhook that
+    would probably outlast the job, by its last delivery, is left to the next one: the others would have to wait for
+    it."""
     if not lease_extend(LEASE, lease, seconds=HELD_SECONDS) or left <= 0:
         return [], []
     now = timezone.now()
@@ -126,8 +131,19 @@ def _ready(
     rows = _due(now).exclude(pk__in=[*busy, *slow])
     if left < SECONDS:
         rows = rows.filter(failures=0)
-    found = list(rows.order_by(F("attempted_at").asc(nulls_first=True))[: AT_ONCE - len(busy)])
+    room = {owner: OF_OWNER - taken for owner, taken in Counter(busy.values()).items()}
+    longest_ago = F("attempted_at").asc(nulls_first=True)
+    place = Window(RowNumber(), partition_by="owner", order_by=longest_ago)
+    rows = rows.exclude(owner__in=[owner for owner, free in room.items() if free <= 0])
+    firsts: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=OF_OWNER).order_by(longest_ago)
+    found = [webhook for webhook in firsts[: AT_ONCE - len(busy)] if _takes_place(room, webhook.owner_id)]
     return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
+
+
+def _takes_place(room: dict[UUID, int], owner_id: UUID) -> bool:
+    """Take one of the places that an owner has left. Return False if there is none."""
+    room[owner_id] = room.get(owner_id, OF_OWNER) - 1
+    return room[owner_id] >= 0
 
 
 async def _timed(session: aiohttp.ClientSession, delivery: _Delivery) -> tuple[Outcome, float]:
@@ -169,7 +185,7 @@ def _note(delivery: _Delivery, outcome: Outcome) -> bool:
         "failure": outcome.failure,
         "attempted_at": now,
         "failed_at": now,
-        "next_attempt_at": now + pause_after(failures) * jitter,
+        "next_attempt_at": now + max(pause_after(failures) * jitter, timedelta(seconds=outcome.wait)),
     }
     if outcome.gone or failures >= MOST_ATTEMPTS:
         values |= {"disabled_at": now, "note": _GONE if outcome.gone else f"{_GIVEN_UP} {outcome.failure}"}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
+from gateway.upstream import seconds_of_retry_after
 from gateway.webhooks.addresses import AddressRefused, CheckedResolver, literal_refused
 
 logger = logging.getLogger("daybook.webhooks")
@@ -20,10 +21,12 @@ _GONE = 410
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a delivery ended. `failure` says why it failed, "" if it did not; `gone` is True for a status of 410."""
+    """How a delivery ended. `failure` says why it failed, "" if it did not; `gone` is True for a status of 410; `wait`
+    is the seconds that a Retry-After asks for, an hour at most."""
 
     failure: str = ""
     gone: bool = False
+    wait: float = 0.0
 
 
 def client() -> aiohttp.ClientSession:
@@ -47,7 +50,7 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: d
                 return Outcome("It is no address that a webhook may go to.")
             sent = {"content-type": "application/json", "user-agent": "Daybook-Webhooks/1", **headers}
             async with session.post(url, data=body, headers=sent, allow_redirects=False) as answer:
-                status = answer.status
+                status, wait = answer.status, seconds_of_retry_after(answer.headers.get("Retry-After", ""))
                 await answer.content.read(ANSWER_BYTES)
     except TimeoutError:
         return Outcome(f"There was no answer within {SECONDS:.0f} s.")
@@ -60,4 +63,4 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: d
         return Outcome(f"It could not be sent ({type(error).__name__}).")
     if status // 100 == 2:
         return Outcome()
-    return Outcome(f"It answered {status}.", gone=status == _GONE)
+    return Outcome(f"It answered {status}.", gone=status == _GONE, wait=wait)

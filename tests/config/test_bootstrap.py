@@ -5,10 +5,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
+from django.db import connection
 from pytest_django import Settings
 
+from config import bootstrap
 from config.bootstrap import KEPT_BACKUPS, back_up, first_credentials
 from config.environment import ConfigurationError
 from gateway.keys import key_hash
@@ -103,8 +105,50 @@ def test_a_copy_holds_what_a_writer_has_committed_but_not_yet_checkpointed(tmp_p
         assert read.execute("SELECT n FROM t").fetchall() == [(42,)]
 
 
-def test_only_the_newest_copies_are_kept(tmp_path: Path) -> None:
-    database = tmp_path / "daybook.sqlite3"
-    sqlite3.connect(database).close()
-    made = [back_up(database, tmp_path / "backups") for _ in range(KEPT_BACKUPS + 2)]
-    assert sorted((tmp_path / "backups").iterdir()) == made[-KEPT_BACKUPS:]
+@pytest.fixture
+def upgrading(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home whose database an upgrade has to migrate, which does nothing."""
+    settings.DAYBOOK_HOME = tmp_path
+    sqlite3.connect(tmp_path / "daybook.sqlite3").close()
+    monkeypatch.setattr(bootstrap, "pending_migrations", lambda: ["memories.9999_of_tomorrow"])
+    monkeypatch.setattr(bootstrap, "call_command", lambda *arguments, **options: None)
+    return tmp_path
+
+
+def test_only_the_newest_copies_are_kept(upgrading: Path) -> None:
+    made = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(KEPT_BACKUPS + 2)]
+    assert sorted((upgrading / "backups").iterdir()) == made[-KEPT_BACKUPS:]
+
+
+def test_the_copy_with_which_an_upgrade_began_is_kept_however_often_it_is_interrupted(
+    upgrading: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: str, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    backups, oldest = upgrading / "backups", []
+    with monkeypatch.context() as patched:
+        patched.setattr(bootstrap, "call_command", killed)
+        for _ in range(KEPT_BACKUPS + 2):
+            with pytest.raises(KeyboardInterrupt):
+                bootstrap._migrate(upgrading / "daybook.sqlite3")
+            oldest.append(min(backups.glob("before-*.sqlite3")))
+            (backups / "before-20260101T000000000000Z.part").touch()  # a copy that was interrupted
+    assert set(oldest) == {oldest[0]}
+    bootstrap._migrate(upgrading / "daybook.sqlite3")
+    assert len(list(backups.glob("before-*"))) == KEPT_BACKUPS + 1, "what was interrupted is not left"
+    last = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(KEPT_BACKUPS)]
+    assert sorted(backups.iterdir()) == last
+
+
+@pytest.mark.django_db
+def test_a_start_makes_what_a_start_that_was_killed_after_its_last_migration_had_not_made() -> None:
+    Permission.objects.filter(content_type__app_label="reviews").delete()
+    if connection.vendor == "sqlite":
+        connection.cursor().execute("DROP TRIGGER gateway_message_added")
+    call_command("prepare")
+    assert Permission.objects.filter(content_type__app_label="reviews", codename="view_reviewrun").exists()
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT count(*) FROM sqlite_master WHERE name = 'gateway_message_added'")
+            assert cursor.fetchone() == (1,)

@@ -116,8 +116,7 @@ def test_a_backup_that_is_not_whole_changes_nothing(filled: Path, tmp_path: Path
     (backup / "daybook.sqlite3").write_bytes(whole)
     newer = manifest | {"migrations": [*manifest["migrations"], ["memories", "9999_of_tomorrow"]]}
     (backup / "manifest.json").write_text(json.dumps(newer))
-    with pytest.raises(CommandError, match="newer version"):
-        config.backup.restore(backup)
+    assert "newer version" in manage(second, "restore", str(backup)).stderr
     (backup / "manifest.json").unlink()
     with pytest.raises(CommandError, match="not a whole one"):
         config.backup.restore(backup)
@@ -146,7 +145,7 @@ def test_a_damaged_database_that_is_there_is_told_with_what_to_do(
         file.write(b"\xff" * 10 * 4096)
     refused = manage(filled, "restore", str(backup), "--force")
     assert refused.returncode == 1
-    assert f"{database}, which is there now, is damaged or cannot be read" in refused.stderr
+    assert f"{database}, which is there now, is damaged" in refused.stderr
     assert "move this file away" in refused.stderr
     database.rename(tmp_path / "damaged")
     for left in ("-wal", "-shm"):
@@ -192,6 +191,13 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
         assert connection.execute("SELECT username FROM auth_user").fetchall() == [("admin",)]
         schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'replaced%'"
         assert connection.execute(schemas).fetchone() == (0,)
+    # As a kill between the two schemas leaves it.
+    with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("ALTER SCHEMA public RENAME TO replaced_20260101000000000000")
+        connection.execute("CREATE SCHEMA public")
+    refused = manage(home, "prepare", env=storage)
+    assert refused.returncode == 1
+    assert "A restore was interrupted: what was there before it is in the schema replaced_2026" in refused.stderr
 
 
 _ATTACH = """

@@ -193,6 +193,18 @@ def test_410_disables_at_once_and_the_owner_is_told(alice: Owner, receiver: Rece
     assert "A webhook is disabled: It answered 410" in str(facts.figures["warnings"])
 
 
+@pytest.mark.parametrize(("asked", "waits"), [("120", 120), ("99999", 3600), ("1", 24), ("soon", 24)])
+def test_a_retry_after_is_kept_where_it_is_longer(alice: Owner, receiver: Receiver, asked: str, waits: int) -> None:
+    webhook, _ = hook(alice, receiver.url)
+    told(alice)
+    receiver.answers = [(429, {"Retry-After": asked})]
+    before = timezone.now()
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert webhook.next_attempt_at is not None
+    assert timedelta(seconds=waits) <= webhook.next_attempt_at - before <= timedelta(seconds=waits + 20)
+
+
 def test_a_redirect_is_not_followed(alice: Owner, receiver: Receiver) -> None:
     webhook, _ = hook(alice, receiver.url)
     told(alice)

@@ -97,6 +97,31 @@ def test_no_more_than_the_limit_are_sent_at_once(
     assert most == 2
 
 
+def test_slow_ones_of_an_owner_leave_places_for_others(
+    alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, fast = receivers
+    monkeypatch.setattr(delivery, "AT_ONCE", 4)
+    monkeypatch.setattr(delivery, "OF_OWNER", 2)
+    for _ in range(5):
+        hook(alice, slow.url)
+    hook(charlie, fast.url)
+    told(alice)
+    for _ in range(3):
+        told(charlie)
+    while_slow: list[int] = []
+
+    def asked() -> None:
+        while_slow.append(len(slow.got))
+        if len(fast.got) == 3:
+            slow.held.set()
+
+    fast.asked = asked
+    assert work() == 8
+    assert max(while_slow) <= 2
+    assert len(slow.got) == 5
+
+
 def test_names_that_are_looked_up_slowly_hold_up_only_themselves(
     alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
