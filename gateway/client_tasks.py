@@ -25,6 +25,7 @@ _HEAD, _TAIL = 4_000, 200
 _TINY = 64  # tokens
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _MEMORY_TOOLS = frozenset({"set_memory", "delete_memory"})
+_ANSWER_TOOLS = frozenset({"respond_in_schema"})
 _TASK_KEYS = ("task", "task_name", "request_type")
 _TASKS = re.compile(
     r"(?:^|_)(?:titles?|tags?|follow_?ups?|emoji|queries|query|autocomplete|moa|image_prompt|function_calling|compaction)"
@@ -151,6 +152,7 @@ def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: boo
         "one_token": max_tokens == 1,
         "tiny": isinstance(max_tokens, int) and max_tokens <= _TINY,
         "memory_tools": bool(names) and names <= _MEMORY_TOOLS,
+        "answer_tool": bool(names) and names <= _ANSWER_TOOLS,
         "whole": True,
     }
     return frozenset(name for name, there in signs.items() if there)

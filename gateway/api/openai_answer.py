@@ -1,5 +1,6 @@
 """A turn as a chat completion of OpenAI, or as the chunks of a stream. Fields of the upstream are passed on, except
-ids, the name of the model, the usage and the tool calls, which are those of the whole turn."""
+ids, the name of the model, the usage and the tool calls, which are those of the whole turn. Each completion
+has an id of its own: a turn that calls tools of the client is several, and clients keep their messages by these ids."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -14,6 +15,7 @@ from gateway.models import Run
 from gateway.runs.context import TurnContext
 from gateway.steps import refusal_in
 from gateway.turn_events import Delta, Done
+from memories.ids import uuid7
 
 _NO_FIELDS: Mapping[str, Any] = {}
 _PLAIN_DELTA = frozenset({"role", "content"})
@@ -33,7 +35,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
     answer = {
         "created": int(time.time()),
         **done.choice,
-        "id": f"chatcmpl-{context.run_id.hex}",
+        "id": _new_id(),
         "object": "chat.completion",
         "model": context.agent.name,
     }
@@ -56,8 +58,8 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
 async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGenerator[bytes]:
     """Run a turn and yield its chunks as server-sent events; `[DONE]` follows the closing commit. Raises
     DomainErrors."""
-    run, agent, around = turn.context.run_id.hex, turn.context.agent.name, _NO_FIELDS
-    head = _chunk_head(run, agent, around)
+    completion_id, agent, around = _new_id(), turn.context.agent.name, _NO_FIELDS
+    head = _chunk_head(completion_id, agent, around)
     started = False
     async with aclosing(turn.events()) as events:
         async for event in events:
@@ -65,7 +67,7 @@ async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGener
                 continue
             if event.around is not around:
                 around = event.around
-                head = _chunk_head(run, agent, around)
+                head = _chunk_head(completion_id, agent, around)
             if not started:
                 started = True
                 yield head + b'{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
@@ -85,12 +87,16 @@ def _figures(usage: Mapping[str, Any]) -> dict[str, Any]:
     return {"prompt_tokens": given, "completion_tokens": made, **usage, "total_tokens": total}
 
 
-def _chunk_head(run: str, agent: str, around: Mapping[str, Any]) -> bytes:
+def _new_id() -> str:
+    return f"chatcmpl-{uuid7().hex}"
+
+
+def _chunk_head(completion_id: str, agent: str, around: Mapping[str, Any]) -> bytes:
     """Return the beginning of a chunk, up to its choices. It is encoded again only when the fields beside them
     change."""
     head = {
         **around,
-        "id": f"chatcmpl-{run}",
+        "id": completion_id,
         "object": "chat.completion.chunk",
         "created": int(time.time()),
         "model": agent,

@@ -11,7 +11,7 @@ from memories.database import in_thread
 from tests.conftest import Api
 from tests.factories import agent_make
 from tests.gateway.test_client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
-from tests.gateway.v1 import ask
+from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
 NOTE = {"role": "system", "content": "The tests are green again."}
@@ -20,6 +20,21 @@ NOTE = {"role": "system", "content": "The tests are green again."}
 def sent(model: ScriptedModel, number: int) -> list[dict[str, Any]]:
     """Return the messages of a call without the leading system message."""
     return [message for message in model.calls[number].messages if message is not model.calls[number].messages[0]]
+
+
+async def test_each_step_is_a_completion_with_an_id_of_its_own(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """Clients that keep messages by their ids (LangGraph in JavaScript) would put a second step in the place of the
+    first."""
+    model.script(calls(FIRST), calls(SECOND), "Done.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    second = await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
+    messages = [USER, *results(first, "A"), *results(second, "B")]
+    chunks = await stream(alice_api, *messages, tools=[LOOKUP])
+    ids = [first.json["id"], second.json["id"], *{chunk["id"] for chunk in chunks}]
+    assert len(set(ids)) == len(ids) == 3
+    assert all(one.startswith("chatcmpl-") for one in ids)
 
 
 async def test_a_cleared_result_is_not_sent(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

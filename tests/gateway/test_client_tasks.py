@@ -15,10 +15,11 @@ from gateway.client_tasks import CODEX_METADATA, known_requests
 Message = dict[str, Any]
 TOOL = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 MEMORY_TOOLS = [{"type": "function", "function": {"name": name}} for name in ("set_memory", "delete_memory")]
+SCHEMA_TOOL = {"tools": [{"type": "function", "function": {"name": "respond_in_schema"}}]}
 LONG = "The kettle is blue and stands on the shelf. " * 400
 
 
-SIGNS = {"single", "history", "no_tools", "not_streamed", "tiny", "one_token", "memory_tools", "whole"}
+SIGNS = {"single", "history", "no_tools", "not_streamed", "tiny", "one_token", "memory_tools", "answer_tool", "whole"}
 
 
 class Row(NamedTuple):
@@ -119,6 +120,20 @@ TASKS = [
         STREAM | TOOLS),
     Row("Gemini CLI: compression", system("You are the component that summarizes internal chat history into a given "
                                           "structure.") + user("a", "b", "First, reason in your scratchpad."), STREAM),
+    Row("Gemini CLI: who speaks next", user("a", "b", "Analyze *only* the content and structure of your response"),
+        SCHEMA_TOOL),
+    Row("Qwen Code: title", system("Generate a concise, sentence-case title (3-7 words) that captures what this …")
+        + user("Conversation so far:\nUser: hi\n\nGenerate the session title now."), SCHEMA_TOOL),
+    Row("Qwen Code: choosing memories", system("You are selecting memories that will be useful to an AI coding …")
+        + user("Query: what do I like?\n\nAvailable memories:\n- [user] tea.md: likes tea"), SCHEMA_TOOL),
+    Row("Qwen Code: recap", system("You generate session recaps for a programming assistant CLI.\n\nThe user …")
+        + user("a", "b", "Generate the recap now."), STREAM),
+    Row("Qwen Code: label", system("Write a short summary label describing what these tool calls accomplished. It …")
+        + user("Tools completed:\n\nTool: glob\n\nLabel:")),
+    Row("Qwen Code: project summary", system("You are Qwen Code, …") + user("a", "Please analyze the conversation "
+        "history above and generate a comprehensive project summary in markdown format. Focus on …")),
+    Row("Qwen Code: pages", system("Extract and summarize the requested information from the provided web content. Be "
+        "concise and accurate.") + user("The user requested the following: \"prices\".\n\n---\n…\n---"), STREAM),
     Row("Claude Code: suggestion", user("a", "b", "[SUGGESTION MODE: Suggest what the user might type next]"),
         STREAM | TOOLS),
     Row("Claude Code: suggestion, in its loop", [*user("a", "[SUGGESTION MODE: …]"), CALL, RESULT], STREAM | TOOLS),
@@ -216,6 +231,9 @@ TURNS = [
     Row("after a suggestion", user("[SUGGESTION MODE: …]", "no, do this instead"), STREAM | TOOLS),
     Row("an assistant for titles", system("You help people with titles for their books.") + user("Mine is on tea")),
     Row("a generator of titles with tools", system("You are a title generator for a bookshop.") + user("hi"), TOOLS),
+    Row("a tool for the answer, and others", user("hi"), {"tools": [*SCHEMA_TOOL["tools"], TOOL]}),
+    Row("a summary of the project, with tools", user("a", "Please analyze the conversation history above and generate "
+        "a comprehensive project summary"), TOOLS | STREAM),
     Row("memory tools and others", user("# Current Chat: about tea"), {"tools": [*MEMORY_TOOLS, TOOL]}),
     Row("no memory tools", user("# Current Chat:\nUser: hi")),
     Row("the word quota", user("quota")),
@@ -250,10 +268,10 @@ def test_what_only_looks_like_one_is_a_turn(row: Row) -> None:
 
 def test_every_known_request_has_two_signs() -> None:
     """Words of one's own could be a beginning of any of them; those that are recognised by words alone are long or
-    cannot be a person's."""
+    cannot be a person's. A tool that its client offers for nothing else needs no words."""
     for known in known_requests():
         assert known.where in {"user", "system"}
-        assert known.starts or known.holds or known.ends
+        assert known.starts or known.holds or known.ends or known.signs == ({"answer_tool"},)
         assert known.signs
         assert all(sign <= SIGNS for sign in known.signs)
 
