@@ -34,7 +34,7 @@ _LARGE = re.compile(r"/v1/|/api/import|/api/memories/ingest/?$|/api/sessions/[^/
 _BYTES_PER_CHARACTER = 12  # of JSON that escapes everything
 # How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is
 # cut off in the middle never reads the answer.
-_DRAINED = 4
+DRAINED = 4
 # A body may take BODY_SECONDS and a second more for each of these bytes.
 _LEAST_BYTES_PER_SECOND = 50_000
 _RETRY_SECONDS = 2
@@ -101,7 +101,7 @@ class _Reading:
         self._headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
         self._api = is_api(scope["path"])
         self._limit = _most_bytes(scope["path"])
-        self._drained = settings.DAYBOOK_MAX_BODY * _DRAINED
+        self._drained = settings.DAYBOOK_MAX_BODY * DRAINED
         self._begun = time.monotonic()
         self._admitted = False
         self.counted = 0

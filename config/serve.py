@@ -3,9 +3,11 @@ port in use is reported at once."""
 
 import errno
 import os
+import resource
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -20,6 +22,7 @@ _BACKLOG = 2048
 # How long a thread that computes keeps the interpreter while another one waits. An answer takes several turns of the
 # event loop, and each may wait that long behind somebody's search or import; Python's own 5 ms show in the answer.
 _SWITCH_SECONDS = 0.001
+_MOST_FILES = 65_536
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
@@ -75,9 +78,20 @@ def preload(name: str) -> None:
         import_string(SERVERS[name])
 
 
+def raise_open_files() -> None:
+    """Let this process open as many files as the system allows, up to _MOST_FILES: each connection is one, and the
+    1,024 that systems begin with are fewer than one address can hold open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def serve(name: str, listener: socket.socket) -> None:
     """Serve the ASGI application on the listener with the named server, until SIGINT or SIGTERM."""
     run: Callable[[socket.socket], None] = import_string(SERVERS[name])
+    raise_open_files()
     collector.resume(collect=True)
     sys.setswitchinterval(_SWITCH_SECONDS)
     keep_on_one_core()

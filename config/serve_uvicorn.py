@@ -5,7 +5,7 @@ import socket
 from uvicorn import Config, Server
 
 from config.asgi import application
-from config.http_deadline import DeadlineProtocol
+from config.http_deadline import DeadlineProtocol, bound_waiting
 from config.socket_protocol import CLIENT_BYTES, ListenerProtocol
 from gateway.runs.held import shut_down
 
@@ -28,6 +28,7 @@ def serve(listener: socket.socket) -> None:
     access log, since runs are recorded as rows.
 
     There is no lifespan, since daphne has none and nothing may depend on it. Django handles proxy headers."""
+    bound_waiting()
     config = Config(
         application,
         loop="uvloop",

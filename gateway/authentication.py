@@ -22,7 +22,7 @@ from gateway.limits.rates import count_request
 from gateway.models import ApiKey
 from gateway.oauth.connections import token_find, token_hash
 from gateway.oauth.tokens import WRITE
-from memories.caller import Caller
+from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import Forbidden, InvalidRequest, Unauthorized, UnsupportedMediaType
 from memories.imports.formats import IMPORT_TYPES
@@ -146,6 +146,17 @@ def still_caller(caller: Caller, sha256: str, namespace: str, external_id: str) 
     except (Forbidden, FirstSight):
         return False
     return (owner_id, remembers, key_limits(key)) == (caller.owner_id, caller.remembers, caller.limits)
+
+
+def still_allowed(request: ApiRequest) -> bool:
+    """Return True if the key or login of a request still gives its caller."""
+    caller = request.auth
+    if caller.key_id is not None:
+        return still_caller(caller, caller.key_sha256, *end_user(request.headers.get))
+    try:
+        return find_caller_by_cookie(request, write=False) == caller
+    except (Unauthorized, FirstSight):
+        return False
 
 
 def _find_by_token(plain: str, resource: str, namespace: str, external_id: str, *, write: bool = True) -> Caller:

@@ -6,13 +6,17 @@ from collections.abc import AsyncGenerator
 
 from gateway.errors import RunStopped, UpstreamUnreachable
 from gateway.models import Run
+from gateway.runs.access import refused_now
 from gateway.runs.context import TurnContext
 from gateway.runs.joined import SAID, Ended, ended
 from gateway.turn_events import Delta, Done, Event, TurnOptions
 from gateway.turns import Turn
 from gateway.upstream.usage import usage_since
 from memories.database import in_read_thread
+from memories.errors import Unauthorized
 
+LOOK_SECONDS = 5.0
+"""How often it is looked at whether who waits may still ask."""
 _POLL_SECONDS = 0.25
 
 
@@ -26,7 +30,8 @@ class JoinedTurn:
         self._ended = ended
 
     async def events(self) -> AsyncGenerator[Event]:
-        """Yield the whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable, NotFound."""
+        """Yield the whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable, NotFound,
+        and Unauthorized where the key of this request is revoked meanwhile."""
         try:
             found = self._ended or await self._end()
         finally:
@@ -38,11 +43,17 @@ class JoinedTurn:
         yield self._done(found)
 
     async def _end(self) -> Ended:
+        clock = asyncio.get_running_loop().time
+        asker, looked = (self.context.owner_id, self.context.allowance.key_id), clock()
         while True:
             found = await in_read_thread(ended, self.context.owner_id, self.context.run_id)
             if found is not None:
                 return found
             await asyncio.sleep(_POLL_SECONDS)
+            if clock() - looked >= LOOK_SECONDS:
+                looked = clock()
+                if await in_read_thread(refused_now, {asker}):
+                    raise Unauthorized("This API key has expired or was revoked.")
 
     def _done(self, found: Ended) -> Done:
         waits = found.state == Run.State.AWAITING_CLIENT_TOOLS

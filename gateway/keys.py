@@ -251,7 +251,8 @@ def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     """For memories.health: warnings to look after, the same for each book of an owner."""
     owner_id = books[0].owner_id
     warnings = [*key_warnings(owner_id), *webhook_warnings(owner_id)]
-    facts = Facts(figures={"warnings": warnings}, sentences=tuple((WARNING, warning) for warning in warnings))
+    sentences = tuple((WARNING, warning) for warning in warnings)
+    facts = Facts(figures={"warnings": warnings}, sentences=sentences, of_owner=True)
     return {book.pk: facts for book in books}
 
 

@@ -25,10 +25,12 @@ COVERAGE, FULLNESS, LAST_REVIEW, VECTORS, BLOCKED, WARNING = range(6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What one app knows of a book: figures for programs, and sentences with their place in the line."""
+    """What one app knows of a book: figures for programs, and sentences with their place in the line. `of_owner`: they
+    concern more than the book, and are not for limited keys."""
 
     figures: Mapping[str, Any] = field(default_factory=dict)
     sentences: tuple[tuple[int, str], ...] = ()
+    of_owner: bool = False
 
 
 # (books of one owner, now) -> facts by book; a number of queries that does not depend on how many books there are.
@@ -43,21 +45,27 @@ def on_health(reader: FactsReader) -> None:
 
 
 def health_of_books(owner_id: UUID, *, limits: KeyLimits = UNLIMITED) -> list[dict[str, Any]]:
-    """Return the health of each of the owner's books, by name."""
+    """Return the health of each of the owner's books within the limits, by name."""
     books = limits.filter(Book.objects.filter(owner_id=owner_id), book="name")
-    return _health(list(books.order_by("name")), timezone.now())
+    return _health(list(books.order_by("name")), timezone.now(), limits)
 
 
 def book_health(book: Book, now: datetime) -> dict[str, Any]:
     """Return the health of one book: figures, and `text`, the line for people."""
-    return _health([book], now)[0]
+    return _health([book], now, UNLIMITED)[0]
 
 
-def _health(books: Sequence[Book], now: datetime) -> list[dict[str, Any]]:
+def _health(books: Sequence[Book], now: datetime, limits: KeyLimits) -> list[dict[str, Any]]:
     if not books:
         return []
     known = [_own_facts(books, now), *(reader(books, now) for reader in _readers)]
-    return [_book_json(book, [facts[book.pk] for facts in known if book.pk in facts]) for book in books]
+    return [
+        _book_json(book, [facts[book.pk] for facts in known if _told(facts.get(book.pk), limits)]) for book in books
+    ]
+
+
+def _told(facts: Facts | None, limits: KeyLimits) -> bool:
+    return facts is not None and not (limits and facts.of_owner)
 
 
 def _book_json(book: Book, facts: Sequence[Facts]) -> dict[str, Any]:

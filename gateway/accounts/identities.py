@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from gateway.accounts.roles import USER, role_give
+from gateway.accounts.logins import logins_end, logins_of
+from gateway.accounts.roles import USER, role_give, role_of
 from gateway.accounts.settings import ROLES
 from gateway.models import Identity
+from gateway.sockets import look_again
 from memories.audit import SYSTEM, Action, audit_record
 from memories.errors import Forbidden
 from memories.services import owner_for_user
 
 NAME_LENGTH = 150  # of an account
+_MOST_ALIKE = 100  # accounts whose addresses are compared
 _NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
 _OFF = "This account is switched off. Ask an administrator."
 _NOT_IN_GROUP = "You are not in a group that may use Daybook. Ask an administrator."
@@ -45,10 +48,8 @@ def person_sign_in(person: Person, roles: dict[str, str]) -> User:
             user = _user_of(person)
     if not user.is_active:
         raise Forbidden(_OFF)
-    if role and role_give(user, role):
-        owner = owner_for_user(user)
-        note = f"To {role}, as single sign-on says."
-        audit_record(Action.ROLE_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
+    if role:
+        _give_role(user, role)
     return user
 
 
@@ -63,11 +64,41 @@ def role_of_groups(groups: frozenset[str], roles: dict[str, str]) -> str:
     return max(given, key=ROLES.index, default=USER)
 
 
+@transaction.atomic
+def _give_role(user: User, role: str) -> None:
+    rises = ROLES.index(role) > ROLES.index(role_of(user))
+    if not role_give(user, role):
+        return
+    owner = owner_for_user(user)
+    note = f"To {role}, as single sign-on says."
+    audit_record(Action.ROLE_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
+    if rises:
+        _end_password(user)
+
+
+def _end_password(user: User) -> None:
+    """Take an account's password away, and end its logins: somebody of the staff may have set the password before the
+    account was this person's, or before it had a role."""
+    if not user.has_usable_password():
+        return
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    owner = owner_for_user(user)
+    note = "Taken away, as single sign-on is used."
+    audit_record(Action.PASSWORD_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
+    logins_end(user, logins_of(user), by=SYSTEM)
+    look_again(owner.pk)
+
+
 def _user_of(person: Person) -> User:
     known = Identity.objects.filter(issuer=person.issuer, subject=person.subject).select_related("user").first()
     if known is not None:
         return known.user
-    user = _by_email(person) or _new_user(person)
+    user = _by_email(person)
+    if user is None:
+        user = _new_user(person)
+    elif not user.is_superuser:  # only administrators set their passwords, which let them in if the provider is away
+        _end_password(user)
     Identity.objects.create(user=user, issuer=person.issuer, subject=person.subject)
     owner = owner_for_user(user)
     audit_record(Action.IDENTITY_LINK, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner)
@@ -79,7 +110,9 @@ def _by_email(person: Person) -> User | None:
     to a previous holder of the address. Raises Forbidden for a deactivated account."""
     if not person.email:
         return None
-    found = list(User.objects.filter(email__iexact=person.email).exclude(identities__issuer=person.issuer)[:2])
+    alike = User.objects.filter(email__iexact=person.email).exclude(identities__issuer=person.issuer)[:_MOST_ALIKE]
+    # PostgreSQL takes letters of other alphabets for ASCII ones; bytes.lower does not.
+    found = [user for user in alike if user.email.encode().lower() == person.email.encode().lower()]
     if len(found) != 1:
         return None
     if not found[0].is_active:

@@ -130,13 +130,13 @@ def _person(claims: dict[str, Any], configured: OpenID) -> Person:
     groups = [groups] if isinstance(groups, str) else groups
     email = claims.get("email") if claims.get("email_verified") is True else ""
     subject = claims["sub"]
-    if not isinstance(subject, str) or not 0 < len(subject) <= 255:
-        raise ValueError("the claim sub has 1 to 255 characters")
+    if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isprintable():
+        raise ValueError("the claim sub has 1 to 255 printable characters")
     return Person(
         issuer=configured.issuer.rstrip("/"),
         subject=subject,
         name=_text(claims, "preferred_username"),
-        email=email if isinstance(email, str) and "@" in email else "",
+        email=email if isinstance(email, str) and "@" in email and email.isprintable() else "",
         first_name=_text(claims, "given_name"),
         last_name=_text(claims, "family_name"),
         groups=frozenset(group for group in groups[:_MOST_GROUPS] if isinstance(group, str)),

@@ -25,9 +25,10 @@ from gateway.runs.opening import open_run
 from gateway.sessions.as_json import session_json
 from gateway.turn_events import TurnOptions
 from gateway.turn_json import run_json
+from gateway.watching import turn_shown, watched_by
 from memories.api.operations import reading, writing
 from memories.batches import in_slices_to_the_end
-from memories.caller import ApiRequest, Caller
+from memories.caller import ApiRequest
 from memories.database import in_read_thread
 from memories.errors import NotFound
 from memories.ids import parse_uuid
@@ -55,7 +56,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
     content, options = body.checked_content(), body.options()
     if isinstance(content, str) and parse_command(content, native=True):
-        return await _command(request.auth, session_id, content, stream=bool(body.stream), render=body.render)
+        return await _command(request, session_id, content, stream=bool(body.stream), render=body.render)
     replaces = parse_uuid(body.replaces)
     if body.replaces is not None and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
@@ -69,7 +70,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
             keep_attached=body.keep_attached,
             request_id=request_id.get(),
         )
-    return await _answer(context, options, allowance, stream=bool(body.stream), render=body.render)
+    return await _answer(request, context, options, allowance, stream=bool(body.stream), render=body.render)
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/results", response={200: Any}, openapi_extra=_EVENTS)
@@ -84,7 +85,7 @@ async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body:
             run_id=parse_uuid(turn_id),
             results=await keeping.messages(results),
         )
-    return await _answer(context, options, allowance, stream=bool(body.stream))
+    return await _answer(request, context, options, allowance, stream=bool(body.stream))
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")
@@ -93,7 +94,7 @@ def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, An
     """One turn."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     try:
-        return run_json(leases.run_get(caller.owner_id, session, turn, limits=caller.limits))
+        return turn_shown(run_json(leases.run_get(caller.owner_id, session, turn, limits=caller.limits)), caller)
     except NotFound:
         if found := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
             return found
@@ -109,7 +110,7 @@ async def turn_events(
     row = await in_read_thread(leases.run_get, caller.owner_id, session, turn, limits=caller.limits)
     running, after = live.find(row.pk), 0 if render == "html" else after
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
-    return _streamed(row.session_id, row.pk, events, render)
+    return _streamed(request, row.session_id, row.pk, events, render)
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop")
@@ -130,13 +131,19 @@ def turn_choose(request: ApiRequest, session_id: str, turn_id: str) -> dict[str,
 
 
 async def _answer(
-    context: TurnContext, options: TurnOptions, allowance: Allowance, *, stream: bool, render: str = "text"
+    request: ApiRequest,
+    context: TurnContext,
+    options: TurnOptions,
+    allowance: Allowance,
+    *,
+    stream: bool,
+    render: str = "text",
 ) -> Any:
     turn = live.LiveTurn(replace(context, allowance=allowance))
     turn.start(options)
     said = len(context.earlier.text)
     if stream:
-        return _streamed(context.session_id, context.run_id, turn.watch(said), render)
+        return _streamed(request, context.session_id, context.run_id, turn.watch(said), render)
     async with aclosing(turn.watch(said)) as events:
         async for _, (name, data) in events:
             if name == "done":
@@ -147,8 +154,9 @@ async def _answer(
 
 
 def _streamed(
-    session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.Note]], render: str
+    request: ApiRequest, session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.Note]], render: str
 ) -> HttpResponseBase:
+    events = watched_by(request, run_id, events)
     if render == "html":
         events = as_html(events, scope=str(run_id))
 
@@ -161,8 +169,8 @@ def _streamed(
     return headed(sse.EventStream(sse.Alive(stream())), session_id, run_id)
 
 
-async def _command(caller: Caller, session_id: str, line: str, *, stream: bool, render: str) -> Any:
-    answered = await in_slices_to_the_end(commands.answer_native(caller, parse_uuid(session_id), line))
+async def _command(request: ApiRequest, session_id: str, line: str, *, stream: bool, render: str) -> Any:
+    answered = await in_slices_to_the_end(commands.answer_native(request.auth, parse_uuid(session_id), line))
     context, text = answered.context, answered.ended.output.text
     if not stream:
         return answered.as_json()
@@ -171,4 +179,4 @@ async def _command(caller: Caller, session_id: str, line: str, *, stream: bool, 
         yield len(text), ("delta", {"text": text})
         yield len(text), ("done", answered.as_json())
 
-    return _streamed(context.session_id, context.run_id, events(), render)
+    return _streamed(request, context.session_id, context.run_id, events(), render)

@@ -30,7 +30,8 @@ class UsageQuery(Schema):
 @reading
 def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]:
     """Turns, requests to models, tokens and cost, by day (newest first), or by key, agent or model (most tokens first).
-    `cost` is in the currency of the prices, and null where no model of an entry had one."""
+    `cost` is in the currency of the prices, and null where no model of an entry had one. A limited key sees the totals
+    of its agents, and of the names of keys its own."""
     last = asked.last or today()
     first = asked.first or first_day(last)
     if first > last:
@@ -41,6 +42,8 @@ def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]:
     rows = UsageDay.objects.filter(owner_id=owner_id, day__range=(first, last))
     found = totals(request.auth.limits.filter(rows, agent="agent"), by, most=MOST_GROUPS)
     keys = [group[column] for group in found] if by == "key" else []
+    if request.auth.limits:
+        keys = [key for key in keys if key == request.auth.key_id]
     names = dict(ApiKey.objects.filter(owner_id=owner_id, pk__in=keys).values_list("pk", "name"))
     data = [_group_json(by, group[column], group, names) for group in found[:MOST_GROUPS]]
     page = page_json(data, has_more=len(found) > MOST_GROUPS)

@@ -98,3 +98,67 @@ async def test_what_follows_a_body_is_no_header(address: Address) -> None:
     head = b"POST /read HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     answer = await told(address, head, b"3\r\nabc\r\n0\r\nAuthorization: Bearer x\r\n\r\n")
     assert b"x-head: host connection transfer-encoding\r\n" in answer
+
+
+async def test_connections_that_wait_make_room_the_longest_first(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_deadline, "MOST_WAITING", 3)
+    idle = [await asyncio.open_connection(*address) for _ in range(4)]
+    assert await closes(idle[0][0])
+    request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert (await told(address, request)).startswith(b"HTTP/1.1 401 ")
+    idle[3][1].write(request)
+    assert (await idle[3][0].read()).startswith(b"HTTP/1.1 401 ")
+    for _, writer in idle:
+        writer.close()
+
+
+async def test_one_that_is_being_answered_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_deadline, "MOST_WAITING", 2)
+    asked, may = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        asked.set()
+        await may.wait()
+        await answer_at_once(scope, receive, send)
+
+    async with raw_server(slow) as address:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        await asked.wait()
+        idle = [await asyncio.open_connection(*address) for _ in range(3)]
+        assert await closes(idle[0][0])
+        may.set()
+        assert (await reader.read()).startswith(b"HTTP/1.1 401 ")
+        for _, opened in [*idle, (reader, writer)]:
+            opened.close()
+
+
+@pytest.mark.parametrize("pieces", [500, 1], ids=["under way", "complete"])
+async def test_a_client_that_reads_nothing_is_given_up(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_deadline, "UNREAD_SECONDS", 0.2)
+    over, size = asyncio.Event(), 10_000_000
+
+    async def much(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for left in reversed(range(pieces)):
+            await send({"type": "http.response.body", "body": b"x" * size, "more_body": left > 0})
+        over.set()
+
+    async with raw_server(much) as address:
+        reader, writer = await asyncio.open_connection(*address, limit=1)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        await asyncio.wait_for(over.wait(), PATIENCE)
+        assert await eventually_cut(reader)
+        writer.close()
+
+
+async def eventually_cut(reader: asyncio.StreamReader) -> bool:
+    """Read only now: the server has cut the connection before the answer was complete."""
+    await asyncio.sleep(0.5)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return len(await reader.read()) < 10_000_000
+    except ConnectionError:
+        return True

@@ -1,6 +1,7 @@
 """config.serve: the listening socket."""
 
 import gc
+import resource
 import socket
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,9 @@ from django.core.management import call_command
 from django.http.request import split_domain_port, validate_host
 from uvicorn import Config
 
-from config import serve_uvicorn
+from config import http_deadline, serve_uvicorn
 from config.environment import ConfigurationError
-from config.serve import SERVERS, address, listening_socket, reachable, serve
+from config.serve import SERVERS, address, listening_socket, raise_open_files, reachable, serve
 
 _seen_when_served: list[tuple[int, float]] = []
 
@@ -90,6 +91,24 @@ def test_an_ipv6_address_is_bracketed() -> None:
         pytest.skip("this machine has no IPv6 loopback")
     with listener:
         assert address(listener) == f"http://[::1]:{listener.getsockname()[1]}/"
+
+
+@pytest.fixture
+def _files_as_before() -> Iterator[None]:
+    before, waiting = resource.getrlimit(resource.RLIMIT_NOFILE), http_deadline.MOST_WAITING
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    http_deadline.MOST_WAITING = waiting
+
+
+@pytest.mark.usefixtures("_files_as_before")
+def test_connections_have_more_files_than_one_address_holds_open() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    http_deadline.bound_waiting()
+    assert http_deadline.MOST_WAITING == 512
+    raise_open_files()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(65_536, hard), hard)
 
 
 def test_both_servers_are_known() -> None:

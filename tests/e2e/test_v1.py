@@ -1,8 +1,10 @@
 """/v1 and its neighbours with the real OpenAI SDK, real servers, and a model server that does as it is told."""
 
 import asyncio
+import contextlib
 import http.client
 import json
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -336,6 +338,34 @@ def test_a_host_name_that_is_not_ours_is_refused(stage: Stage) -> None:
     status, body, _ = stage.api("GET", "/v1/models", Host="evil.example")
     assert (status, body["error"]["code"]) == (400, "invalid_request")
     assert stage.api("GET", "/healthz", Host="10.0.0.7")[0] == 200
+
+
+def test_no_client_moves_the_paths(stage: Stage) -> None:
+    """Daphne takes the root path from a header: the host was not checked then, since that is decided by path."""
+    connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
+    given = {"Authorization": f"Bearer {KEY}", "Host": "evil.example", "Daphne-Root-Path": "/x"}
+    connection.request("GET", "/x/api/sessions", headers=given)
+    assert connection.getresponse().status in {400, 404}
+    connection.close()
+
+
+@pytest.mark.parametrize("running", ["daphne"], indirect=True)
+def test_a_body_without_end_is_cut_off(stage: Stage) -> None:
+    piece = b"f4240\r\n" + b"x" * 1_000_000 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", stage.daybook.port), timeout=30) as stranger:
+        stranger.sendall(b"POST /login/ HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            stranger.sendall(100 * piece)
+
+
+async def test_a_websocket_whose_client_sends_much_is_closed(stage: Stage) -> None:
+    url = f"ws://127.0.0.1:{stage.daybook.port}/ws/notifications/"
+    key = {"Authorization": f"Bearer {KEY}"}
+    async with websockets.connect(url, additional_headers=key, compression=None) as talking, asyncio.timeout(20):
+        with contextlib.suppress(websockets.ConnectionClosed):
+            for _ in range(40):
+                await talking.send("x" * 1000)
+        await talking.wait_closed()
 
 
 @pytest.mark.parametrize("running", ["uvicorn"], indirect=True)

@@ -8,11 +8,14 @@ import pytest
 
 from gateway import joined, upstream
 from gateway.api import v1_turn
+from gateway.keys import api_key_revoke
 from gateway.models import Agent, Run, Session
 from gateway.runs.held import StoppedBy, stop
 from gateway.upstream import Chunk, ModelRequest
 from memories.database import in_thread
+from memories.models import Owner
 from tests.conftest import Api
+from tests.factories import key_make
 from tests.gateway import messages
 from tests.gateway.v1 import Chat, ask, stream
 from tests.scripted_model import ScriptedModel, calls
@@ -115,6 +118,28 @@ async def test_one_that_takes_long_is_waited_for_with_the_answer(
     first, second = await both(model, ask(chat.api, *asked), ask(chat.api, *asked))
     assert (second.text, second.run) == ("Fine.", first.run)
     assert await counts() == (1, 2, 2)
+
+
+async def test_one_whose_key_is_revoked_meanwhile_gets_no_answer(
+    chat: Chat, alice: Owner, model: GatedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
+    monkeypatch.setattr(joined, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(joined, "LOOK_SECONDS", 0.02)
+    await chat.say("hi", "Hello.")
+    model.script("Fine.")
+    key, plain = await in_thread(key_make, alice)
+    asked = [*chat.messages, {"role": "user", "content": "How are you?"}]
+
+    model.be_slow()
+    begun = asyncio.create_task(ask(chat.api, *asked))
+    await model.asked.wait()
+    again = asyncio.create_task(ask(Api(plain), *asked))
+    await asyncio.sleep(0.2)
+    await in_thread(api_key_revoke, key)
+    refused = await asyncio.wait_for(again, 10)
+    model.may.set()
+    assert (refused.status, (await begun).text) == (401, "Fine.")
 
 
 async def test_calls_of_tools_are_given_to_both(chat: Chat, model: GatedModel) -> None:

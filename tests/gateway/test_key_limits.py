@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from django.utils import timezone
 
-from gateway.keys import key_limits
-from gateway.models import Agent, Session
+from gateway.keys import api_key_create, key_limits
+from gateway.models import Agent, ApiKey, Session, UsageDay
 from memories.caller import KeyLimits
 from memories.database import in_thread
 from memories.ids import uuid7
@@ -143,6 +144,24 @@ async def test_its_lists_hold_its_own_rows_only(world: World) -> None:
         assert [row["id"] for row in found["data"]] == [world.mine[name]], path
     assert [row["id"] for row in (await world.api.get("/api/consolidations"))[1]["data"]] == [world.mine["run"]]
     assert [row["book"] for row in (await world.api.get("/api/memories/health"))[1]["data"]] == ["code"]
+
+
+async def test_it_hears_nothing_of_other_keys(world: World) -> None:
+    def used() -> None:
+        other, _ = api_key_create(owner=world.alice, name="Ada’s laptop")
+        ApiKey.objects.filter(pk=other.pk).update(end_users_mixed_at=timezone.now())
+        for key in (other, world.key):
+            row = {"owner": world.alice, "day": timezone.now().date(), "agent": "coder", "model": "m", "key_id": key.pk}
+            UsageDay.objects.create(**row, turns=1)
+
+    await in_thread(used)
+    _, usage = await world.api.get("/api/usage?by=key")
+    assert {row["name"] for row in usage["data"]} == {"test", None}
+    _, health = await world.api.get("/api/memories/health")
+    assert "laptop" not in str(health)
+    _, plain = await in_thread(key_make, world.alice)
+    assert "laptop" in str(await Api(plain).get("/api/usage?by=key"))
+    assert "laptop" in str(await Api(plain).get("/api/memories/health"))
 
 
 async def test_the_book_it_means_without_saying_so_is_its_own(world: World) -> None:

@@ -96,6 +96,12 @@ def test_an_unverified_address_links_to_nobody_and_is_not_kept(provider: OpenIDS
     assert User.objects.get(username="alice.w").email == ""
 
 
+def test_an_address_that_no_database_stores_is_not_kept(provider: OpenIDServer) -> None:
+    provider.person = {**ALICE, "email": "a NUL \0@example.org"}
+    assert sign_in(provider).status_code == 302
+    assert User.objects.get().email == ""
+
+
 def test_an_address_that_was_given_on_does_not_open_the_account_of_who_had_it(provider: OpenIDServer) -> None:
     sign_in(provider)
     provider.person = {**ALICE, "sub": "somebody else", "preferred_username": "eve"}
@@ -126,6 +132,55 @@ def test_a_name_of_other_signs_becomes_one_that_accounts_may_have(provider: Open
     sign_in(provider, client)
     assert signed_in_as(client).startswith("a-b-c-xxx")
     assert len(signed_in_as(client)) <= 150
+
+
+def test_an_account_that_is_linked_by_its_address_loses_the_password_that_others_may_know(
+    provider: OpenIDServer, settings: Any
+) -> None:
+    """Somebody of the staff may have prepared the account, and single sign-on may give it a role."""
+    alice = owner_make("alice", email="alice@example.org")
+    prepared = client_of(alice)
+    settings.OIDC = provider.configured(roles={"admins": "administrator"})
+    provider.person = {**ALICE, "groups": ["admins"]}
+    client = Client()
+    sign_in(provider, client)
+    assert User.objects.get().is_superuser
+    assert not User.objects.get().has_usable_password()
+    assert client.get("/account/").status_code == 200
+    assert prepared.get("/account/").status_code == 302
+    assert list(Login.objects.values_list("session_id", flat=True)) == [client.session.session_key]
+
+
+def test_a_password_that_was_set_before_groups_gave_a_role_ends_with_the_role(
+    provider: OpenIDServer, settings: Any
+) -> None:
+    sign_in(provider)
+    user = User.objects.get()
+    user.set_password("somebody of the staff knows it")
+    user.save()
+    prepared = client_of(Owner.objects.get(user=user))
+    settings.OIDC = provider.configured(roles={"auditors": "auditor"})
+    provider.person = {**ALICE, "groups": ["auditors"]}
+    client = Client()
+    sign_in(provider, client)
+    assert not User.objects.get().has_usable_password()
+    assert client.get("/account/").status_code == 200
+    assert prepared.get("/account/").status_code == 302
+
+
+def test_an_administrator_keeps_the_password_for_when_the_provider_is_away(provider: OpenIDServer) -> None:
+    owner_make("alice", email="alice@example.org", is_staff=True, is_superuser=True)
+    sign_in(provider)
+    assert User.objects.get().has_usable_password()
+
+
+def test_an_address_that_only_looks_alike_opens_nothing(provider: OpenIDServer) -> None:
+    """PostgreSQL takes a dotless i for an i where it compares without regard to case."""
+    owner_make("alice", email="alice@example.org")
+    provider.person = {**ALICE, "email": "al\u0131ce@example.org"}
+    client = Client()
+    sign_in(provider, client)
+    assert signed_in_as(client) == "alice.w"
 
 
 @pytest.mark.parametrize("linked", [True, False], ids=["linked", "known by address"])
@@ -220,6 +275,7 @@ def test_a_token_that_the_provider_did_not_sign_is_refused(provider: OpenIDServe
         {"exp": None},
         {"sub": None},
         {"sub": "x" * 256},
+        {"sub": "a NUL \0"},
     ],
     ids=str,
 )

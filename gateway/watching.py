@@ -1,0 +1,76 @@
+"""Who watches a turn: streams end once their key or login is refused, also where somebody else asked for the turn, and
+a key that several people share is shown nothing of memory."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+from django.db import Error as DatabaseError
+
+from gateway.authentication import still_allowed
+from gateway.live import Note, error_note
+from memories.caller import ApiRequest, Caller
+from memories.database import in_read_thread
+from memories.errors import Unauthorized
+
+LOOK_SECONDS = 5.0
+"""How often the key or login of a stream is looked at."""
+_OVER = "Your key or login is no longer valid. The turn may go on without you."
+_OF_MEMORY = frozenset({"recalled", "tool"})
+
+
+def turn_shown(turn: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    """Return a turn as the caller may see it."""
+    return turn if caller.remembers else turn | {"recalled": [], "memory_changes": []}
+
+
+async def watched_by(
+    request: ApiRequest, run_id: UUID, events: AsyncGenerator[tuple[int, Note]]
+) -> AsyncGenerator[tuple[int, Note]]:
+    """Yield the events of a turn that the caller may see. If the key or login is refused meanwhile, the last one is an
+    error, and the turn goes on."""
+    caller, at = request.auth, 0
+    async with aclosing(_while_allowed(request, events)) as allowed:
+        try:
+            async for at, (name, data) in allowed:
+                if caller.remembers or name not in _OF_MEMORY:
+                    yield at, (name, turn_shown(data, caller) if name == "done" else data)
+        except Unauthorized as error:
+            yield at, error_note(error, run_id)
+
+
+async def _while_allowed(
+    request: ApiRequest, events: AsyncGenerator[tuple[int, Note]]
+) -> AsyncGenerator[tuple[int, Note]]:
+    """Raises Unauthorized, also while no event comes."""
+    clock = asyncio.get_running_loop().time
+    due = clock() + LOOK_SECONDS
+    async with aclosing(events):
+        following = asyncio.ensure_future(anext(events, None))
+        try:
+            while True:
+                await asyncio.wait({following}, timeout=max(0.0, due - clock()))
+                if clock() >= due:
+                    await _look(request)
+                    due = clock() + LOOK_SECONDS
+                if not following.done():
+                    continue
+                event = following.result()
+                if event is None:
+                    return
+                following = asyncio.ensure_future(anext(events, None))
+                yield event
+        finally:
+            following.cancel()
+            await asyncio.wait({following})
+
+
+async def _look(request: ApiRequest) -> None:
+    try:
+        allowed = await in_read_thread(still_allowed, request)
+    except DatabaseError:  # busy: the next look says it
+        return
+    if not allowed:
+        raise Unauthorized(_OVER)

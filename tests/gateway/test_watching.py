@@ -1,0 +1,107 @@
+"""Who only watches a turn: until their key or login ends, and without memory where several people share the key"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session as LoginSession
+from django.test import AsyncClient
+from django.utils import timezone
+
+from gateway import live, watching
+from gateway.keys import api_key_revoke
+from gateway.models import ApiKey, Session
+from memories.database import in_thread
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import key_make, memory_make
+from tests.pages import client_of
+from tests.scripted_model import Hangs, ScriptedModel
+from tests.waiting import eventually_async
+
+pytestmark = pytest.mark.any_database
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.05)
+
+
+async def begun(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[Any]]":
+    """A turn that hangs, and the request that waits for it."""
+    asked = asyncio.create_task(api.post(f"/api/sessions/{session.pk}/turns", {"content": "Do I like tea?"}))
+    await eventually_async(lambda: any(turn.text for turn in live._live.values()), within=20)
+    (turn,) = live._live.values()
+    return turn, asked
+
+
+def events(turn: live.LiveTurn) -> str:
+    return f"/api/sessions/{turn.context.session_id}/turns/{turn.context.run_id}/events"
+
+
+async def whole(response: Any) -> str:
+    assert response.status_code == 200
+    return b"".join([piece async for piece in response.streaming_content]).decode()
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["in its process", "in another"])
+async def test_who_watches_with_a_key_stops_with_it(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    model.script(Hangs(("Once",)))
+    turn, asked = await begun(alice_api, session)
+    key, plain = await in_thread(key_make, alice, read_only=True)
+    if not here:
+        monkeypatch.setattr(live, "find", lambda run_id: None)
+    watched = asyncio.create_task(whole(await Api(plain).raw("GET", events(turn))))
+    await eventually_async(lambda: turn.watchers == (2 if here else 1), within=10)
+    await in_thread(api_key_revoke, key)
+    said = await asyncio.wait_for(watched, 10)
+    assert "event: error" in said
+    assert "no longer valid" in said
+    assert turn.final is None
+    turn.stop()
+    await asked
+
+
+@pytest.mark.parametrize(
+    "end",
+    [lambda: LoginSession.objects.all().delete(), lambda: User.objects.update(is_active=False)],
+    ids=["signed out", "deactivated"],
+)
+async def test_who_watches_with_a_login_stops_with_it(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, end: Callable[[], Any]
+) -> None:
+    model.script(Hangs(("Once",)))
+    turn, asked = await begun(alice_api, session)
+    browser = AsyncClient()
+    browser.cookies = (await in_thread(client_of, alice)).cookies
+    watched = asyncio.create_task(whole(await browser.get(events(turn))))
+    await eventually_async(lambda: turn.watchers == 2, within=10)
+    await in_thread(end)
+    assert "event: error" in await asyncio.wait_for(watched, 10)
+    turn.stop()
+    await asked
+
+
+async def test_a_key_that_several_people_share_is_shown_no_memory_of_turns(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    model.script("Yes.")
+    _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Do I like tea?"})
+    assert len(turn["recalled"]) == 1
+    model.script(Hangs(("Once",)))
+    live_turn, asked = await begun(alice_api, session)
+    key, plain = await in_thread(key_make, alice)
+    await in_thread(ApiKey.objects.filter(pk=key.pk).update, end_users_mixed_at=timezone.now())
+    shared, who = Api(plain), {"x_openwebui_user_id": "u1"}
+    _, shown = await shared.call("GET", f"/api/sessions/{session.pk}/turns/{turn['id']}", **who)
+    assert (shown["content"], shown["recalled"], shown["memory_changes"]) == ("Yes.", [], [])
+    said = [asyncio.create_task(whole(await api.raw("GET", events(live_turn), **who))) for api in (alice_api, shared)]
+    await eventually_async(lambda: live_turn.watchers == 3, within=10)
+    live_turn.stop()
+    await asked
+    assert ["Likes tea." in text for text in await asyncio.gather(*said)] == [True, False]
