@@ -35,6 +35,35 @@ def test_words_are_asked_in_one_batch_and_stored_as_a_revision(answer: str, alic
     assert "cello" not in str(model.calls[0].messages)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"1": ["diet", "meal",], "2": ["music", "string"],}',
+        'Notes {as asked} follow.\n{"1": ["diet", "meal"]}\n{"2": ["music", "string"]}',
+        '[{"id": 1, "words": ["diet", "meal"]}, {"id": "2", "words": ["music", "string"]}]',
+        '{"notes": [{"id": 1, "words": ["diet", "meal"]}, {"id": 2, "words": ["music", "string"]}]}',
+        '{"words": {"1": ["diet", "meal"], "2": ["music", "string"]}}',
+        '{"1": "diet, meal", "2": "music, string"}',
+        '{"1": ["diet", "meal"], "2": ["music", "string"]} Is {this} what you meant?',
+        '{"1": ["diet", "meal"], "2": ["music", "string"], "x": 5, "3": null, "4": [null, {}]}',
+    ],
+)
+def test_words_are_found_in_what_small_models_make_of_the_form(answer: str, alice: Owner, model: ScriptedModel) -> None:
+    memory_make(alice, "Is vegetarian.")
+    memory_make(alice, "Plays the cello.")
+    model.script(answer)
+    assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 2
+    first, second = Memory.objects.order_by("number")
+    assert (first.keywords, second.keywords) == (["diet", "meal"], ["music", "string"])
+
+
+@pytest.mark.parametrize("answer", ["", "I can't do that.", "[]", "{", "[" * 100_000, '{"1":' * 100_000, "null"])
+def test_an_answer_without_an_object_stores_nothing(answer: str, alice: Owner, model: ScriptedModel) -> None:
+    memory_make(alice, "Is vegetarian.")
+    model.script(answer)
+    assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 0
+
+
 def test_what_has_expired_is_shown_to_no_model(alice: Owner, model: ScriptedModel) -> None:
     memory_make(alice, "Is in Rome this week.", expires_at=timezone.now() - timedelta(seconds=1))
     assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 0
