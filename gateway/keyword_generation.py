@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.models import F
 
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
+from gateway.errors import RequestRefused
 from gateway.jobs import Throttle, enqueue_books, run_async
 from gateway.model_call import ask
 from gateway.model_json import objects_in
@@ -22,6 +23,7 @@ from prompts.memory import keyword_generation_prompt
 logger = logging.getLogger("daybook.keyword_generation")
 
 BATCH = 20
+_OF_WHAT_IT_SAYS = frozenset({"content_filter", "context_length_exceeded"})  # codes of such refusals
 _DIGITS = 12  # of the number of a memory, at most
 PAUSE_SECONDS = 60.0  # between two checks of one process, since sweeps run more often than such a job ends
 _looks = Throttle()
@@ -51,7 +53,7 @@ def fill_book(book_id: str) -> int:
     if not claimed:
         return 0
     try:
-        words = parse_answer(run_async(_words_for(claimed, target, owner=str(book.owner_id))))
+        words = _words_of(claimed, target, owner=str(book.owner_id))
     except (DomainError, ValueError) as error:
         logger.warning("no search words for a batch of book %s: %s", book.pk, type(error).__name__)
         if isinstance(error, DomainError):
@@ -83,6 +85,20 @@ def _words_in(data: dict[str, Any]) -> dict[int, list[str]]:
         for key, given in pairs
         if key.isdecimal() and len(key) < _DIGITS and isinstance(given, str | list)
     }
+
+
+def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[int, list[str]]:
+    """Return the words of a batch. One that a server refuses for what it says is asked for in halves, so that others
+    get their words where one memory is refused. Raises DomainErrors, ValueError."""
+    try:
+        return parse_answer(run_async(_words_for(rows, target, owner=owner)))
+    except RequestRefused as refusal:
+        if refusal.upstream_code not in _OF_WHAT_IT_SAYS:
+            raise
+        if len(rows) == 1:
+            return {}
+    middle = len(rows) // 2
+    return _words_of(rows[:middle], target, owner=owner) | _words_of(rows[middle:], target, owner=owner)
 
 
 async def _words_for(rows: list[Memory], target: ModelTarget, *, owner: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from gateway import jobs, keyword_generation
+from gateway.errors import RequestRefused
 from memories.errors import UpstreamError
 from memories.models import Book, Memory, Owner, Revision
 from tests.factories import agent_make, memory_make
@@ -82,6 +83,31 @@ def test_a_failed_batch_is_given_back(alice: Owner, model: ScriptedModel) -> Non
     book = str(Book.objects.get().pk)
     model.script(UpstreamError("down"), '{"1": ["diet"]}')
     assert (keyword_generation.fill_book(book), keyword_generation.fill_book(book)) == (0, 1)
+
+
+@pytest.mark.parametrize("code", ["content_filter", "context_length_exceeded"])
+def test_a_memory_that_a_server_refuses_does_not_keep_words_from_others(
+    code: str, alice: Owner, model: ScriptedModel
+) -> None:
+    for content in ("Is vegetarian.", "Plays the cello.", "Says bad words.", "Likes tea."):
+        memory_make(alice, content)
+    book = str(Book.objects.get().pk)
+    refused = RequestRefused("Refused.", upstream_code=code, status=400)
+    model.script(refused, '{"1": ["diet"], "2": ["music"]}', refused, refused, '{"4": ["drink"]}')
+    assert keyword_generation.fill_book(book) == 3
+    words = [memory.keywords for memory in Memory.objects.order_by("number")]
+    assert words == [["diet"], ["music"], [], ["drink"]]
+    assert keyword_generation.fill_book(book) == 0, "it is not asked for again"
+
+
+def test_a_fault_in_the_middle_of_a_batch_gives_it_back(alice: Owner, model: ScriptedModel) -> None:
+    for content in ("Is vegetarian.", "Plays the cello."):
+        memory_make(alice, content)
+    book = str(Book.objects.get().pk)
+    model.script(RequestRefused("Refused.", upstream_code="content_filter", status=400), UpstreamError("down"))
+    assert keyword_generation.fill_book(book) == 0
+    model.script('{"1": ["diet"], "2": ["music"]}')
+    assert keyword_generation.fill_book(book) == 2
 
 
 def test_words_that_the_scan_refuses_are_left_away(alice: Owner, model: ScriptedModel) -> None:
