@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
@@ -145,6 +148,21 @@ async def test_a_turn_goes_on_without_our_tools(
     for run in await in_thread(lambda: list(Run.objects.all())):
         assert run.trace["toolless"] == {"upstream": "default", "model": "gpt-4o-mini"}
         assert "attempts" not in run.trace, "nothing failed"
+
+
+async def test_a_server_that_takes_tools_now_gets_them_after_a_day(
+    server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    toolless(server)
+    server.script(*[Step(text="Hello.")] * 3)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        await ask(alice_api, "Hi")
+        server.objections.clear()
+        clock.shift(timedelta(days=1, seconds=-1))
+        await ask(alice_api, "Hello")
+        clock.shift(timedelta(seconds=1))
+        await ask(alice_api, "Good morning")
+    assert ["tools" in body for body in server.bodies] == [True, False, False, True]
 
 
 @ways
