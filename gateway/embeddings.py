@@ -4,12 +4,13 @@ to the embedding model only if an administrator named its upstream."""
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from django.conf import settings
 
 from gateway.agents.model_choice import BackgroundModels, embedding_upstream, home_upstream, may_embed
+from gateway.errors import RequestRefused
 from gateway.jobs import Throttle, enqueue, enqueue_books, run_async
 from gateway.upstream import embed
 from memories.errors import DomainError
@@ -21,6 +22,8 @@ logger = logging.getLogger("daybook.embeddings")
 BATCH = 64
 TASK = "gateway.embeddings.embed_book"
 PAUSE_SECONDS = 30.0
+_MOST_REFUSED = 3  # texts alone, before any vector was made: then the server refuses something else
+_SHORTEST = 100  # characters of a text that is too long as a whole
 _looks = Throttle()
 
 
@@ -46,12 +49,11 @@ def embed_book(book_id: str) -> int:
     asked = {row.content_key: row.content for row in rows if row.content_key not in known}
     try:
         if asked:
-            made = run_async(_in_time(list(asked.values()), settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
-            known |= dict(zip(asked, map(packed, made), strict=True))
+            run_async(_add_vectors(known, asked, settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
     except (DomainError, TimeoutError) as error:
         logger.warning("no vectors for a batch of book %s: %s", book.pk, type(error).__name__)
-        return 0
-    stored = vectors_store(book, {pk: known[key] for pk, key in keys.items()}, keys)
+    made = {pk: known[key] for pk, key in keys.items() if key in known}
+    stored = vectors_store(book, made, keys) if made else 0
     left = missing.count()
     logger.info("book %s: %d vectors stored, %d memories are left", book.pk, stored, left)
     if left and stored:
@@ -67,13 +69,22 @@ async def query_vector(
     if not may_embed(upstreams):
         return None, {"embedding": "other_upstream"}
     try:
-        return (await _in_time([text], model or settings.EMBEDDING_MODEL, settings.EMBEDDING_SECONDS))[0], {
-            "embedding": "ok"
-        }
+        async with asyncio.timeout(settings.EMBEDDING_SECONDS):
+            return await _vector_of(text, model or settings.EMBEDDING_MODEL), {"embedding": "ok"}
     except TimeoutError:
         return None, {"embedding": "timeout"}
     except DomainError as error:
         return None, {"embedding": error.code}
+
+
+async def _vector_of(text: str, model: str) -> list[float]:
+    """Return the vector of a text, or of its beginning if it is too long for the model. Raises DomainErrors."""
+    while True:
+        try:
+            return (await embed(embedding_upstream(), model, [text]))[0]
+        except RequestRefused as refusal:
+            if not (text := _shortened(text, refusal)):
+                raise
 
 
 async def searched_vector(text: str, model: str) -> list[float] | None:
@@ -81,6 +92,34 @@ async def searched_vector(text: str, model: str) -> list[float] | None:
     return (await query_vector(text, upstreams=(home_upstream(),), model=model))[0]
 
 
-async def _in_time(texts: Sequence[str], model: str, seconds: float) -> list[list[float]]:
+async def _add_vectors(known: dict[str, bytes], asked: Mapping[str, str], model: str, seconds: float) -> None:
+    """Add the vectors of texts, by their keys. Servers limit how many texts they take at once, and how long one may be:
+    where one refuses, it is asked for fewer, and for the beginning of a text that is too long. A text that is refused
+    all the same is left out. Raises TimeoutError, DomainErrors; what was added before stays."""
+    waiting, size, refused, before = list(asked.items()), len(asked), 0, len(known)
     async with asyncio.timeout(seconds):
-        return await embed(embedding_upstream(), model, texts)
+        while waiting:
+            part = waiting[:size]
+            try:
+                made = await embed(embedding_upstream(), model, [text for _, text in part])
+            except RequestRefused as refusal:
+                size = len(part) // 2
+                if size:
+                    continue
+                refused += 1
+                if refused == _MOST_REFUSED and len(known) == before:
+                    raise
+                key, text = waiting.pop(0)
+                if text := _shortened(text, refusal):
+                    waiting.insert(0, (key, text))
+                size = BATCH
+            else:
+                known |= zip((key for key, _ in part), map(packed, made), strict=True)
+                del waiting[: len(part)]
+
+
+def _shortened(text: str, refusal: RequestRefused) -> str:
+    """Return what may be taken of a text that was refused alone: its first half, if it was too long; else ""."""
+    too_long = refusal.upstream_code == "context_length_exceeded" or refusal.details.get("status") == 413
+    half = text[: len(text) // 2]
+    return half if too_long and len(half) >= _SHORTEST else ""

@@ -1,7 +1,6 @@
 """Search words for memories that were written without them (by a person, by import). A background job asks the model in
 batches if an upstream is configured. The words are indexed with the content and never injected."""
 
-import json
 import logging
 from typing import Any
 from uuid import UUID
@@ -10,8 +9,10 @@ from django.conf import settings
 from django.db.models import F
 
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
+from gateway.errors import RequestRefused
 from gateway.jobs import Throttle, enqueue_books, run_async
 from gateway.model_call import ask
+from gateway.model_json import objects_in
 from gateway.upstream import ModelTarget, is_demo
 from memories.errors import DomainError
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
@@ -22,6 +23,8 @@ from prompts.memory import keyword_generation_prompt
 logger = logging.getLogger("daybook.keyword_generation")
 
 BATCH = 20
+_OF_WHAT_IT_SAYS = frozenset({"content_filter", "context_length_exceeded"})  # codes of such refusals
+_DIGITS = 12  # of the number of a memory, at most
 PAUSE_SECONDS = 60.0  # between two checks of one process, since sweeps run more often than such a job ends
 _looks = Throttle()
 TASK = "gateway.keyword_generation.fill_book"
@@ -50,7 +53,7 @@ def fill_book(book_id: str) -> int:
     if not claimed:
         return 0
     try:
-        words = parse_answer(run_async(_words_for(claimed, target, owner=str(book.owner_id))))
+        words = _words_of(claimed, target, owner=str(book.owner_id))
     except (DomainError, ValueError) as error:
         logger.warning("no search words for a batch of book %s: %s", book.pk, type(error).__name__)
         if isinstance(error, DomainError):
@@ -60,15 +63,42 @@ def fill_book(book_id: str) -> int:
 
 
 def parse_answer(answer: str) -> dict[int, list[str]]:
-    """Read `{number: words}` from an answer, which may stand in a code fence or between words. Raises ValueError."""
-    data = json.loads(answer[answer.find("{") : answer.rfind("}") + 1])
-    if not isinstance(data, dict):
+    """Read `{number: words}` from an answer, also in the forms that small models make of it. Raises ValueError if it
+    holds no object."""
+    found = list(objects_in(answer))
+    if not found:
         raise ValueError("no object")
+    read: dict[int, list[str]] = {}
+    for data in found:
+        inner = (value for values in data.values() for value in (values if isinstance(values, list) else [values]))
+        for part in (data, *(value for value in inner if isinstance(value, dict))):
+            read |= _words_in(part)
+    return read
+
+
+def _words_in(data: dict[str, Any]) -> dict[int, list[str]]:
+    """Return the words of an object that has numbers as keys, or of one that is about one number."""
+    number, named = str(data.get("id", "")), data.get("words") or data.get("keywords")
+    pairs = [(number, named), *data.items()]
     return {
-        int(key): [str(word) for word in words]
-        for key, words in data.items()
-        if str(key).isdecimal() and isinstance(words, list)
+        int(key): [word.strip() for word in (given.split(",") if isinstance(given, str) else map(str, given))]
+        for key, given in pairs
+        if key.isdecimal() and len(key) < _DIGITS and isinstance(given, str | list)
     }
+
+
+def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[int, list[str]]:
+    """Return the words of a batch. One that a server refuses for what it says is asked for in halves, so that others
+    get their words where one memory is refused. Raises DomainErrors, ValueError."""
+    try:
+        return parse_answer(run_async(_words_for(rows, target, owner=owner)))
+    except RequestRefused as refusal:
+        if refusal.upstream_code not in _OF_WHAT_IT_SAYS:
+            raise
+        if len(rows) == 1:
+            return {}
+    middle = len(rows) // 2
+    return _words_of(rows[:middle], target, owner=owner) | _words_of(rows[middle:], target, owner=owner)
 
 
 async def _words_for(rows: list[Memory], target: ModelTarget, *, owner: str) -> str:

@@ -24,7 +24,7 @@ _CONTEXT = re.compile(
     r"maximum context length|exceeds? the (?:available )?context (?:window|size)|greater than the context length|"
     r"longer than the (?:model's )?context length|input token count.{0,40}exceeds|exceeded model token limit|"
     r"exceed_context_size|prompt is too long|context_length_exceeded|ContextWindowExceededError|"
-    r"context length of only|`inputs` (?:tokens \+|must have less than)",
+    r"context length of only|is too large to process|`inputs` (?:tokens \+|must have less than)",
     re.IGNORECASE | re.DOTALL,
 )
 _TOOLS = r"(?<![\w.])(?:tools?(?! ?choice| ?messages?| ?roles?| ?results?)|functions?)"

@@ -146,7 +146,7 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
     if status in _CLIENTS and knows_no_model(said):
         status = 404
     no_tools = status in _ABOUT_TOOLS and takes_no_tools(said.message)
-    if status in _CLIENTS or no_tools:
+    if status in _CLIENTS or no_tools or (status >= 500 and said.code in _FAULTY_CODES):
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
         return refused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)

@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from gateway.agents.upstream_options import UpstreamSettings
 from gateway.models import Configuration
-from gateway.upstream.changes import Change
-from gateway.upstream.learned import KEPT_FOR, Learned, learned_now, learned_store
+from gateway.upstream.changes import NO_OWN_TOOLS, Change
+from gateway.upstream.learned import KEPT_FOR, TOOLLESS_FOR, Learned, learned_now, learned_store
 from memories.database import write_later
 
 logger = logging.getLogger("daybook.upstreams")
@@ -57,7 +57,12 @@ class Known:
         now = timezone.now()
         found = [
             Learned(
-                upstream=upstream, model=model, change=change, words=words, learned_at=now, expires_at=now + KEPT_FOR
+                upstream=upstream,
+                model=model,
+                change=change,
+                words=words,
+                learned_at=now,
+                expires_at=now + (TOOLLESS_FOR if change == NO_OWN_TOOLS else KEPT_FOR),
             )
             for change, words in changes.items()
         ]

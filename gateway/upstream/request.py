@@ -12,6 +12,7 @@ from gateway.telemetry import NOTHING, Span
 from gateway.upstream.answer import Chunk
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.outgoing import request_body
+from gateway.upstream.toolless import in_words
 from memories.errors import DomainError, UpstreamTimeout
 
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
@@ -143,12 +144,14 @@ class ModelRequest:
         return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
 
     def without_spare(self) -> "ModelRequest":
-        """Return the request without its spare tools; itself if it has none."""
+        """Return the request without its spare tools; itself if it has none. If no tool is left, calls of them in the
+        messages are told in words."""
         if not self.spare:
             return self
         named = ((tool, tool.get("function")) for tool in self.tools)
         kept = [tool for tool, part in named if not isinstance(part, dict) or part.get("name") not in self.spare]
-        return replace(self, tools=tuple(kept), spare=frozenset())
+        messages = self.messages if kept else tuple(in_words(self.messages, self.spare))
+        return replace(self, tools=tuple(kept), messages=messages, spare=frozenset())
 
     def limits_in(self, dialect: Dialect) -> TimeLimits:
         """Return the time limits of this request at a server of that dialect."""

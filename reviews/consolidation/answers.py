@@ -1,16 +1,14 @@
 """The models' answers as values: strict about what is stored, lenient about fences and words around the JSON."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.model_json import objects_in
 from memories.artifact_paths import is_skill_name
 from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
 
 MAX_SKILLS = 50
-# Braces at which an object is looked for, so that a page of code takes little time.
-MAX_TRIES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,21 +57,11 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """Return the JSON object in an answer, also in a fence or between words: the last one that has the key."""
+    """Return the JSON object in an answer: the last one that has the key."""
     found: dict[str, Any] | None = None
-    decoder = json.JSONDecoder(strict=False)
-    start, end = text.find("{"), 0
-    for _ in range(MAX_TRIES):
-        if start < 0:
-            break
-        end = start + 1
-        try:
-            data, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            data = None
-        if isinstance(data, dict) and (found is None or key in data):
+    for data in objects_in(text):
+        if found is None or key in data:
             found = data
-        start = text.find("{", end)
     if found is None:
         raise AnswerUnusable("The model's answer is not a JSON object.")
     return found

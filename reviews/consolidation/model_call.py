@@ -6,10 +6,11 @@ from typing import Any
 
 from gateway import model_call
 from gateway.agents.model_choice import UpstreamUndecided
+from gateway.errors import RequestRefused
 from gateway.upstream import ModelTarget
-from gateway.upstream.fault_classes import CONNECT, fault_class
+from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_class
 from memories.database import in_thread
-from memories.errors import DomainError, UpstreamError
+from memories.errors import DomainError, InvalidRequest
 from memories.tokens import text_tokens
 from reviews.consolidation.quotas import Meter, Spent, book_usage
 from reviews.consolidation.runs import ConsolidationClaim
@@ -17,7 +18,7 @@ from reviews.consolidation.runs import ConsolidationClaim
 ANSWER_TOKENS = 2000
 """What an answer is estimated at before it is there."""
 
-_LASTING = frozenset({401, 403, 404})
+_LASTING = (LOCKED, CERTIFICATE)
 _DOWN = frozenset({502, 503, 504, 529})
 
 
@@ -63,10 +64,12 @@ def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
 
 
 def is_lasting(error: DomainError) -> bool:
-    """Return True if a refusal will be the same for every request: a wrong key, an unknown model, no upstream."""
+    """Return True if a refusal will be the same for every request: a wrong key, no credit, an unknown model, a
+    certificate that is not accepted, no upstream."""
     if isinstance(error, UpstreamUndecided):
         return True
-    return isinstance(error, UpstreamError) and error.details.get("status") in _LASTING
+    not_configured = isinstance(error, InvalidRequest) and not isinstance(error, RequestRefused)
+    return not_configured or fault_class(error) in _LASTING
 
 
 def is_down(error: DomainError) -> bool:

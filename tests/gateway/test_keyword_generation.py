@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from gateway import jobs, keyword_generation
+from gateway.errors import RequestRefused
 from memories.errors import UpstreamError
 from memories.models import Book, Memory, Owner, Revision
 from tests.factories import agent_make, memory_make
@@ -35,6 +36,35 @@ def test_words_are_asked_in_one_batch_and_stored_as_a_revision(answer: str, alic
     assert "cello" not in str(model.calls[0].messages)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"1": ["diet", "meal",], "2": ["music", "string"],}',
+        'Notes {as asked} follow.\n{"1": ["diet", "meal"]}\n{"2": ["music", "string"]}',
+        '[{"id": 1, "words": ["diet", "meal"]}, {"id": "2", "words": ["music", "string"]}]',
+        '{"notes": [{"id": 1, "words": ["diet", "meal"]}, {"id": 2, "words": ["music", "string"]}]}',
+        '{"words": {"1": ["diet", "meal"], "2": ["music", "string"]}}',
+        '{"1": "diet, meal", "2": "music, string"}',
+        '{"1": ["diet", "meal"], "2": ["music", "string"]} Is {this} what you meant?',
+        '{"1": ["diet", "meal"], "2": ["music", "string"], "x": 5, "3": null, "4": [null, {}]}',
+    ],
+)
+def test_words_are_found_in_what_small_models_make_of_the_form(answer: str, alice: Owner, model: ScriptedModel) -> None:
+    memory_make(alice, "Is vegetarian.")
+    memory_make(alice, "Plays the cello.")
+    model.script(answer)
+    assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 2
+    first, second = Memory.objects.order_by("number")
+    assert (first.keywords, second.keywords) == (["diet", "meal"], ["music", "string"])
+
+
+@pytest.mark.parametrize("answer", ["", "I can't do that.", "[]", "{", "[" * 100_000, '{"1":' * 100_000, "null"])
+def test_an_answer_without_an_object_stores_nothing(answer: str, alice: Owner, model: ScriptedModel) -> None:
+    memory_make(alice, "Is vegetarian.")
+    model.script(answer)
+    assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 0
+
+
 def test_what_has_expired_is_shown_to_no_model(alice: Owner, model: ScriptedModel) -> None:
     memory_make(alice, "Is in Rome this week.", expires_at=timezone.now() - timedelta(seconds=1))
     assert keyword_generation.fill_book(str(Book.objects.get().pk)) == 0
@@ -53,6 +83,31 @@ def test_a_failed_batch_is_given_back(alice: Owner, model: ScriptedModel) -> Non
     book = str(Book.objects.get().pk)
     model.script(UpstreamError("down"), '{"1": ["diet"]}')
     assert (keyword_generation.fill_book(book), keyword_generation.fill_book(book)) == (0, 1)
+
+
+@pytest.mark.parametrize("code", ["content_filter", "context_length_exceeded"])
+def test_a_memory_that_a_server_refuses_does_not_keep_words_from_others(
+    code: str, alice: Owner, model: ScriptedModel
+) -> None:
+    for content in ("Is vegetarian.", "Plays the cello.", "Says bad words.", "Likes tea."):
+        memory_make(alice, content)
+    book = str(Book.objects.get().pk)
+    refused = RequestRefused("Refused.", upstream_code=code, status=400)
+    model.script(refused, '{"1": ["diet"], "2": ["music"]}', refused, refused, '{"4": ["drink"]}')
+    assert keyword_generation.fill_book(book) == 3
+    words = [memory.keywords for memory in Memory.objects.order_by("number")]
+    assert words == [["diet"], ["music"], [], ["drink"]]
+    assert keyword_generation.fill_book(book) == 0, "it is not asked for again"
+
+
+def test_a_fault_in_the_middle_of_a_batch_gives_it_back(alice: Owner, model: ScriptedModel) -> None:
+    for content in ("Is vegetarian.", "Plays the cello."):
+        memory_make(alice, content)
+    book = str(Book.objects.get().pk)
+    model.script(RequestRefused("Refused.", upstream_code="content_filter", status=400), UpstreamError("down"))
+    assert keyword_generation.fill_book(book) == 0
+    model.script('{"1": ["diet"], "2": ["music"]}')
+    assert keyword_generation.fill_book(book) == 2
 
 
 def test_words_that_the_scan_refuses_are_left_away(alice: Owner, model: ScriptedModel) -> None:

@@ -17,11 +17,21 @@ NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
         f'<think>{{"plan": 1}}</think>{NOTE}',
         f'A draft: {{"raw_memory": "- Draft", "rollout_summary": "D"}}\nBetter: {NOTE}',
         f"{NOTE}\n{NOTE}",
+        f"[{NOTE}]",
+        NOTE.replace("}.", "},.").replace('S"}', 'S",\n}'),
     ],
 )
 def test_the_object_is_found_among_other_words(text: str) -> None:
     answer = parse_extraction(text)
-    assert (answer.raw_memory, answer.synopsis) == ("- Uses {braces}.", "S")
+    assert (answer.raw_memory.replace("},", "}"), answer.synopsis) == ("- Uses {braces}.", "S")
+
+
+def test_commas_too_many_are_left_out_of_the_form_and_kept_in_the_words() -> None:
+    answer = parse_synthesis(
+        '{"memory_md": "# M [a, ], {b, }", "memory_summary": "S\\",}", "skills": [{"name": "a", "content": "x",},],}'
+    )
+    assert (answer.memory_md, answer.memory_summary) == ("# M [a, ], {b, }", 'S",}')
+    assert answer.skills == (("a", "x"),)
 
 
 def test_null_is_an_empty_answer() -> None:

@@ -1,14 +1,16 @@
 """Phase 1: which sessions are read, what is sent, what is kept."""
 
+import ssl
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
-from gateway.errors import UpstreamRefused
+from gateway.errors import UpstreamRefused, UpstreamUnreachable
 from gateway.models import Agent, Message, Run, Session
 from gateway.services import configuration_save
-from memories.errors import RateLimited, UpstreamError
+from gateway.upstream import missing_upstream
+from memories.errors import DomainError, InvalidRequest, RateLimited, UpstreamError
 from memories.models import Notification, Owner
 from reviews.consolidation.requests import Trigger
 from reviews.consolidation.standing import standing_of
@@ -236,13 +238,32 @@ def test_one_failing_session_does_not_keep_the_others_back(
     assert notes(alice) == {str(bad.pk): "", str(good.pk): "- Good"}
 
 
-def test_a_refused_key_ends_the_run_at_once(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    settings_make(concurrency=1)
+def expired_certificate() -> UpstreamUnreachable:
+    error = UpstreamUnreachable("The certificate of the model server has expired.")
+    error.__cause__ = ssl.SSLCertVerificationError()
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UpstreamRefused("The model server refused the gateway's key.", status=401),
+        UpstreamRefused("The model server says that its account has no credit left.", status=402),
+        UpstreamRefused("The model server says that its account has no credit left.", status=429),
+        InvalidRequest(missing_upstream("old")),
+        expired_certificate(),
+    ],
+    ids=["key", "credit", "quota", "not configured", "certificate"],
+)
+def test_what_every_session_would_meet_ends_the_run_at_once(
+    error: DomainError, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(concurrency=1, max_retries=0)
     for _ in range(3):
         talk(alice, agent)
-    answering.on_extraction = lambda *_: UpstreamError("The model server refused the gateway's key.", status=401)
+    answering.on_extraction = lambda *_: error
     run = consolidate(alice)
-    assert (run.state, run.error["code"], len(answering.calls)) == ("failed", "upstream_error", 1)
+    assert (run.state, run.error["message"], len(answering.calls)) == ("failed", str(error), 1)
     answering.on_extraction = lambda *_: extraction("- x", "y")
     assert consolidate(alice).sessions_done == 3
 
