@@ -19,6 +19,7 @@ from django_q.brokers import get_broker
 
 from config import heartbeat
 from config.checks import MEANWHILE
+from config.contradictions import contradictions
 from config.health import pending_migrations
 from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
@@ -217,13 +218,19 @@ def _left_out() -> Iterator[Finding]:
         yield Finding(f"book {book}", Level.WARNING, reason)
 
 
+def _contradictions() -> Iterator[Finding]:
+    """Yield settings with which something can never work; nothing if there are none."""
+    for name, sentence in contradictions():
+        yield Finding(name, Level.WARNING, sentence)
+
+
 _FACTS: dict[str, Callable[[], Iterable[Finding]]] = {
     "migrations": _migrations,
     "worker": _worker,
     "stuck runs": partial(_stuck, "stuck runs", Run),
     "stuck reviews": partial(_stuck, "stuck reviews", ReviewRun),
 }
-_DETAILS = {"learned": _learned, "agents": _left_out, "vectors": _vectors}
+_DETAILS = {"learned": _learned, "agents": _left_out, "settings": _contradictions, "vectors": _vectors}
 
 
 def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Finding:
