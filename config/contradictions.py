@@ -35,7 +35,7 @@ def of_agent(agent: AgentSettings) -> Iterator[str]:
     if (taken := text_tokens(agent.instructions)) >= limit:
         yield f"Its instructions take {taken:,} tokens, context_token_limit is {limit:,}: every turn is above it."
     if agent.inject_memories and (most := _frozen_tokens(agent)) >= limit:
-        yield f"A full frozen block takes {most:,} tokens, context_token_limit is {limit:,}: it leaves no room for the conversation."
+        yield f"A full frozen block takes {most:,} tokens, context_token_limit is {limit:,}: nothing else has room."
 
 
 def of_consolidation(limits: ConsolidationSettings) -> Iterator[str]:
