@@ -19,6 +19,7 @@ from django_q.brokers import get_broker
 
 from config import heartbeat
 from config.checks import MEANWHILE
+from config.contradictions import contradictions
 from config.health import pending_migrations
 from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
@@ -31,6 +32,8 @@ from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import certificate_fault, speaks_no_tls
 from gateway.upstream.known import known
 from gateway.upstream.learned import learned_now
+from gateway.webhooks.services import webhooks_of_older_keys
+from memories.number_words import counted
 from memories.tokens import CHARS_PER_TOKEN
 from memories.vectors import embeddable, missing_vectors
 from prompts.files import prompt_problems
@@ -218,13 +221,35 @@ def _left_out() -> Iterator[Finding]:
         yield Finding(f"book {book}", Level.WARNING, reason)
 
 
+def _webhooks() -> Iterator[Finding]:
+    """Yield webhooks that a renewed signing key disables; nothing if there are none."""
+    if older := webhooks_of_older_keys():
+        text = (
+            f"{counted(older, 'webhook was', 'webhooks were')} made with an older signing key: once it is not in "
+            "DAYBOOK_SECRET_KEY_FALLBACKS they are disabled"
+        )
+        yield Finding("webhooks", Level.WARNING, text)
+
+
+def _contradictions() -> Iterator[Finding]:
+    """Yield settings with which something can never work; nothing if there are none."""
+    for name, sentence in contradictions():
+        yield Finding(name, Level.WARNING, sentence)
+
+
 _FACTS: dict[str, Callable[[], Iterable[Finding]]] = {
     "migrations": _migrations,
     "worker": _worker,
     "stuck runs": partial(_stuck, "stuck runs", Run),
     "stuck reviews": partial(_stuck, "stuck reviews", ReviewRun),
 }
-_DETAILS = {"learned": _learned, "agents": _left_out, "vectors": _vectors}
+_DETAILS = {
+    "learned": _learned,
+    "agents": _left_out,
+    "settings": _contradictions,
+    "webhooks": _webhooks,
+    "vectors": _vectors,
+}
 
 
 def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Finding:

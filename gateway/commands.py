@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils import timezone
 
 from gateway.agents.rows import agent_find, require_key
 from gateway.command_syntax import (
@@ -158,7 +157,8 @@ def _store(session: Session, said: str, reply: CommandReply, *, commands_key: st
     exchange = [{"role": role, "content": text} for role, text in spoken]
     messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)
     if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
-        row.history_hash, row.last_active_at = commands_key, timezone.now()
+        row.history_hash = commands_key
+        row.touch()
     row.save(update_fields=["message_seq", "history_hash", "last_active_at"])
     return _turn(row, messages[0], reply.text, reply.changes)
 

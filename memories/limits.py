@@ -2,9 +2,11 @@
 taken; the OpenAPI document and docs/limits.md name the same numbers. What an administrator may change (the size of a
 body, a message and a memory, the number of books) is a setting instead."""
 
+import re
+from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 KEYWORDS_GIVEN = 100  # keywords that one request may name for a memory; the first 12 different ones are kept
 KEYWORD_LENGTH = 200  # characters of one keyword as it is given; 40 of them are kept
@@ -49,6 +51,10 @@ ShortText = Annotated[str, StringConstraints(max_length=SHORT_LENGTH)]
 QueryText = Annotated[str, StringConstraints(max_length=QUERY_LENGTH)]
 GivenKeywords = Annotated[
     list[Annotated[str, StringConstraints(max_length=KEYWORD_LENGTH)]], Field(max_length=KEYWORDS_GIVEN)
+]
+_LOST_PLUS = re.compile(r"(T\d\d:\d\d\S*) (\d\d:?\d\d)")  # in a query "+" stands for a space
+QueryMoment = Annotated[
+    datetime, BeforeValidator(lambda value: _LOST_PLUS.sub(r"\1+\2", value) if isinstance(value, str) else value)
 ]
 PageSize = Annotated[int, Field(ge=1, le=LIST_LENGTH)]
 AfterNumber = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]

@@ -1,5 +1,7 @@
 """Sessions of owners with agents."""
 
+from datetime import timedelta
+
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -78,6 +80,10 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return self.title or str(self.pk)
+
+    def touch(self) -> None:
+        """Note that the session is active now: later than before, also if the clock was set back since."""
+        self.last_active_at = max(timezone.now(), self.last_active_at + timedelta(milliseconds=1))
 
     @property
     def tag_list(self) -> list[str]:

@@ -142,7 +142,7 @@ def run_end(
     if output.messages:
         messages_insert(session, context.run_id, output.messages)
     record_id = _complete(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
-    session.last_active_at = now
+    session.touch()
     _STORE_SESSION.execute(session)
     answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
     first = answered and not context.answered_before and not context.earlier.trace.get("steps")

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, Subquery
-from django.utils import timezone
 
 from gateway.agents.rows import KEY_REVOKED
 from gateway.attachments.uses import uses_add
@@ -24,7 +23,7 @@ from memories.books import book_state
 from memories.caller import Caller
 from memories.database import only_row
 from memories.errors import NotFound, Unauthorized
-from memories.ids import uuid7
+from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
 from memories.statements import Fresh, Insert, Select, UpdateRow, given
 
@@ -87,6 +86,7 @@ def run_open(
     follows, else the last one of the branch that is shown, which the database looks up as it inserts. One that is
     replaced leaves that branch, with what followed it, and stays readable; these turns are not counted any more."""
     run = _NEW_RUN.row(
+        id=uuid7_after(session.last_active_at),  # the newest run of a session is the one with the greatest id
         owner_id=caller.owner_id,
         session_id=session.pk,
         follows=replaces.follows if replaces else None,
@@ -186,7 +186,7 @@ def _answered_before(replaced: Run) -> bool:
 
 def session_touch(session: Session) -> None:
     """Store the session, active now: a new one whole, of another what opening a run and storing messages changes."""
-    session.last_active_at = timezone.now()
+    session.touch()
     if session._state.adding:
         _INSERT_SESSION.execute([session])
     else:

@@ -164,6 +164,7 @@ def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
     secret = secret_of(webhook.pk, webhook.secret_sha256)
     if secret is None:
         _unchanged(webhook).update(disabled_at=now, note=_UNSIGNED)
+        logger.warning("webhook %s is disabled: its secret was made with an older DAYBOOK_SECRET_KEY", webhook.pk)
         return None
     shown = notification_json(row)
     body = json.dumps({"type": row.kind, "timestamp": shown["created_at"], "data": shown}).encode()

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from gateway.models import Webhook
 from gateway.webhooks.addresses import checked_url
-from gateway.webhooks.signing import new_secret, secret_sha256
+from gateway.webhooks.signing import is_of_this_key, new_secret, secret_sha256
 from memories.audit import Action, Actor, audit_record
 from memories.errors import Conflict, NotFound
 from memories.models import Notification, Owner
@@ -61,6 +61,13 @@ def webhook_disable(webhook: Webhook, *, by: Actor) -> bool:
 def webhook_state(webhook: Webhook) -> str:
     """Return `active`, `failing` (it is tried again) or `disabled`."""
     return "disabled" if webhook.disabled_at else "failing" if webhook.failures else "active"
+
+
+def webhooks_of_older_keys() -> int:
+    """Return the number of webhooks in use whose secret was not made with the present signing key: they are disabled at
+    their next delivery, unless their key is among DAYBOOK_SECRET_KEY_FALLBACKS."""
+    rows = Webhook.objects.filter(disabled_at__isnull=True).values_list("pk", "secret_sha256")
+    return sum(not is_of_this_key(pk, sha256) for pk, sha256 in rows.iterator())
 
 
 def webhook_warnings(owner_id: UUID) -> list[str]:

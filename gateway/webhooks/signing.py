@@ -28,6 +28,11 @@ def secret_of(webhook_id: UUID, sha256: str) -> str | None:
     return next((secret for secret in secrets if constant_time_compare(secret_sha256(secret), sha256)), None)
 
 
+def is_of_this_key(webhook_id: UUID, sha256: str) -> bool:
+    """Return True if the secret of a webhook, by its hash, was made with the present signing key."""
+    return constant_time_compare(secret_sha256(new_secret(webhook_id)), sha256)
+
+
 def secret_sha256(secret: str) -> str:
     """Return the hash that is stored of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()

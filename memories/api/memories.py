@@ -20,7 +20,7 @@ from memories.errors import InvalidRequest, NotFound
 from memories.filters import MemoryFilters, holds, metadata_asked
 from memories.health import health_of_books
 from memories.ids import parse_uuid
-from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
+from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryMoment, QueryText, ShortText
 from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.outbox import PAGE, notifications_after
@@ -79,8 +79,8 @@ def memory_list(
     write_origin: Annotated[WriteOrigin | None, NO_FILTER, one_of(WriteOrigin)] = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
-    created_after: datetime | None = None,
-    created_before: datetime | None = None,
+    created_after: QueryMoment | None = None,
+    created_before: QueryMoment | None = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:

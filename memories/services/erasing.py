@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.apps import apps
+from django.db import transaction
 from django.db.models import Exists, ForeignKey, Model, OuterRef, QuerySet
 
 from memories import invalidation
@@ -115,8 +116,14 @@ def tombstones_purge(before: datetime, most: int) -> None:
         gone = model.objects.filter(**{f"{column}__lt": before})
         keys = list(gone.values_list("pk", flat=True)[:most])
         touched = set(model.objects.filter(pk__in=keys).values_list(change_set, flat=True))
-        model.objects.filter(pk__in=keys).delete()
+        _still_gone_purge(gone.filter(pk__in=keys))
         _empty_purge(touched)
+
+
+@transaction.atomic
+def _still_gone_purge(gone: "QuerySet[Any]") -> None:
+    """Delete rows under their locks: somebody may have restored one in the meantime."""
+    gone.filter(pk__in=list(gone.select_for_update(of=("self",)).values_list("pk", flat=True))).delete()
 
 
 def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet]":

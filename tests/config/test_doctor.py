@@ -20,6 +20,8 @@ from config.doctor import Level, findings, upstream_finding
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from gateway.upstream.dialects import DIALECTS
+from gateway.webhooks.services import KINDS, webhook_create
+from memories.audit import SYSTEM
 from memories.ids import uuid7
 from memories.services import owner_for_user
 from memories.vectors import packed, vectors_store
@@ -189,3 +191,18 @@ def test_it_counts_the_memories_with_a_vector(settings: Settings) -> None:
     configuration_save("prices", {"letters": {"input": 0.02, "output": 0}})
     (found,) = [finding for finding in findings() if finding.check == "vectors"]
     assert found.text == f"{said}, under $0.01"
+
+
+@pytest.mark.django_db
+def test_webhooks_that_a_renewed_signing_key_disables_are_counted(settings: Settings) -> None:
+    alice = owner_for_user(User.objects.create_user("alice"))
+    settings.WEBHOOKS_PRIVATE = True
+    for _ in range(2):
+        webhook_create(alice.pk, url="https://127.0.0.1/hook", kinds=KINDS, by=SYSTEM)
+    assert [found for found in findings() if found.check == "webhooks"] == []
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "a-new-key-0123456789-0123456789-abcdef"
+    (found,) = [found for found in findings() if found.check == "webhooks"]
+    assert (found.level, found.text.startswith("2 webhooks were made with an older signing key")) == (
+        Level.WARNING,
+        True,
+    )

@@ -72,6 +72,10 @@ async def test_times_narrow_the_list_without_their_own_moment(alice: Owner, alic
     assert await listed(alice_api, created_before="2026-03-01T13:00:00Z") == ["Drink: tea."]
     between = {"created_after": "2026-03-01T13:00:00+01:00", "created_before": "2026-03-01T14:00:00"}
     assert await listed(alice_api, **between) == ["Drink: rum."]
+    # As people write it: in an address a "+" stands for a space.
+    plain = "created_after=2026-03-01T13:00:00+01:00&created_before=2026-03-01T19:29:59.5+0530"
+    status, answer = await alice_api.get(f"/api/memories?{plain}")
+    assert (status, [row["content"] for row in answer["data"]]) == (200, ["Drink: rum."])
 
 
 @pytest.mark.parametrize("query", ["МОСКВЕ", "москве", "в москве (сейчас)", "МоСкВе"])

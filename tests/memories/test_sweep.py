@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -48,6 +50,28 @@ def test_a_change_set_stays_while_one_of_its_memories_does(alice: Owner, setting
     deleted(stays, 31)
     memories_sweep()
     assert not ChangeSet.objects.exists()
+
+
+def test_what_somebody_restores_while_it_is_purged_stays(alice: Owner, settings: Settings) -> None:
+    settings.UNDO_DAYS = 30
+    gone, restored = memory_make(alice, "Likes tea."), memory_make(alice, "Has a cat.")
+    deleted(gone, 31)
+    deleted(restored, 31)
+    found: list[int] = []
+
+    def restoring(execute: Any, sql: str, *arguments: Any) -> Any:
+        if found == [1]:  # the statement after the one that found them
+            found.append(2)
+            Memory.objects.filter(pk=restored.pk).update(deleted_at=None)
+        elif sql.startswith("SELECT") and '"memories_memory"."deleted_at" <' in sql and not found:
+            found.append(1)
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(restoring):
+        memories_sweep()
+    assert found == [1, 2]
+    assert set(Memory.objects.all()) == {restored}
+    assert ChangeSet.objects.filter(revisions__memory=restored).exists()
 
 
 def expired(owner: Owner, content: str = "On holiday until Monday.") -> Memory:

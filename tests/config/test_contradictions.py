@@ -1,0 +1,61 @@
+"""`doctor` names settings with which something can never work, and only those."""
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from config.contradictions import of_agent, of_consolidation
+from config.doctor import Finding, Level, findings
+from gateway.agents.settings import AgentSettings, ConsolidationSettings
+from tests.factories import agent_make
+
+CONSOLIDATION = [
+    ({"max_rollout_age_days": 1, "min_rollout_idle_hours": 24}, "it rests for min_rollout_idle_hours (24)"),
+    ({"max_requests_per_run": 1}, "max_requests_per_run is 1"),
+    ({"max_tokens_per_run": 1000}, "max_tokens_per_run leaves 750 tokens"),
+    ({"max_tokens_per_day": 1000}, "max_tokens_per_day leaves 1,000 tokens"),
+]
+AGENTS = [
+    ({"memory_review_interval": 5, "memory_review_max_writes": 0}, "never save anything"),
+    ({"instructions": "word " * 2000, "context_token_limit": 2000}, "Its instructions take"),
+    (
+        {"inject_memories": True, "frozen_char_limit": 8000, "memory_char_limit": 0, "context_token_limit": 2000},
+        "A full frozen block takes 2,000 tokens, context_token_limit is 2,000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), CONSOLIDATION)
+def test_limits_that_leave_nothing_to_consolidate_are_named(given: dict[str, Any], said: str) -> None:
+    (sentence,) = of_consolidation(ConsolidationSettings(enabled=True, **given))
+    assert said in sentence
+    assert list(of_consolidation(ConsolidationSettings(enabled=False, **given))) == []
+
+
+@pytest.mark.parametrize(("given", "said"), AGENTS)
+def test_an_agent_that_can_never_do_what_it_is_set_to_is_named(given: dict[str, Any], said: str) -> None:
+    (sentence,) = of_agent(AgentSettings(**given))
+    assert said in sentence
+
+
+def test_one_step_leaves_no_room_for_tools(settings: Settings) -> None:
+    settings.RUN_STEPS = 1
+    agent = AgentSettings.model_validate({"tools": [{"type": "memory"}]})
+    assert "never given its memory tools" in next(of_agent(agent))
+
+
+def test_what_works_is_not_named() -> None:
+    tight = {"max_requests_per_run": 2, "max_rollout_age_days": 1, "min_rollout_idle_hours": 23}
+    assert list(of_consolidation(ConsolidationSettings(enabled=True))) == []
+    assert list(of_consolidation(ConsolidationSettings(enabled=True, **tight))) == []
+    assert list(of_agent(AgentSettings())) == []
+    small = {"inject_memories": True, "frozen_char_limit": 10_000_000, "context_token_limit": 2000}
+    assert list(of_agent(AgentSettings(**small))) == [], "the budgets keep the block small"
+
+
+@pytest.mark.django_db
+def test_doctor_warns() -> None:
+    agent_make("quiet", memory_review_interval=3, memory_review_max_writes=0)
+    text = "Its reviews never save anything: memory_review_max_writes is 0."
+    assert Finding("agent quiet", Level.WARNING, text) in list(findings())

@@ -1,0 +1,54 @@
+"""A clock that was set back, or servers whose clocks differ: ids of runs tell their order all the same."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+import time_machine
+from django.utils import timezone
+from uuid_utils import compat
+
+from gateway.models import Run, Session
+from memories import ids
+from memories.database import in_thread
+from memories.ids import first_id, uuid7_after
+from tests.conftest import Api
+from tests.gateway.test_branches import Talk
+from tests.scripted_model import ScriptedModel
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def set_back(monkeypatch: pytest.MonkeyPatch) -> Callable[[], time_machine.travel]:
+    """Begin an hour earlier from now on."""
+
+    def begin() -> time_machine.travel:
+        behind = int(HOUR.total_seconds() * 1000) << 80
+        monkeypatch.setattr(ids, "compat", SimpleNamespace(uuid7=lambda: UUID(int=compat.uuid7().int - behind)))
+        return time_machine.travel(timezone.now() - HOUR, tick=True)
+
+    return begin
+
+
+async def test_turns_follow_each_other(
+    alice_api: Api, session: Session, model: ScriptedModel, set_back: Callable[[], time_machine.travel]
+) -> None:
+    talk = Talk(alice_api, session, model)
+    turns = [await talk.say("One."), await talk.say("Two.")]
+    with set_back():
+        turns += [await talk.say("Three."), await talk.say("Four."), await talk.say("Five.")]
+    assert talk.sent() == ["One.", "Two.", "Three.", "Four.", "Five."]
+    runs = await in_thread(lambda: {str(run.pk): run for run in Run.objects.filter(session=session)})
+    assert [str(runs[pk].follows) for pk in turns[1:]] == turns[:-1]
+    assert turns == sorted(turns)
+
+
+def test_an_id_is_after_a_moment_that_is_not_too_far_ahead() -> None:
+    now = timezone.now()
+    assert uuid7_after(now - HOUR) < first_id(now + HOUR)
+    assert first_id(now + HOUR) < uuid7_after(now + HOUR) < first_id(now + HOUR + timedelta(milliseconds=2))
+    assert uuid7_after(now + timedelta(days=300)) < first_id(now + HOUR)
+    assert uuid7_after(now + HOUR).version == 7
