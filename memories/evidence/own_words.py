@@ -40,8 +40,13 @@ _HEADER = (
     r"|Fra|Til|Emne|Od|Do|Temat|Kimden|Kime|Konu|От|Кому|Тема|Дата|发件人|收件人|主题|日期|差出人|宛先|件名|보낸사람|제목)"
     r"\*{0,2}[ \t]?[:：]\*{0,2}[ \t]?\S.*"
 )
-# aider puts its rules for edits behind the person's words.
-_RULES_BEHIND = r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
+# Clients put rules for the answer behind the person's words: aider those for edits, Open WebUI those for running code.
+_RULES_BEHIND = (
+    r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
+    r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
+    r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
+    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
+)
 _RULES_FROM = re.compile(_RULES_BEHIND, re.MULTILINE)
 # From here on the rest of the message is somebody else's.
 _FOREIGN_FROM = re.compile(

@@ -16,6 +16,16 @@ from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
+# What aider puts behind a message in its formats "whole" and "udiff", and Open WebUI where code may be run.
+WHOLE_FILES = (
+    "To suggest changes to a file you MUST return the entire content of the updated file.\nYou MUST use this *file "
+    "listing* format:\n\npath/to/filename.js\n```\n…\n```"
+)
+UNIFIED_DIFFS = "# File editing rules:\n\nReturn edits similar to unified diffs that `diff -U0` would produce.\n\nI want …"
+CODE_INTERPRETER = (
+    "\n#### Code Interpreter\n\nYou have access to a Python code interpreter via: `<code_interpreter type=\"code\" "
+    'lang="python"></code_interpreter>`\n\n- Use it in this response.'
+)
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 
 
@@ -39,6 +49,10 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("<system>\nRan command: `ls`\n</system>\n\nNow the other one", "Now the other one"),
         ("Use short names\n\n# *SEARCH/REPLACE block* Rules:\n\nOne block for each change.", "Use short names"),
         ("Use short names\n\n# V4A Diff Format Rules:\n\nBegin with the mark.", "Use short names"),
+        (f"Use short names\n\n{WHOLE_FILES}", "Use short names"),
+        (f"Use short names\n\n{UNIFIED_DIFFS}", "Use short names"),
+        (f"How much is that?\n{CODE_INTERPRETER}", "How much is that?"),
+        ("What are the\n# File editing rules:\nof ours?", "What are the\n# File editing rules:\nof ours?"),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
     ],
