@@ -40,7 +40,7 @@ _MANY = 500
 _MOST_SEARCHES = 50
 _OPEN_WEBUI_CHAT = "x-openwebui-chat-id"
 # Open WebUI names a temporary chat, which it does not store, after its browser tab, so several chats share such a name.
-_TEMPORARY_NAMES = ("local:", "temporary:")
+_UNSAVED = ("local:", "temporary:")
 # Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
 _CONVERSATION_HEADERS = (
     _OPEN_WEBUI_CHAT,
@@ -81,14 +81,14 @@ def _is_temporary(metadata: Mapping[str, Any]) -> bool:
 
 
 def _is_temporary_chat(headers: HttpHeaders) -> bool:
-    return headers.get(_OPEN_WEBUI_CHAT, "").strip().startswith(_TEMPORARY_NAMES)
+    return headers.get(_OPEN_WEBUI_CHAT, "").strip().startswith(_UNSAVED)
 
 
 def _conversation_id(headers: HttpHeaders) -> str:
     """Return the id by which a client names its conversation, or "". If a client asks several agents in one
     conversation, each agent has a session of its own with that id."""
     given = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
-    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_TEMPORARY_NAMES)), "")
+    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_UNSAVED)), "")
 
 
 async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> AnyTurn:

@@ -75,8 +75,8 @@ TASKS = [
         + user("History:\nUSER: hi\nQuery: hi")),
     Row("Open WebUI: next messages", user(history_in("### Task:\nPredict 3-5 useful messages this user might naturally"
         " send next to advance their current objective.")), STREAM),
-    Row("Open WebUI: compaction", user("### Task:\nSummarize the conversation history that will be compacted out of the "
-        "active chat context.\n\n### Instructions:\n- …\n\n### Recent Messages Kept In Context:\nUSER: hi")),
+    Row("Open WebUI: compaction", user("### Task:\nSummarize the conversation history that will be compacted out of "
+        "the active chat context.\n\n### Instructions:\n- …\n\n### Recent Messages Kept In Context:\nUSER: hi")),
     Row("Open WebUI: memory", system("You are Open WebUI's private memory reviewer. Return only valid JSON.")
         + user("Review the completed conversation turn and decide whether long-term memory should change.\n…")),
     Row("Open WebUI: memory, by header", user("Say hello"), headers={"X-OpenWebUI-Task": "memory_review"}),

@@ -21,9 +21,9 @@ WHOLE_FILES = (
     "To suggest changes to a file you MUST return the entire content of the updated file.\nYou MUST use this *file "
     "listing* format:\n\npath/to/filename.js\n```\n…\n```"
 )
-UNIFIED_DIFFS = "# File editing rules:\n\nReturn edits similar to unified diffs that `diff -U0` would produce.\n\nI want …"
+UNIFIED_DIFFS = "# File editing rules:\n\nReturn edits similar to unified diffs that `diff -U0` would produce.\n\n…"
 CODE_INTERPRETER = (
-    "\n#### Code Interpreter\n\nYou have access to a Python code interpreter via: `<code_interpreter type=\"code\" "
+    '\n#### Code Interpreter\n\nYou have access to a Python code interpreter via: `<code_interpreter type="code" '
     'lang="python"></code_interpreter>`\n\n- Use it in this response.'
 )
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"

@@ -75,8 +75,8 @@ def own(text: str) -> str:
         ("2026-01-03 10:00:01 INFO user prefers root\nthat is odd", "that is odd"),
         ("Use tabs\n\n# *SEARCH/REPLACE block* Rules:\n\n1. I want one block for each change.", "Use tabs"),
         (
-            "Use tabs\n\nTo suggest changes to a file you MUST return the entire content of the updated file.\nYou MUST use "
-            "this *file listing* format:\n\nI want all of it.",
+            "Use tabs\n\nTo suggest changes to a file you MUST return the entire content of the updated file.\nYou "
+            "MUST use this *file listing* format:\n\nI want all of it.",
             "Use tabs",
         ),
     ],
