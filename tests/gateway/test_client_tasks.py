@@ -173,6 +173,12 @@ TASKS = [
                                    "suggestions. Each …") + user("User message:\nhi\n\nAssistant response:\nHello.")),
     Row("Agno: compressing", system("You are compressing tool call results to save context space while preserving "
                                     "critical information.") + user("Tool Results to Compress: …")),
+    Row("mem0: facts", system("\n\n# ROLE\n\nYou are a Memory Extractor — a precise, evidence-bound processor …")
+        + user("## Summary\n\n\n## New Messages\nuser: hi\n\n# Output:"), {"response_format": {"type": "json_object"}}),
+    Row("mem0: facts, earlier versions", system("You are a Personal Information Organizer, specialized in accurately "
+        "storing facts, user memories, and preferences. …") + user("Input:\nuser: hi\n")),
+    Row("mem0: changes, earlier versions", user("You are a smart memory manager which controls the memory of a system."
+        "\nYou can perform four operations: …")),
     Row("gptme: title", system("Generate concise conversation titles.") + user("Your task: Create a 2-4 word title for "
                                "this conversation.\n\nRules:\n- …\n\nConversation:\nUser: hi")),
     Row("gptme: name", user("Generate a descriptive name for this conversation.\n\nThe name should be 3-6 words …\n\n"
@@ -248,6 +254,8 @@ TURNS = [
     Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
         TOOLS),
     Row("the end of a tool loop", [*user("Look it up"), CALL, RESULT], TOOLS),
+    Row("an organizer with tools", system("You are a Personal Information Organizer, specialized in accurately storing "
+        "facts") + user("hi"), TOOLS),
     Row("a manager of memories", system("You are a Memory Manager for a museum.") + user("hi"), TOOLS),
     Row("a name for a talk", user("Generate a descriptive name for this conversation. I had it with my boss: …")),
     Row("a history of one's own", user("The following is a conversation history between a user and an AI agent. Who is "
