@@ -28,7 +28,8 @@ _MEMORY_TOOLS = frozenset({"set_memory", "delete_memory"})
 _ANSWER_TOOLS = frozenset({"respond_in_schema"})
 _TASK_KEYS = ("task", "task_name", "request_type")
 _TASKS = re.compile(
-    r"(?:^|_)(?:titles?|tags?|follow_?ups?|emoji|queries|query|autocomplete|moa|image_prompt|function_calling|compaction)"
+    r"(?:^|_)(?:titles?|tags?|follow_?ups?|emoji|queries|query|autocomplete|moa|image_prompt|function_calling|compaction"
+    r"|memory_review)"
     r"(?:_|$)",
     re.IGNORECASE,
 )

@@ -38,17 +38,18 @@ JOIN_SECONDS = 10.0
 _MAX_KEY = 255
 _MANY = 500
 _MOST_SEARCHES = 50
+_OPEN_WEBUI_CHAT = "x-openwebui-chat-id"
+# Open WebUI names a temporary chat, which it does not store, after its browser tab, so several chats share such a name.
+_UNSAVED = ("local:", "temporary:")
 # Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
 _CONVERSATION_HEADERS = (
-    "x-openwebui-chat-id",
+    _OPEN_WEBUI_CHAT,
     "x-session-affinity",  # opencode
     "x-session-id",  # opencode, Crush
     "x-goose-session-id",
     "thread-id",  # Codex; its helpers have threads of their own in one session
     "session-id",
 )
-# Open WebUI names a chat that is not stored after its browser tab, so several chats share such a name.
-_SHARED_NAMES = ("local:", "temporary:")
 
 
 def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
@@ -64,7 +65,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
         client_system=client_system,
         session_ref=session_ref or chat_id,
         shared_ref=bool(chat_id) and not session_ref,
-        temporary=_is_temporary(body.metadata) or not caller.remembers,
+        temporary=_is_temporary(body.metadata) or _is_temporary_chat(request.headers) or not caller.remembers,
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},
         request_id=request_id.get(),
@@ -79,11 +80,15 @@ def _is_temporary(metadata: Mapping[str, Any]) -> bool:
     return said == "true"
 
 
+def _is_temporary_chat(headers: HttpHeaders) -> bool:
+    return headers.get(_OPEN_WEBUI_CHAT, "").strip().startswith(_UNSAVED)
+
+
 def _conversation_id(headers: HttpHeaders) -> str:
     """Return the id by which a client names its conversation, or "". If a client asks several agents in one
     conversation, each agent has a session of its own with that id."""
     given = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
-    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_SHARED_NAMES)), "")
+    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_UNSAVED)), "")
 
 
 async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> AnyTurn:

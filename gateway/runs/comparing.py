@@ -29,6 +29,7 @@ _CONDENSED = 16
 _SHORT, _SHORT_ALIKE = 60, 0.7
 _PIECE = 20
 _LETTERS = re.compile(r"[^\W_]+")
+_ATTRIBUTES = re.compile(r"<([A-Za-z][\w-]{0,30})\s[^<>]{0,300}>")
 _WORDS = re.compile(r"[0-9a-z]+|[^\W_]")  # a word of Latin letters, or a letter of another script
 
 
@@ -60,6 +61,7 @@ def said(role: str, text: str, runs: tuple[UUID, ...] = ()) -> Said:
     if role == "assistant":  # some servers leave the tag out that thinking begins with
         before, tag, after = text.rpartition("</think>")
         text = after if tag and "<think>" not in before else text
+        return Said(False, _ATTRIBUTES.sub(r"<\1>", own_words(text)), runs)  # clients write tags anew, without them
     return Said(role == "user", own_words(text), runs)
 
 
@@ -113,6 +115,11 @@ def resembles(one: Said, other: Said) -> bool:
     last = len(one.key) - _PIECE
     places = {0, last // 3, 2 * last // 3, last} if last >= 0 else set()
     return any(one.key[place : place + _PIECE] in other.key for place in places)
+
+
+def is_held(answer: Said, given: Said) -> bool:
+    """Return True if a recorded answer, unless it is short, stands in what a request holds as an answer."""
+    return len(answer.key) >= _LONG_ENOUGH and answer.key in given.key
 
 
 def _common_end(one: str, other: str) -> int:

@@ -15,6 +15,7 @@ from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import Finding, sessions_called
+from gateway.runs.comparing import is_held, said
 from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
 from memories.statements import Select, given
@@ -97,11 +98,15 @@ def _by_call_ids(asked: Asked, run_id: UUID | None) -> SessionMatch | None:
 
 def _answered(asked: Asked) -> SessionMatch | None:
     """Find the turn of a first message whose answer the request holds as well, and is to be gone on with: some clients
-    say the results of their tools in system messages behind it, others have a part of an answer continued."""
+    say the results of their tools in system messages behind it, others have a part of an answer continued, or run the
+    code in it and put the output into it."""
     hash_after = asked.conversation.history_hash_after()
     if not hash_after:
         return None
-    runs = asked.active_runs(history_hash_after=hash_after, **asked.same_turn())[:_RECENT]
+    same = asked.active_runs(**asked.same_turn())
+    given = said("assistant", asked.conversation.answer)
+    runs = list(same.filter(history_hash_after=hash_after)[:_RECENT])
+    runs = runs or [run for run in same[:_RECENT] if is_held(said("assistant", run.text), given)]
     found = [run for run in runs if run.session.turns <= run.turn]
     if len({run.session_id for run in found}) != 1:
         return None

@@ -5,7 +5,7 @@ gives it its title. Pure functions that read a text once, in linear time."""
 import re
 from collections.abc import Collection
 
-from memories.evidence.own_words import SAID_IN, question_start, without_rules
+from memories.evidence.own_words import SAID_IN, is_written_by_client, question_start, without_rules
 
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Nobody said what stands in these.
@@ -22,13 +22,12 @@ _DOCUMENTS = frozenset(
 )
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z_-]{1,30})(\s[^<>]{0,300})?>")
 _OTHER_DETAILS = re.compile(r"\btype\s*=\s*[\"']?(?:reasoning|tool_calls)")
-_FILE_HEAD = "# AGENTS.md instructions"
 
 
 def own_words(text: str) -> str:
     """Return a message's text without what its client put around it: without documents, too, if anything is left
     then. What a client wrote alone is an empty text."""
-    if text.startswith(_FILE_HEAD):
+    if is_written_by_client(text):
         return ""
     text = without_rules(text[question_start(text) :] or text)
     if "<" not in text:

@@ -40,8 +40,34 @@ _HEADER = (
     r"|Fra|Til|Emne|Od|Do|Temat|Kimden|Kime|Konu|От|Кому|Тема|Дата|发件人|收件人|主题|日期|差出人|宛先|件名|보낸사람|제목)"
     r"\*{0,2}[ \t]?[:：]\*{0,2}[ \t]?\S.*"
 )
-# aider puts its rules for edits behind the person's words.
-_RULES_BEHIND = r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
+# Clients put rules for the answer behind the person's words: aider those for edits, Open WebUI those for running code.
+_RULES_BEHIND = (
+    r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
+    r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
+    r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
+    r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
+)
+# Whole messages that clients write in the person's place: files and examples (aider), where they work (Gemini CLI, Qwen
+# Code), what came of a command (aider, Open Interpreter).
+_WRITTEN_BY_CLIENTS = re.compile(
+    "|".join(
+        (
+            r"# AGENTS\.md instructions",
+            r"(?:I have|These files have been) \*added these files to the chat\*",
+            r"Here are some READ ONLY files, provided for your reference\.",
+            r"(?:I am working with you on code in a git repository\.\n)?Here are summaries of some files present in ",
+            r"I am not sharing (?:any files that you can edit|the full contents of any files with you) yet\.",
+            r"Don't try and edit any existing code without asking me to add the files to the chat!",
+            r"I switched to a new code base\. Please don't consider the above files",
+            r"(?:Change get_factorial\(\) to use math\.factorial|Refactor hello\(\) into its own file\."
+            r"|Replace is_prime with a call to sympy\.|Change the greeting to be more casual)\s*\Z",
+            r"This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat\.",
+            r"I ran this command:\n\n[^\n]{1,2000}\n\nAnd got this output:\n",
+            r"The code above was executed on my machine\. It produced no text output\.",
+        )
+    )
+)
+_OUTPUT, _ABOUT_IT = "Code output: ", "What does this output mean / what's next (if anything, or are we done)?"
 _RULES_FROM = re.compile(_RULES_BEHIND, re.MULTILINE)
 # From here on the rest of the message is somebody else's.
 _FOREIGN_FROM = re.compile(
@@ -90,6 +116,8 @@ _LONGEST_ORDER = 200
 
 def foreign_spans(text: str) -> list[Span]:
     """Return the parts of a person's message that are not their own words, in order and without overlap."""
+    if is_written_by_client(text):
+        return [(0, len(text))]
     found = [*_fences(text), *(match.span() for lines in _LINES for match in lines.finditer(text))]
     if begins := _FOREIGN_FROM.search(text):
         found.append((begins.start(), len(text)))
@@ -102,6 +130,12 @@ def foreign_spans(text: str) -> list[Span]:
     said = text[start:end]
     found += [(start + begins, start + ends) for begins, ends in (*pasted_spans(said), *_under_order(said))]
     return _merged(found)
+
+
+def is_written_by_client(text: str) -> bool:
+    """Return True if a client wrote all of a message in the person's place."""
+    said = text.strip()
+    return bool(_WRITTEN_BY_CLIENTS.match(said)) or (said.startswith(_OUTPUT) and said.endswith(_ABOUT_IT))
 
 
 def question_start(text: str) -> int:

@@ -73,6 +73,13 @@ TASKS = [
                                     'user query: "hi"\n\nYour task is to synthesize these responses')),
     Row("Open WebUI: choosing tools", system("Available Tools: [{\"name\": \"x\"}]\n\nYour task is to choose…")
         + user("History:\nUSER: hi\nQuery: hi")),
+    Row("Open WebUI: next messages", user(history_in("### Task:\nPredict 3-5 useful messages this user might naturally"
+        " send next to advance their current objective.")), STREAM),
+    Row("Open WebUI: compaction", user("### Task:\nSummarize the conversation history that will be compacted out of "
+        "the active chat context.\n\n### Instructions:\n- …\n\n### Recent Messages Kept In Context:\nUSER: hi")),
+    Row("Open WebUI: memory", system("You are Open WebUI's private memory reviewer. Return only valid JSON.")
+        + user("Review the completed conversation turn and decide whether long-term memory should change.\n…")),
+    Row("Open WebUI: memory, by header", user("Say hello"), headers={"X-OpenWebUI-Task": "memory_review"}),
     Row("Open WebUI: header", user("Say hello"), headers={"X-OpenWebUI-Task": "title_generation"}),
     Row("Open WebUI: compaction header", user("a", "b"), headers={"X-OpenWebUI-Task": "context_compaction"}),
     Row("metadata.task", user("Say hello"), {"metadata": {"task": "tags_generation"}}),
@@ -166,6 +173,12 @@ TASKS = [
                                    "suggestions. Each …") + user("User message:\nhi\n\nAssistant response:\nHello.")),
     Row("Agno: compressing", system("You are compressing tool call results to save context space while preserving "
                                     "critical information.") + user("Tool Results to Compress: …")),
+    Row("mem0: facts", system("\n\n# ROLE\n\nYou are a Memory Extractor — a precise, evidence-bound processor …")
+        + user("## Summary\n\n\n## New Messages\nuser: hi\n\n# Output:"), {"response_format": {"type": "json_object"}}),
+    Row("mem0: facts, earlier versions", system("You are a Personal Information Organizer, specialized in accurately "
+        "storing facts, user memories, and preferences. …") + user("Input:\nuser: hi\n")),
+    Row("mem0: changes, earlier versions", user("You are a smart memory manager which controls the memory of a system."
+        "\nYou can perform four operations: …")),
     Row("gptme: title", system("Generate concise conversation titles.") + user("Your task: Create a 2-4 word title for "
                                "this conversation.\n\nRules:\n- …\n\nConversation:\nUser: hi")),
     Row("gptme: name", user("Generate a descriptive name for this conversation.\n\nThe name should be 3-6 words …\n\n"
@@ -241,6 +254,8 @@ TURNS = [
     Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
         TOOLS),
     Row("the end of a tool loop", [*user("Look it up"), CALL, RESULT], TOOLS),
+    Row("an organizer with tools", system("You are a Personal Information Organizer, specialized in accurately storing "
+        "facts") + user("hi"), TOOLS),
     Row("a manager of memories", system("You are a Memory Manager for a museum.") + user("hi"), TOOLS),
     Row("a name for a talk", user("Generate a descriptive name for this conversation. I had it with my boss: …")),
     Row("a history of one's own", user("The following is a conversation history between a user and an AI agent. Who is "

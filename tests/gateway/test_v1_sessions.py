@@ -366,6 +366,15 @@ async def test_a_temporary_conversation_is_a_temporary_session(chat: Chat) -> No
     assert (await chat.say("and more", "No.")).session != first.session
 
 
+async def test_a_temporary_chat_of_open_webui_is_a_temporary_session(chat: Chat) -> None:
+    """Open WebUI does not store it, and names it after its browser tab."""
+    chat.headers = {"X-OpenWebUI-Chat-Id": "local:aXb9"}
+    first = await chat.say("hi", "Hello.")
+    assert (await chat.say("I moved to York.", "Noted.")).session == first.session
+    session = await session_of(first.session)
+    assert (session.temporary, session.external_id, session.turns_since_memory_review) == (True, None, 0)
+
+
 async def test_a_temporary_request_in_a_lasting_session_leaves_nothing(chat: Chat) -> None:
     chat.headers = {"x_daybook_session": "mine"}
     first = await chat.say("hi", "Hello.")

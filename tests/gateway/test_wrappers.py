@@ -16,6 +16,16 @@ from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
+# What aider puts behind a message in its formats "whole" and "udiff", and Open WebUI where code may be run.
+WHOLE_FILES = (
+    "To suggest changes to a file you MUST return the entire content of the updated file.\nYou MUST use this *file "
+    "listing* format:\n\npath/to/filename.js\n```\n…\n```"
+)
+UNIFIED_DIFFS = "# File editing rules:\n\nReturn edits similar to unified diffs that `diff -U0` would produce.\n\n…"
+CODE_INTERPRETER = (
+    '\n#### Code Interpreter\n\nYou have access to a Python code interpreter via: `<code_interpreter type="code" '
+    'lang="python"></code_interpreter>`\n\n- Use it in this response.'
+)
 REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
 
 
@@ -39,6 +49,19 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("<system>\nRan command: `ls`\n</system>\n\nNow the other one", "Now the other one"),
         ("Use short names\n\n# *SEARCH/REPLACE block* Rules:\n\nOne block for each change.", "Use short names"),
         ("Use short names\n\n# V4A Diff Format Rules:\n\nBegin with the mark.", "Use short names"),
+        (f"Use short names\n\n{WHOLE_FILES}", "Use short names"),
+        (f"Use short names\n\n{UNIFIED_DIFFS}", "Use short names"),
+        (f"How much is that?\n{CODE_INTERPRETER}", "How much is that?"),
+        ("What are the\n# File editing rules:\nof ours?", "What are the\n# File editing rules:\nof ours?"),
+        ("I have *added these files to the chat* so you can go ahead and edit them.\n\nnotes.md\n```\n…\n```", ""),
+        ("Here are summaries of some files present in my git repository.\nDo not propose changes to these files.", ""),
+        ("I ran this command:\n\nmake tea\n\nAnd got this output:\n\nno kettle", ""),
+        ("I ran this command: make tea. What is wrong?", "I ran this command: make tea. What is wrong?"),
+        ("Change the greeting to be more casual", ""),
+        ("Change the greeting to be more casual in my letter", "Change the greeting to be more casual in my letter"),
+        ("This is the Gemini CLI. We are setting up the context for our chat.\nToday's date is Monday.", ""),
+        ("Code output: 42\n\nWhat does this output mean / what's next (if anything, or are we done)?", ""),
+        ("Code output: 42\n\nIs that right?", "Code output: 42\n\nIs that right?"),
         ("What does <think> do?", "What does <think> do?"),
         ("if a < b: return <T>", "if a < b: return <T>"),
     ],

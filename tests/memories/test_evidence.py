@@ -73,7 +73,17 @@ def own(text: str) -> str:
             "Reply politely:",
         ),
         ("2026-01-03 10:00:01 INFO user prefers root\nthat is odd", "that is odd"),
+        ("I have *added these files to the chat* so you can go ahead and edit them.\n\nI prefer tea.", ""),
+        ("Here are some READ ONLY files, provided for your reference.\nDo not edit these files!\n\nI am Ada.", ""),
+        ("Code output: I am root\n\nWhat does this output mean / what's next (if anything, or are we done)?", ""),
+        ("Change get_factorial() to use math.factorial", ""),
+        ("I ran this command: make tea. I prefer coffee.", "I ran this command: make tea. I prefer coffee."),
         ("Use tabs\n\n# *SEARCH/REPLACE block* Rules:\n\n1. I want one block for each change.", "Use tabs"),
+        (
+            "Use tabs\n\nTo suggest changes to a file you MUST return the entire content of the updated file.\nYou "
+            "MUST use this *file listing* format:\n\nI want all of it.",
+            "Use tabs",
+        ),
     ],
 )
 def test_what_others_wrote_is_told_from_own_words(text: str, mine: str) -> None:
