@@ -1,5 +1,5 @@
-"""The sweeps of memories in the worker: expiries, the purge of old tombstones, notifications and counts, verdicts of the
-scan that are older than its rules, a few hundred texts each time, and the log of the database.
+"""The sweeps of memories in the worker: expiries, the purge of old tombstones, notifications and counts, verdicts of
+the scan that are older than its rules, a few hundred texts each time, and the log of the database.
 
 Until it is renewed a text keeps the verdict that it has; what has none is scanned before it is used
 (memories.book_views). Where a verdict changes, the book's generation is raised, so that every process reads it anew."""
