@@ -2,13 +2,17 @@
 
 import logging
 from collections.abc import Generator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session as LoginSession
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from gateway.accounts.openid import BEGUN_SECONDS
 from gateway.models import Identity, Login
 from memories.auditors import AUDITORS
 from memories.models import AuditEntry, Owner
@@ -294,6 +298,16 @@ def test_a_callback_that_nobody_began_here_is_refused(provider: OpenIDServer) ->
     assert elsewhere.get(back).status_code == 400
     assert signed_in_as(elsewhere) == ""
     assert "/token" not in provider.asked
+
+
+def test_a_sign_in_that_was_only_begun_is_soon_forgotten(provider: OpenIDServer) -> None:
+    client = Client()
+    begun = client.get(reverse("openid-begin"))
+    assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=BEGUN_SECONDS)
+    client.get(provider.authorized(begun.headers["Location"]).removeprefix("http://testserver"))
+    assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
+    client.get(reverse("openid-begin"))
+    assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
 
 
 def test_a_code_is_good_for_one_callback(provider: OpenIDServer) -> None:
