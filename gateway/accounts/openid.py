@@ -126,6 +126,8 @@ def _claims(request: HttpRequest, configured: OpenID) -> dict[str, Any]:
     if client.load_server_metadata().get("userinfo_endpoint"):
         more = dict(client.userinfo(token=token))
         if more.get("sub") == claims["sub"]:  # else it describes somebody else
+            if more.get("email") != claims.get("email", more.get("email")):
+                more.pop("email_verified", None)  # it is about another address
             claims = more | claims
     return claims
 

@@ -349,6 +349,16 @@ def test_what_the_token_leaves_out_comes_from_userinfo_of_the_same_person(provid
     assert User.objects.get().email == "alice@example.org"
 
 
+@pytest.mark.parametrize(("told", "linked"), [("alice@example.org", "alice"), ("else@example.org", "alice.w")])
+def test_an_address_is_verified_by_who_says_it_of_that_address(provider: OpenIDServer, told: str, linked: str) -> None:
+    owner_make("alice", email="alice@example.org")
+    provider.userinfo = {"sub": ALICE["sub"], "email": told, "email_verified": True}
+    provider.person = {name: value for name, value in ALICE.items() if name != "email_verified"}
+    client = Client()
+    sign_in(provider, client)
+    assert signed_in_as(client) == linked
+
+
 def test_userinfo_of_somebody_else_is_passed_over(provider: OpenIDServer) -> None:
     owner_make("bob", email="bob@example.org")
     provider.userinfo = {"sub": "bob", "email": "bob@example.org", "email_verified": True}
