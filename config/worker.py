@@ -23,7 +23,7 @@ from gateway.webhooks.delivery import webhooks_sweep
 from memories.database import settle_worker
 from memories.forgetting import forgetting_sweep
 from memories.ids import uuid7
-from memories.sweep import memories_sweep
+from memories.sweep import log_sweep, memories_sweep
 from reviews.alerts import alerts_sweep
 from reviews.consolidation.triggers import consolidation_sweep
 from reviews.sweep import reviews_sweep
@@ -44,6 +44,7 @@ SWEEPS: tuple[Sweep, ...] = (
     attachments_sweep,
     accounts_sweep,
     alerts_sweep,
+    log_sweep,
 )
 """What is done every few seconds, in this order: idempotent, safe in several workers at once. Each ends what was left
 behind (lost jobs, expired leases, old rows)."""

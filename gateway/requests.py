@@ -4,7 +4,7 @@ belongs to (W3C trace context)."""
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -51,6 +51,23 @@ def client_address(request: HttpRequest) -> str | None:
         return str(ip_address(named[max(0, len(named) - proxies)]))
     except ValueError:
         return address
+
+
+def counted_address(request: HttpRequest) -> str:
+    """Return the address under which attempts of a client are counted, as `network_of` does; "" if there is none."""
+    return network_of(client_address(request) or "")
+
+
+def network_of(address: str) -> str:
+    """Return the first address of an IPv6 address's /64, which is what one connection to the internet gets: whoever is
+    counted by single addresses has as many attempts as they like. Other texts are returned as they are."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv4Address) or found.ipv4_mapped:
+        return str(found if isinstance(found, IPv4Address) else found.ipv4_mapped)
+    return str(IPv6Address(int(found) >> 64 << 64))
 
 
 def request_id_for(request: HttpRequest) -> str:

@@ -222,6 +222,21 @@ def _checkpoint() -> None:
         connections[_DEFAULT].connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
+def log_empty() -> None:
+    """Empty SQLite's log, in which deleted words stay until other pages take their place. Does nothing while others
+    read or write, since they would wait for it, nor on PostgreSQL. Synchronous, for the worker."""
+    database = connections[_DEFAULT]
+    if database.vendor != "sqlite" or database.in_atomic_block:
+        return
+    with database.cursor() as cursor:
+        (waits,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+        try:
+            cursor.execute("PRAGMA busy_timeout = 0")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {int(waits)}")
+
+
 def _run_and_disconnect(function: Callable[[], object]) -> None:
     try:
         function()

@@ -1,5 +1,5 @@
-"""The sweep of memories in the worker: expiries, the purge of old tombstones, notifications and counts, and verdicts of
-the scan that are older than its rules, a few hundred texts each time.
+"""The sweeps of memories in the worker: expiries, the purge of old tombstones, notifications and counts, verdicts of
+the scan that are older than its rules, a few hundred texts each time, and the log of the database.
 
 Until it is renewed a text keeps the verdict that it has; what has none is scanned before it is used
 (memories.book_views). Where a verdict changes, the book's generation is raised, so that every process reads it anew."""
@@ -14,6 +14,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 import scanning
+from memories.database import log_empty
 from memories.models import (
     Artifact,
     Book,
@@ -32,6 +33,8 @@ from memories.verdicts import Judged, verdict_of, verdict_of_document
 
 _BATCH = 200
 SCAN_SECONDS = 1.0  # how long one sweep scans at most, roughly
+LOG_SECONDS = 60.0
+_log_due = 0.0
 _ROWS = 50
 _JUDGES: dict[type[Model], Callable[[Any], Judged]] = {
     Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata),
@@ -50,6 +53,14 @@ def memories_sweep() -> None:
     Invalidation.objects.filter(created_at__lt=now - timedelta(days=1)).delete()
     scan_days_purge(now)
     verdicts_renew()
+
+
+def log_sweep() -> None:
+    """Empty the log of the database, at most every LOG_SECONDS. Idempotent; safe in several workers."""
+    global _log_due
+    if time.monotonic() >= _log_due:
+        _log_due = time.monotonic() + LOG_SECONDS
+        log_empty()
 
 
 def expired_delete() -> int:

@@ -27,6 +27,8 @@ from memories.errors import Forbidden
 logger = logging.getLogger("daybook.sign_in")
 SECONDS = 10
 """How long an answer of the provider may take."""
+BEGUN_SECONDS = 3600
+"""How long a sign-in that was begun is remembered. Whoever asks can begin one, and each is a row."""
 _NEXT = "daybook.openid_next"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
 _MOST_GROUPS = 10_000
@@ -44,6 +46,8 @@ def openid_begin(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
     request.session[_NEXT] = asked if safe else "/"
+    if not request.user.is_authenticated:
+        request.session.set_expiry(BEGUN_SECONDS)
     try:
         _give_connection_back()
         back = public_origin(request) + reverse("openid-callback")
@@ -71,6 +75,7 @@ def openid_callback(request: HttpRequest) -> HttpResponse:
     except Forbidden as refusal:
         return _page(request, str(refusal), 403)
     asked = request.session.pop(_NEXT, "/")
+    request.session.set_expiry(None)
     login(request, user, backend=PASSWORD_BACKEND)
     response = redirect(asked)
     keep_opener(response, asked)
@@ -121,6 +126,8 @@ def _claims(request: HttpRequest, configured: OpenID) -> dict[str, Any]:
     if client.load_server_metadata().get("userinfo_endpoint"):
         more = dict(client.userinfo(token=token))
         if more.get("sub") == claims["sub"]:  # else it describes somebody else
+            if more.get("email") != claims.get("email", more.get("email")):
+                more.pop("email_verified", None)  # it is about another address
             claims = more | claims
     return claims
 

@@ -11,6 +11,7 @@ from django.contrib.auth.forms import PasswordResetForm
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordResetConfirmView
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -23,7 +24,7 @@ from django.views.decorators.http import require_http_methods
 from gateway.accounts.logins import logins_end, logins_of
 from gateway.accounts.mails import mail_configured, mail_origin, mail_send
 from gateway.jobs import enqueue
-from gateway.requests import client_address
+from gateway.requests import counted_address, network_of
 from gateway.sockets import look_again
 from memories.audit import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded
@@ -48,7 +49,7 @@ def password_forgotten(request: HttpRequest) -> HttpResponse:
     form = PasswordResetForm(request.POST or None)
     if not form.is_valid():
         return render(request, "gateway/password_forgotten.html", {"form": form}, status=400 if form.is_bound else 200)
-    if _requested(address=client_address(request) or "") >= FROM_ADDRESS:
+    if _requested_from(counted_address(request)) >= FROM_ADDRESS:
         page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
         page.headers["Retry-After"] = "3600"
         return page
@@ -110,5 +111,13 @@ def _mail(user: User, origin: str) -> bool:
 
 def _requested(**about: str) -> int:
     """Return the number of requests within the last hour, from the audit log."""
+    return _lately().filter(**about).count()
+
+
+def _requested_from(counted: str) -> int:
+    return sum(network_of(address) == counted for address in _lately().values_list("address", flat=True))
+
+
+def _lately() -> "QuerySet[AuditEntry]":
     since = first_id(timezone.now() - timedelta(hours=1))
-    return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, id__gte=since, **about).count()
+    return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, id__gte=since)

@@ -21,7 +21,7 @@ from gateway.limits.rates import count_for_address
 from gateway.models import ApiKey
 from gateway.oauth.connections import MOST_SWEPT
 from gateway.oauth.endpoints import MOST_BYTES, json_view, oauth_error
-from gateway.requests import client_address
+from gateway.requests import counted_address
 from memories.database import in_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
@@ -50,7 +50,7 @@ class BadRedirect(Exception):
 @json_view
 async def register(request: HttpRequest) -> HttpResponse:
     """Register a client. Answers 429 if a network address registers too many."""
-    await count_for_address("oauth-register", client_address(request) or "", PER_MINUTE)
+    await count_for_address("oauth-register", counted_address(request), PER_MINUTE)
     if len(request.body) > MOST_BYTES:
         return oauth_error("invalid_client_metadata", f"A request has at most {MOST_BYTES} bytes.", status=413)
     try:

@@ -14,9 +14,33 @@ _WRITE = (
     "import os, pathlib; home = pathlib.Path(os.environ['DAYBOOK_HOME']); "
     "print(sorted((path.name, oct(path.stat().st_mode & 0o777)) for path in home.glob('daybook.sqlite3*')))"
 )
+# The log goes with its last connection, so it is looked at while there are two.
+_FORGET = """
+import os, pathlib, sqlite3
+from django.db import connection
+from memories.sweep import log_sweep
+file = pathlib.Path(os.environ['DAYBOOK_HOME'], 'daybook.sqlite3')
+with connection.cursor() as cursor:
+    cursor.execute('CREATE TABLE t (x)')
+    cursor.execute("INSERT INTO t VALUES ('Quillonthorpe')")
+    cursor.execute('DELETE FROM t')
+holds = lambda: [b'Quillonthorpe' in path.read_bytes() for path in (file, file.with_name(file.name + '-wal'))]
+other = sqlite3.connect(file)
+other.execute('BEGIN')
+other.execute('SELECT * FROM t').fetchall()
+log_sweep()
+before = holds()
+other.rollback()
+from memories import sweep
+sweep._log_due = 0
+log_sweep()
+with connection.cursor() as cursor:
+    waits = cursor.execute('PRAGMA busy_timeout').fetchone()[0]
+print(before, holds(), waits)
+"""
 
 
-def _shell(home: Path) -> str:
+def _shell(home: Path, code: str = _WRITE) -> str:
     taken = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
     env = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
     done = subprocess.run(
@@ -29,7 +53,7 @@ def _shell(home: Path) -> str:
             "shell",
             "--no-imports",
             "-c",
-            _WRITE,
+            code,
         ],
         env=env | {"DAYBOOK_HOME": str(home)},
         capture_output=True,
@@ -54,3 +78,9 @@ def test_the_files_are_closed_to_others_whatever_the_umask(tmp_path: Path, old_f
     assert "daybook.sqlite3" in files
     assert "-wal" in files
     assert files.count("0o600") == files.count("daybook.sqlite3")
+
+
+def test_what_was_deleted_leaves_the_log_once_nobody_reads(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    assert _shell(home, _FORGET).splitlines()[-1] == "[False, True] [False, False] 5000"

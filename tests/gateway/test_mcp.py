@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.keys import api_key_revoke
+from gateway.mcp import api as mcp_api
 from gateway.models import Agent
 from memories.database import in_thread
 from memories.models import Book, Memory, Owner, Revision
@@ -52,6 +53,21 @@ async def test_a_handshake_agrees_on_the_version_of_the_client(alice_api: Api) -
 async def test_a_handshake_offers_the_newest_version_to_an_unknown_one(alice_api: Api) -> None:
     _, answer = await alice_api.post("/mcp", rpc("initialize", protocolVersion="2031-01-01", capabilities={}))
     assert answer["result"]["protocolVersion"] == "2025-11-25"
+
+
+async def test_a_large_body_is_read_in_a_thread(alice_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the event loop every other request would wait for it."""
+    read: list[str] = []
+
+    async def in_a_thread(function: Any, *given: Any) -> Any:
+        read.append(function.__name__)
+        return function(*given)
+
+    monkeypatch.setattr(mcp_api, "in_read_thread", in_a_thread)
+    for size in (10, 100_000):
+        status, answer = await alice_api.post("/mcp", rpc("ping", padding="x" * size))
+        assert (status, answer["result"]) == (200, {})
+    assert read == ["read_messages"]
 
 
 async def test_parameters_may_be_null(alice_api: Api) -> None:

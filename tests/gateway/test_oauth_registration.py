@@ -193,6 +193,16 @@ async def test_a_rate_of_registrations_is_not_exceeded_by_an_address() -> None:
     assert await in_thread(Application.objects.count) <= PER_MINUTE
 
 
+async def test_an_ipv6_network_has_the_rate_of_one_address(settings: Any) -> None:
+    settings.DAYBOOK_TRUSTED_PROXIES = 1
+    given: dict[str, Any] = {"data": {"redirect_uris": [CALLBACK]}, "content_type": "application/json"}
+    for number in range(PER_MINUTE + 1):
+        answer = await AsyncClient().post(
+            "/oauth/register", **given, headers={"x-forwarded-for": f"2001:db8::{number}"}
+        )
+    assert answer.status_code == 429
+
+
 def test_the_oldest_unused_registrations_make_room(alice: Owner) -> None:
     connected = client_register("Claude", [CALLBACK])
     app_connect(alice, connected, book="main", read_only=True, by=SYSTEM)

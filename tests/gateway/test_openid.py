@@ -2,13 +2,17 @@
 
 import logging
 from collections.abc import Generator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session as LoginSession
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from gateway.accounts.openid import BEGUN_SECONDS
 from gateway.models import Identity, Login
 from memories.auditors import AUDITORS
 from memories.models import AuditEntry, Owner
@@ -296,6 +300,16 @@ def test_a_callback_that_nobody_began_here_is_refused(provider: OpenIDServer) ->
     assert "/token" not in provider.asked
 
 
+def test_a_sign_in_that_was_only_begun_is_soon_forgotten(provider: OpenIDServer) -> None:
+    client = Client()
+    begun = client.get(reverse("openid-begin"))
+    assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=BEGUN_SECONDS)
+    client.get(provider.authorized(begun.headers["Location"]).removeprefix("http://testserver"))
+    assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
+    client.get(reverse("openid-begin"))
+    assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
+
+
 def test_a_code_is_good_for_one_callback(provider: OpenIDServer) -> None:
     client = Client()
     begun = client.get(reverse("openid-begin"))
@@ -333,6 +347,16 @@ def test_what_the_token_leaves_out_comes_from_userinfo_of_the_same_person(provid
     provider.person = {"sub": ALICE["sub"]}
     sign_in(provider)
     assert User.objects.get().email == "alice@example.org"
+
+
+@pytest.mark.parametrize(("told", "linked"), [("alice@example.org", "alice"), ("else@example.org", "alice.w")])
+def test_an_address_is_verified_by_who_says_it_of_that_address(provider: OpenIDServer, told: str, linked: str) -> None:
+    owner_make("alice", email="alice@example.org")
+    provider.userinfo = {"sub": ALICE["sub"], "email": told, "email_verified": True}
+    provider.person = {name: value for name, value in ALICE.items() if name != "email_verified"}
+    client = Client()
+    sign_in(provider, client)
+    assert signed_in_as(client) == linked
 
 
 def test_userinfo_of_somebody_else_is_passed_over(provider: OpenIDServer) -> None:

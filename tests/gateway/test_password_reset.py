@@ -144,6 +144,8 @@ def test_an_address_of_the_network_may_ask_a_few_times_an_hour(anna: Owner) -> N
     assert [answer.status_code for answer in answers] == [200] * FROM_ADDRESS + [429]
     assert answers[-1].headers["Retry-After"] == "3600"
     assert ask(REMOTE_ADDR="192.0.2.7").status_code == 200
+    answers = [ask(REMOTE_ADDR=f"2001:db8::{number}").status_code for number in range(FROM_ADDRESS + 1)]
+    assert answers == [200] * FROM_ADDRESS + [429]
 
 
 def test_without_a_mail_server_the_page_says_whom_to_ask(anna: Owner, settings: Any) -> None:

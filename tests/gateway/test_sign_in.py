@@ -17,6 +17,7 @@ from pytest_django.fixtures import Settings
 from gateway.accounts import passwords
 from gateway.accounts.passwords import BoundedPasswordHasher, hashing_slot
 from gateway.accounts.sign_in import FROM_ADDRESS, attempts_purge
+from gateway.requests import network_of
 from memories.errors import Overloaded
 from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client
@@ -60,6 +61,30 @@ def test_a_header_that_names_another_address_does_not_help(alice: Owner) -> None
     for number in range(LIMIT):
         answer = sign_in(HTTP_X_FORWARDED_FOR=f"192.0.2.{number}")
     assert answer.status_code == 429
+
+
+def test_addresses_of_one_ipv6_network_count_as_one(alice: Owner) -> None:
+    for number in range(LIMIT):
+        answer = sign_in(REMOTE_ADDR=f"2001:db8:1:2:{number}::7")
+    assert answer.status_code == 429
+    assert sign_in(password="alice knows it", REMOTE_ADDR="2001:db8:1:2::8").status_code == 429
+    assert sign_in(password="alice knows it", REMOTE_ADDR="2001:db8:1:3::8").status_code == 302
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::"),
+        ("", ""),
+        ("testclient", "testclient"),
+    ],
+)
+def test_what_attempts_of_an_address_are_counted_under(address: str, counted: str) -> None:
+    assert network_of(address) == counted
 
 
 def test_behind_a_proxy_of_ours_the_address_is_the_one_it_wrote(alice: Owner, settings: Settings) -> None:
