@@ -139,7 +139,9 @@ async def recall(
     trace: dict[str, Any] = {}
     lanes: dict[str, Awaitable[list[Recalled]]] = {}
     if thread is not None and thread.outside:
-        lanes["short_term"] = _lane("short_term", partial(_short_term, thread, query, limits), limits, trace)
+        search = partial(_short_term, thread, query, limits)
+        quick = thread.index_ready and len(query) <= LONG_MESSAGE and len(thread.parts) <= SMALL_INDEX
+        lanes["short_term"] = _lane("short_term", search, limits, trace, quick=quick)
     if long_term and searches_book(snapshot, limits.max_memories):
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
         small = SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK
