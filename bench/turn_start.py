@@ -1,9 +1,12 @@
-"""What memory costs at the start of a turn: the injection step, with a warm snapshot and with a cold one.
+"""What memory costs at the start of a turn: the injection step, with a warm snapshot and with a cold one, and with a
+warm one and earlier turns of the conversation that the request no longer shows, so that both lanes are searched.
 
     python bench/turn_start.py --memories 1000
 
 Works on a database of its own in a temporary home, through the shipped code. Prints a table and, as its last line,
-one JSON object: `queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `cold_p95_ms` (after a write)."""
+one JSON object: `queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `lanes_p50_ms` (both lanes), `cold_p95_ms`
+(after a write). The step is awaited where it is in a turn, in a task that runs; `loop_p50_ms` is with a task for each,
+as it was measured until 28 November 2026."""
 
 import argparse
 import asyncio
@@ -14,9 +17,11 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 REPO = Path(__file__).resolve().parent.parent
 WORDS = [
@@ -57,21 +62,20 @@ def main() -> None:
     parser.add_argument("--memories", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=300, help="warm injections to time")
     parser.add_argument("--cold", type=int, default=20, help="injections after a write to time")
+    parser.add_argument("--earlier", type=int, default=40, help="earlier turns that the request no longer shows")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="daybook-bench-") as home:
         os.environ.update(DAYBOOK_HOME=home, DJANGO_SETTINGS_MODULE="config.settings", DAYBOOK_DB_THREADS="0")
         os.environ.pop("DATABASE_URL", None)
         sys.path.insert(0, str(REPO))
-        figures = measure(options.memories, options.turns, options.cold)
-    print(f"{'memories':>10} {'queries':>8} {'p50 ms':>8} {'p95 ms':>8} {'cold p95 ms':>12}")
-    print(
-        f"{options.memories:>10} {figures['queries']:>8} {figures['p50_ms']:>8.3f} {figures['p95_ms']:>8.3f} "
-        f"{figures['cold_p95_ms']:>12.3f}"
-    )
+        figures = measure(options.memories, options.turns, options.cold, options.earlier)
+    names = ["memories", "queries", "p50_ms", "p95_ms", "lanes_p50_ms", "cold_p95_ms"]
+    print(" ".join(f"{name:>12}" for name in names))
+    print(" ".join(f"{figures[name]:>12}" for name in names))
     print(json.dumps(figures))
 
 
-def measure(memories: int, turns: int, cold: int) -> dict[str, Any]:
+def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any]:
     """Fill a book, open one run, and time its injection step again and again."""
     # The settings are configured by the environment that main() has just set.
     import django
@@ -81,6 +85,7 @@ def measure(memories: int, turns: int, cold: int) -> dict[str, Any]:
     from django.core.management import call_command
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
+    from django.utils import timezone
 
     from gateway.injection import prepare
     from gateway.runs.native import open_native
@@ -95,6 +100,7 @@ def measure(memories: int, turns: int, cold: int) -> dict[str, Any]:
         book_writing,
         owner_for_user,
     )
+    from memories.threads import ThreadTurn, thread_cache
 
     call_command("migrate", verbosity=0)
     owner = owner_for_user(User.objects.create_user("bench"))
@@ -113,17 +119,40 @@ def measure(memories: int, turns: int, cold: int) -> dict[str, Any]:
         text = f"What did I say about the {rng.choice(WORDS)} and the {rng.choice(WORDS)}?"
         return replace(opened, user_text=text, book=book_state(owner.pk, "main"))
 
+    def remember_earlier_turns() -> dict[str, Any]:
+        """Record earlier turns of the session in memory, and return what a context says of them."""
+        newest = None
+        for number in range(1, earlier + 1):
+            said, answered = (" ".join(rng.sample(WORDS, 8)) for _ in range(2))
+            turn = ThreadTurn(
+                record_id=uuid4(), run_id=uuid4(), turn=number, user=said, assistant=answered, said_at=timezone.now()
+            )
+            thread_cache.append(owner.pk, session.pk, turn, after=newest)
+            newest = turn.record_id
+        return {"newest_record": newest, "turn": earlier + 1}
+
     def timed(ready: Any) -> float:
         started = time.perf_counter()
         loop.run_until_complete(prepare(ready))
         return (time.perf_counter() - started) * 1000
+
+    async def timed_inside(contexts: Sequence[Any]) -> list[float]:
+        took = []
+        for ready in contexts:
+            started = time.perf_counter()
+            await prepare(ready)
+            took.append((time.perf_counter() - started) * 1000)
+        return took
 
     loop = asyncio.new_event_loop()
     timed(context())
     ready = context()
     with CaptureQueriesContext(connection) as captured:
         timed(ready)
-    warm = [timed(context()) for _ in range(turns)]
+    by_loop = [timed(context()) for _ in range(turns)]
+    warm = loop.run_until_complete(timed_inside([context() for _ in range(turns)]))
+    record = remember_earlier_turns()
+    lanes = loop.run_until_complete(timed_inside([replace(context(), **record) for _ in range(turns)]))
     after_write = []
     for number in range(cold):
         with book_writing(book, source) as writer:
@@ -135,6 +164,9 @@ def measure(memories: int, turns: int, cold: int) -> dict[str, Any]:
         "queries": len(captured.captured_queries),
         "p50_ms": round(statistics.median(warm), 3),
         "p95_ms": round(percentile(warm, 95), 3),
+        "loop_p50_ms": round(statistics.median(by_loop), 3),
+        "lanes_p50_ms": round(statistics.median(lanes), 3),
+        "lanes_p95_ms": round(percentile(lanes, 95), 3),
         "cold_p50_ms": round(statistics.median(after_write), 3),
         "cold_p95_ms": round(percentile(after_write, 95), 3),
     }

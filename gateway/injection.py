@@ -191,7 +191,8 @@ async def _thread(context: TurnContext, trace: dict[str, Any]) -> ThreadView | N
         if turns is None:
             turns = await in_read_thread(thread_cache.read, context.owner_id, context.session_id, newest)
         # A turn that is being replaced is no longer part of the conversation, nor are the turns after it.
-        return outside_window([turn for turn in turns if turn.turn < context.turn], _window(context.messages))
+        earlier = [turn for turn in turns if turn.turn < context.turn]
+        return thread_cache.view(context.session_id, outside_window(earlier, _window(context.messages)))
     return None
 
 

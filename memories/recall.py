@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -138,7 +139,9 @@ async def recall(
     trace: dict[str, Any] = {}
     lanes: dict[str, Awaitable[list[Recalled]]] = {}
     if thread is not None and thread.outside:
-        lanes["short_term"] = _lane("short_term", partial(_short_term, thread, query, limits), limits, trace)
+        search = partial(_short_term, thread, query, limits)
+        quick = thread.index_ready and len(query) <= LONG_MESSAGE and len(thread.parts) <= SMALL_INDEX
+        lanes["short_term"] = _lane("short_term", search, limits, trace, quick=quick)
     if long_term and searches_book(snapshot, limits.max_memories):
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
         small = SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK
@@ -175,10 +178,10 @@ def share(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Rec
     """Cut both lanes to 4 KiB in all. Each has its reserve; what one leaves unused, the other may take.
     Bytes are UTF-8 of the text before escaping."""
     reserve_long = TOTAL_BYTES - SHORT_TERM_BYTES
-    wants_short, wants_long = (sum([size(item.text) for item in lane]) for lane in (short, long))
-    for_short = max(SHORT_TERM_BYTES, TOTAL_BYTES - wants_long)
-    for_long = max(reserve_long, TOTAL_BYTES - wants_short)
-    return _fill(short, for_short), _fill(long, for_long)
+    wants_short, wants_long = ([size(item.text) for item in lane] for lane in (short, long))
+    for_short = max(SHORT_TERM_BYTES, TOTAL_BYTES - sum(wants_long))
+    for_long = max(reserve_long, TOTAL_BYTES - sum(wants_short))
+    return _fill(short, wants_short, for_short), _fill(long, wants_long, for_long)
 
 
 def size(text: str) -> int:
@@ -289,11 +292,6 @@ def _frozen(entry: ViewEntry) -> Recalled:
     return Recalled(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
 
 
-def _fill(items: Sequence[Recalled], limit: int) -> list[Recalled]:
-    kept: list[Recalled] = []
-    for item in items:
-        limit -= size(item.text)
-        if limit < 0:
-            break
-        kept.append(item)
-    return kept
+def _fill(items: Sequence[Recalled], sizes: Sequence[int], limit: int) -> list[Recalled]:
+    """Return the first of the items, as many as have room; `sizes` are their bytes."""
+    return [item for item, until_here in zip(items, accumulate(sizes), strict=True) if until_here <= limit]

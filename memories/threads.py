@@ -4,6 +4,7 @@ Rows point at runs; the words stay where the gateway keeps them, which reads the
 when Django starts. The index lives in process beside the session's snapshot and grows when a run closes."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -49,6 +50,10 @@ class ThreadTurn:
         return frozenset(hash(text) for text in map(_squeeze, (self.assistant, self.answer)) if text)
 
 
+MOST_VIEW_BYTES = 32_000_000
+"""Memory for the indexes of conversations in one process: about a hundred of fifty turns."""
+_WEIGHED_SECONDS = 1.0  # adding all of them up takes a while
+
 _NEW = Fresh(ThreadRecord)
 _INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
 # (owner, session, id of the newest record known or None) -> the turns recorded after it, oldest first; superseded
@@ -88,26 +93,39 @@ class ThreadView:
 
     def __init__(self, outside: Sequence[ThreadTurn]) -> None:
         self.outside = tuple(outside)
+        self._index: BookIndex | None = None
+
+    @property
+    def index_ready(self) -> bool:
+        """Whether it was searched before."""
+        return self._index is not None
+
+    @property
+    def nbytes(self) -> int:
+        """What the index weighs in memory, in bytes; 0 before the first search."""
+        return 0 if self._index is None else self._index.nbytes
+
+    @cached_property
+    def parts(self) -> Sequence[tuple[ThreadTurn, str, str]]:
+        """What can be found: one part per side of a turn, with its text and its speaker."""
+        sides = [(turn, ((turn.user, "user"), (turn.assistant, "assistant"))) for turn in self.outside]
+        return [(turn, text, speaker) for turn, both in sides for text, speaker in both if text]
 
     def search(self, query: str, *, limit: int) -> list[ThreadHit]:
-        """Return the best parts, best first; one part per side of a turn. A query without content words ("ok", "go on")
-        finds the newest turns, newest first."""
-        parts = [
-            (turn, text, speaker)
-            for turn in self.outside
-            for text, speaker in ((turn.user, "user"), (turn.assistant, "assistant"))
-            if text
-        ]
+        """Return the best parts, best first. A query without content words ("ok", "go on") finds the newest turns,
+        newest first."""
         if not (extract_keywords(query) and tokens_of(query)):
-            newest = sorted(parts, key=lambda part: -part[0].turn)  # stable: a turn's question stays before its answer
+            # Stable: a turn's question stays before its answer.
+            newest = sorted(self.parts, key=lambda part: -part[0].turn)
             return [_hit(turn, text) for turn, text, _ in newest[:limit]]
-        index = BookIndex.build(
-            [
-                Entry(number=number, content=text, session_id="thread", speaker=speaker, said_at=turn.said_at)
-                for number, (turn, text, speaker) in enumerate(parts)
-            ]
-        )
-        return [_hit(*parts[hit.number][:2]) for hit in index.search(query, limit=limit)]
+        if self._index is None:
+            self._index = BookIndex.build(
+                [
+                    Entry(number=number, content=text, session_id="thread", speaker=speaker, said_at=turn.said_at)
+                    for number, (turn, text, speaker) in enumerate(self.parts)
+                ]
+            )
+        return [_hit(*self.parts[hit.number][:2]) for hit in self._index.search(query, limit=limit)]
 
 
 def _hit(turn: ThreadTurn, text: str) -> ThreadHit:
@@ -125,11 +143,13 @@ class HeldThread(NamedTuple):
 
 @dataclass(slots=True)
 class ThreadCache:
-    """Recorded turns of sessions in use, by session, bounded. Thread-safe."""
+    """Recorded turns of sessions in use and the views of them that were searched, by session, bounded. Thread-safe."""
 
     _threads: InUse[UUID, HeldThread] = field(default_factory=InUse)
+    _views: InUse[UUID, ThreadView] = field(default_factory=InUse)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _forgettings: int = 0
+    _weigh_at: float = 0.0  # in the clock of time.monotonic()
 
     def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
         """Return the session's turns if `newest` is the newest record they were read with; no query. They may hold
@@ -141,6 +161,18 @@ class ThreadCache:
             if held is None or held.newest != newest:
                 return None
             return self._threads.keep(session_id, held).turns
+
+    def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
+        """Return the view that the session's last turn searched if it shows the same: its index is there already. Else
+        this one, which is kept for the next turn."""
+        with self._lock:
+            kept = self._views.look(session_id)
+            if kept is not None and kept.outside == view.outside:
+                view = kept
+            if view.outside and session_id in self._threads:  # else what was read may be forgotten
+                self._views.keep(session_id, view)
+                self._trim_to_size()
+            return view
 
     def held(self, session_id: UUID) -> HeldThread | None:
         """Return what is held of a session, current or not; looking at it does not keep it."""
@@ -175,12 +207,14 @@ class ThreadCache:
         with self._lock:
             self._forgettings += 1
             self._threads.clear()
+            self._views.clear()
 
     def drop(self, session_id: UUID) -> None:
         """Forget a session that ended, was deleted or had a turn replaced."""
         with self._lock:
             self._forgettings += 1
             self._threads.pop(session_id, None)
+            self._views.pop(session_id, None)
 
     def forget(self, forgotten: Forgotten) -> None:
         """Drop what was forgotten. A book's forgetting leaves the record of its conversations."""
@@ -190,11 +224,22 @@ class ThreadCache:
             with self._lock:
                 self._forgettings += 1
                 self._threads.drop(lambda held: held.owner_id == forgotten.owner_id)
+                self._views.clear()  # they are made again; whose they are is not kept
 
     def trim(self) -> None:
         """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
         with self._lock:
             self._threads.trim(settings.SNAPSHOT_IDLE_SECONDS)
+            self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
+
+    def _trim_to_size(self) -> None:
+        if time.monotonic() < self._weigh_at:
+            return
+        self._weigh_at = time.monotonic() + _WEIGHED_SECONDS
+        total = sum(view.nbytes for _, view in self._views.values())
+        while len(self._views) > 1 and total > MOST_VIEW_BYTES:
+            _, (_, dropped) = self._views.popitem(last=False)
+            total -= dropped.nbytes
 
     def _keep(self, session_id: UUID, held: HeldThread) -> None:
         self._threads.keep(session_id, held)
@@ -219,9 +264,10 @@ def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequ
     outside = []
     for turn in turns:
         user_shown, answer_shown = turn.user_key in users, not answers.isdisjoint(turn.answer_keys)
-        if not (user_shown and answer_shown):
-            user, assistant = "" if user_shown else turn.user, "" if answer_shown else turn.assistant
-            outside.append(replace(turn, user=user, assistant=assistant))
+        if not (user_shown or answer_shown):
+            outside.append(turn)
+        elif not (user_shown and answer_shown):
+            outside.append(replace(turn, **{"user" if user_shown else "assistant": ""}))
     return ThreadView(outside)
 
 

@@ -45,7 +45,8 @@ def _escaped(value: str) -> str:
 
 def memory_line(memory: MemoryLine) -> str:
     """`<memory id="12" category="preference">…</memory>`; no content can end the tag."""
-    return tagged_line("memory", memory.content, id=memory.number, category=memory.category)
+    number, category, content = memory
+    return f'  <memory id="{_escaped(str(number))}" category="{_escaped(category)}">{escape(content)}</memory>'
 
 
 def memory_block(memories: Sequence[MemoryLine]) -> str:

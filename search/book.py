@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Final
@@ -22,6 +22,9 @@ SMALL_BOOK: Final = 60
 """Entries below which a book is too small to tell common words from rare ones by itself."""
 CENTRE_SHRINK: Final = 10
 """Entries' worth of "no common direction" mixed into the centre, so that a book of two is not torn apart."""
+
+TermsOf = Callable[[int], tuple[frozenset[int], frozenset[int]]]
+"""Gives the terms of an entry's content and those of its keywords, by its place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,13 +102,14 @@ class BookArrays:
         unknown = np.float32(np.log1p((max(self.content.size, SMALL_BOOK) + 0.5) / 0.5))
         return np.where(terms >= 0, self.content.idf[terms], unknown) if self.places else np.full(len(terms), unknown)
 
-    def terms_of(self, at: int) -> tuple[set[int], set[int]]:
+    def terms_of(self, at: int) -> tuple[frozenset[int], frozenset[int]]:
         """Return the terms of an entry's content and those of its keywords."""
         pairs = slice(self.entry_starts[at], self.entry_starts[at + 1])
         terms = self.entry_terms[pairs]
         if not self.keywords.documents.size:
-            return set(terms.tolist()), set()
-        return set(terms[self.in_content[pairs]].tolist()), set(terms[self.in_keywords[pairs]].tolist())
+            return frozenset(terms.tolist()), frozenset()
+        in_content, in_keywords = self.in_content[pairs], self.in_keywords[pairs]
+        return frozenset(terms[in_content].tolist()), frozenset(terms[in_keywords].tolist())
 
 
 def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey | None = None) -> BookArrays:

@@ -55,8 +55,7 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
     graded[0] = shared_words(query, book)
     near_words, meaning = graded[1], graded[2]
     for word in query.words:
-        entries, best = word.closest
-        near_words[entries] += best
+        np.add.at(near_words, *word.closest)
     np.vecdot(book.vectors, query.vector, out=meaning)
     if book.sessions is not None:
         graded[3] = session_words(query, book, book.sessions.size)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from search.book import BookArrays
+from search.book import BookArrays, TermsOf
 from search.entries import Entry
 from search.evidence import Evidence
 from search.query import Query
@@ -71,10 +71,10 @@ def strict_reasons(has_keywords: bool, at: int) -> tuple[Reason, ...]:
 
 
 def ranked_reasons(
-    query: Query, evidence: Evidence, entries: Sequence[Entry], book: BookArrays, at: int
+    query: Query, evidence: Evidence, entries: Sequence[Entry], book: BookArrays, terms_of: TermsOf, at: int
 ) -> tuple[Reason, ...]:
     """Explain a hit of the ranked search: what speaks for the entry `at`, strongest kinds first; never empty."""
-    said, written = book.terms_of(at)
+    said, written = terms_of(at)
     own = _spelled(query, said)
     found: list[Reason] = []
     if own:
@@ -83,7 +83,7 @@ def ranked_reasons(
         found.append(Reason("keywords", by_keywords))
     if near := _near(said | written if written else said, query, book, entries[at]):
         found.append(Reason("near_words", near))
-    if book.around.any and (neighbour := _neighbour(at, query, entries, book, own)):
+    if book.around.any and (neighbour := _neighbour(at, query, entries, book, terms_of, own)):
         found.append(neighbour)
     if evidence.meaning[at] >= CLEAR_MEANING:
         found.append(Reason("meaning"))
@@ -125,12 +125,12 @@ def _listed(words: Sequence[str]) -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
-def _spelled(query: Query, terms: set[int]) -> tuple[str, ...]:
+def _spelled(query: Query, terms: Set[int]) -> tuple[str, ...]:
     """Return the message's words that are among the terms, as the message spells them, weightiest first."""
     return tuple(dict.fromkeys([surface for term, surface in query.spelled if term in terms]))
 
 
-def _near(terms: set[int], query: Query, book: BookArrays, entry: Entry) -> tuple[str, ...]:
+def _near(terms: Set[int], query: Query, book: BookArrays, entry: Entry) -> tuple[str, ...]:
     """Return the entry's words that are close to words of the message which it lacks, closest first."""
     near = query.near
     lacking = [(value, term) for term in terms & near.keys() for value, asked in near[term] if asked not in terms]
@@ -145,7 +145,12 @@ def _near(terms: set[int], query: Query, book: BookArrays, entry: Entry) -> tupl
 
 
 def _neighbour(
-    at: int, query: Query, entries: Sequence[Entry], book: BookArrays, own: tuple[str, ...]
+    at: int,
+    query: Query,
+    entries: Sequence[Entry],
+    book: BookArrays,
+    terms_of: TermsOf,
+    own: tuple[str, ...],
 ) -> Reason | None:
     """Return the nearest entry around this one that holds words of the message which it lacks."""
     for side, towards in (("before", book.around.before), ("after", book.around.after)):
@@ -154,7 +159,7 @@ def _neighbour(
             place = int(towards[place])
             if place < 0:
                 break
-            words = tuple(word for word in _spelled(query, book.terms_of(place)[0]) if word not in own)
+            words = tuple(word for word in _spelled(query, terms_of(place)[0]) if word not in own)
             if words:
                 return Reason("neighbour", words, entries[place].number, side)
     return None

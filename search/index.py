@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Final
 
@@ -28,6 +28,10 @@ from search.vectors import Floats
 STRATEGIES: Final = ("ranked", "match_all")
 RESERVE: Final = 10
 """Entries ranked beyond the limit."""
+_MOST_KEPT: Final = 1024
+"""Entries of which the terms are kept as sets: the same ones are found again and again."""
+_TERMS_BYTES: Final = 1000
+"""Bytes of such sets, about."""
 
 
 class BookIndex:
@@ -38,6 +42,7 @@ class BookIndex:
         self._places = {entry.number: at for at, entry in enumerate(entries)}
         self._arrays = arrays
         self._similarity = TermSimilarity(arrays)
+        self._terms_of = lru_cache(_MOST_KEPT)(arrays.terms_of)
         self._folded = FoldedContents([entry.content for entry in entries])
         self._upstream = upstream
 
@@ -62,7 +67,8 @@ class BookIndex:
     def nbytes(self) -> int:
         """Bytes of the arrays and folded texts, for a cache bounded by bytes."""
         upstream = self._upstream.nbytes if self._upstream is not None else 0
-        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + upstream
+        kept = _TERMS_BYTES * self._terms_of.cache_info().currsize
+        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + kept + upstream
 
     def search(
         self,
@@ -105,8 +111,9 @@ class BookIndex:
     def _allowed(
         self, category: str | None, exclude: Collection[int], only: Collection[int] | None
     ) -> NDArray[np.bool_]:
-        allowed = np.full(len(self.entries), only is None, dtype=bool)
+        allowed = np.ones(len(self.entries), dtype=bool)
         if only is not None:
+            allowed[:] = False
             allowed[[self._places[number] for number in only if number in self._places]] = True
         if category is not None:
             allowed &= np.array([entry.category == category for entry in self.entries], dtype=bool)
@@ -144,17 +151,18 @@ class BookIndex:
         # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
         wanted = limit + RESERVE
         found = score[places]
-        ordered = np.sort(found)
-        best = places[best_places(found, ordered, wanted * 4 + 20 if book.around.any else wanted)]
+        count = wanted * 4 + 20 if book.around.any else wanted
+        best = places[best_places(found, count)]
         if threshold:
-            least = least_score(query, evidence, ordered, best, book)
-            best = best[score[best] >= least]
+            lead = score[best]
+            least = least_score(query, evidence, found, best, lead, book, exactly=bool(strict))
+            best = best[lead >= least]
             if strict:
                 best = np.concatenate([best, _below(least, strict, score)])
         order = spread_over_sessions(best, score, book, wanted) if book.around.any else best.tolist()
-        order = newest_first(order[:wanted], query, self.entries, book)
+        order = newest_first(order[:wanted], query, self.entries, book, self._terms_of)
         order = _with_strict(order[:limit], strict, limit)
-        explain = partial(ranked_reasons, query, evidence, self.entries, book)
+        explain = partial(ranked_reasons, query, evidence, self.entries, book, self._terms_of)
         shown = np.minimum.accumulate(score[order]).tolist()
         return [
             Hit(self.entries[at].number, round(value, 4), at, explain) for at, value in zip(order, shown, strict=True)

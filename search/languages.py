@@ -101,6 +101,10 @@ POLITE_FRAMES: Final = (
 )
 """Where a word for the writer only says that an answer is wanted ("tell me a riddle")."""
 
+FRAMED: Final = _words("me us mir uns moi nous мне нам")
+FRAMED_PART: Final = "我"
+"""The words for the writer in these frames, and the part of a text without spaces: each frame ends with one of them."""
+
 OWN_FAMILY: Final = _words(
     """mum mom mam dad mummy mommy daddy grandma granny grandpa grandad granddad nana mama mami papa papi oma opa maman
         mamie tonton mamá papá abuela abuelo mãe pai vovó vovô vó vô mamma papà babbo nonna nonno babcia dziadek мама

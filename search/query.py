@@ -11,7 +11,15 @@ from typing import Final
 import numpy as np
 
 from search.book import BookArrays
-from search.languages import FIRST_PERSON, FIRST_PERSON_PARTS, OTHERS_FAMILY, OWN_FAMILY, POLITE_FRAMES
+from search.languages import (
+    FIRST_PERSON,
+    FIRST_PERSON_PARTS,
+    FRAMED,
+    FRAMED_PART,
+    OTHERS_FAMILY,
+    OWN_FAMILY,
+    POLITE_FRAMES,
+)
 from search.term_similarity import AskedWord, TermSimilarity
 from search.times import NamedTime, asks_when, named_times
 from search.tokens import Token, tokens_of, tokens_of_keyword
@@ -115,14 +123,23 @@ def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tu
 
 def is_personal(text: str) -> bool:
     """Say whether the message speaks of its writer or of what is theirs, more than "tell me" does."""
-    rest = _POLITE.sub(" ", text.casefold().replace("’", "'"))
-    spoken = _SPOKEN.findall(rest)
-    words = set(spoken)
-    if "'" in rest:
-        words.update([one.partition("'")[0] for one in spoken])
+    rest = text.casefold().replace("’", "'")
+    spoken, words = _spoken_words(rest)
+    if not words.isdisjoint(FRAMED) or FRAMED_PART in rest:
+        rest = _POLITE.sub(" ", rest)
+        spoken, words = _spoken_words(rest)
     if not words.isdisjoint(FIRST_PERSON) or (not rest.isascii() and any(part in rest for part in FIRST_PERSON_PARTS)):
         return True
     if words.isdisjoint(OWN_FAMILY):
         return False
     before = zip(["", *spoken], spoken, strict=False)
     return any(word.partition("'")[0] in OWN_FAMILY and whose not in OTHERS_FAMILY for whose, word in before)
+
+
+def _spoken_words(text: str) -> tuple[list[str], set[str]]:
+    """Return the words of a text in order, and which they are: those with an apostrophe also without what follows."""
+    spoken = _SPOKEN.findall(text)
+    words = set(spoken)
+    if "'" in text:
+        words.update([one.partition("'")[0] for one in spoken])
+    return spoken, words

@@ -67,6 +67,9 @@ BY_CHANCE: Final = 0.17
 close by chance. Not in conversations, where a message most often goes on with what was said."""
 LOOKED_AT: Final = 5
 """Best entries whose evidence speaks for the book."""
+_ROUNDING: Final = 1e-3
+GROUPS: Final = 8
+"""Groups of entries per wanted one in which the best are looked for."""
 TAIL: Final = 0.06
 """Entries nearer to the middle of the book than this share of the best one's lead are left out."""
 
@@ -101,16 +104,25 @@ def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
     return np.asarray(np.add.reduce((weights / spread)[:, None] * lead, axis=0), dtype=np.float32)
 
 
-def least_score(query: Query, evidence: Evidence, ordered: Floats, best: Ints, book: BookArrays) -> np.float32:
+def least_score(
+    query: Query, evidence: Evidence, found: Floats, best: Ints, lead: Floats, book: BookArrays, *, exactly: bool
+) -> np.float32:
     """Return the score from which an entry is relevant enough to be returned; infinite when the book knows nothing.
 
-    `ordered` holds the scores of the allowed entries, rising, `best` the places of the best of these, best first.
+    `found` holds the scores of the allowed entries, `best` the places of the best of these, best first, and `lead`
+    their scores. Unless `exactly` that score is wanted, it is the last one's where all of the best are relevant.
     """
     if not is_enough(query, evidence, best[:LOOKED_AT], by_chance(book)):
         return np.float32(np.inf)
-    half = len(ordered) // 2
+    first, last = lead.item(0), lead.item(-1)
+    # Finding the middle of a large book takes long; mostly it is clear that even the last is far above it.
+    highest = (last - TAIL * first) / (1 - TAIL) - _ROUNDING
+    if not exactly and 2 * np.count_nonzero(found <= highest) > len(found):
+        return np.float32(last)
+    half = len(found) // 2
+    ordered = np.partition(found, [half, -half - 1])
     middle = (float(ordered[half]) + float(ordered[-half - 1])) / 2
-    return np.float32(middle + TAIL * (float(ordered[-1]) - middle))
+    return np.float32(middle + TAIL * (first - middle))
 
 
 def by_chance(book: BookArrays) -> float:
@@ -142,11 +154,22 @@ def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale:
     return total
 
 
-def best_places(found: Floats, ordered: Floats, count: int) -> Ints:
-    """Return the places of the `count` best scores, best first; earlier first among equals. `ordered` holds the same
-    scores, rising."""
-    good: Ints = (found >= ordered[-min(count, len(ordered))]).nonzero()[0]
+def best_places(found: Floats, count: int) -> Ints:
+    """Return the places of the `count` best scores, best first; earlier first among equals."""
+    good: Ints = (found >= _reached_by(found, count)).nonzero()[0]
     return good[(-found[good]).argsort(kind="stable")[:count]]
+
+
+def _reached_by(found: Floats, count: int) -> np.float32:
+    """Return a score that at least `count` of them reach, but not many more.
+
+    Of many the best of each group are looked at: as many groups as one's best reaches it, so many scores do.
+    """
+    rows = len(found) // (GROUPS * count)
+    if rows > 1:
+        groups = len(found) // rows
+        found = found[: rows * groups].reshape(rows, groups).max(axis=0)
+    return np.float32(np.sort(found)[-min(count, len(found))])
 
 
 def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int) -> list[int]:

@@ -8,14 +8,13 @@ or messages that name what only the older fact holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 import numpy as np
 
 from search.analysis import Ints
-from search.book import BookArrays
+from search.book import BookArrays, TermsOf
 from search.entries import Entry
 from search.query import Query
 
@@ -53,20 +52,24 @@ def asks_about_now(text: str) -> bool:
     return bool(_PRESENT.search(text.lower()))
 
 
-def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays) -> list[int]:
+def newest_first(
+    order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays, terms_of: TermsOf
+) -> list[int]:
     """Return the order of places with every newer fact moved before the older one it replaces."""
+    if asks_about_past(query.text):
+        return order
     moved, names = list(order), None
-    terms_of = cache(book.terms_of)
-    for one, other, cosine in _may_be_same(_facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book), book):
+    facts = _facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book)
+    places, rarities = facts.tolist(), book.rarity[:, facts].tolist()
+    for first, second, cosine in _may_be_same(facts, book):
+        one, other = places[first], places[second]
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
-        if cosine < LEAST_COSINE or (newer == one if names is None else moved.index(newer) < moved.index(older)):
+        if newer == one if names is None else moved.index(newer) < moved.index(older):
             continue
-        least = [min(rarity.item(one), rarity.item(other)) for rarity in book.rarity]
+        least = [min(rarity[first], rarity[second]) for rarity in rarities]
         if cosine + _shared_part(terms_of(one), terms_of(other), least, book) < SAME_SUBJECT:
             continue
         if names is None:
-            if asks_about_past(query.text):
-                return order
             now = asks_about_now(query.text)
             names = set() if now else {word.term for word in query.words if word.is_named}
         if not names & terms_of(older)[0] - set().union(*terms_of(newer)):
@@ -84,22 +87,24 @@ def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
 
 
 def _may_be_same(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, float]]:
-    """Yield the pairs of facts that may be about the same thing, in the order given, with their cosine.
+    """Return the pairs of facts that may be about the same thing, by their numbers in the order given, with their
+    cosine.
 
     What counts is the cosine (-1 to 1) plus the shared part of rare words (0 to 1). Content is compared
     with content and keywords with keywords, and the better of the two counts: keywords that repeat
     another fact's content make no new version of it.
     """
-    rows = book.vectors[facts]
+    rows = book.vectors.take(facts, axis=0)
     cosine = rows @ rows.T
     # What other entries hold, too, is the most that a fact can share with one that says more.
     part = book.shareable[facts]
-    may_be = cosine + np.maximum(part[:, None], part) >= SAME_SUBJECT - _ROUNDING
-    ones, others = (may_be & _PAIRS[: len(facts), : len(facts)]).nonzero()
-    yield from zip(facts[ones].tolist(), facts[others].tolist(), cosine[ones, others].tolist(), strict=True)
+    may_be = _PAIRS[: len(facts), : len(facts)] & (cosine >= LEAST_COSINE)
+    may_be &= cosine + np.maximum(part[:, None], part) >= SAME_SUBJECT - _ROUNDING
+    ones, others = may_be.nonzero()
+    return zip(ones.tolist(), others.tolist(), cosine[may_be].tolist(), strict=True)
 
 
-def _shared_part(one: Sequence[set[int]], other: Sequence[set[int]], least: Sequence[float], book: BookArrays) -> float:
+def _shared_part(one: Sequence[Set[int]], other: Sequence[Set[int]], least: Sequence[float], book: BookArrays) -> float:
     """Return the rarity of the terms that two facts share as a part of the smaller one's."""
     idf = book.content.idf.item
     return max(sum(map(idf, own & its)) / whole for own, its, whole in zip(one, other, least, strict=False))

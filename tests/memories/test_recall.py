@@ -23,7 +23,7 @@ from memories.recall import (
     share,
 )
 from memories.snapshot import SessionSnapshot
-from memories.threads import ThreadTurn, ThreadView
+from memories.threads import ThreadHit, ThreadTurn, ThreadView
 from search import Hit, Reason
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -110,6 +110,27 @@ async def test_a_failing_lane_leaves_the_other_and_names_its_kind(monkeypatch: p
     assert "Is allergic to hazelnuts." in found.recall
     assert (found.trace["short_term"]["state"], found.trace["short_term"]["kind"]) == ("failed", "RuntimeError")
     assert found.trace["long_term"]["state"] == "ok"
+
+
+async def test_a_conversation_that_was_searched_before_is_searched_without_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where: list[threading.Thread] = []
+    search = ThreadView.search
+
+    def watched(self: ThreadView, query: str, *, limit: int) -> list[ThreadHit]:
+        where.append(threading.current_thread())
+        return search(self, query, limit=limit)
+
+    monkeypatch.setattr(ThreadView, "search", watched)
+    thread = thread_of(("The gate code is written on the blue door", "I see."))
+    for query in ("the blue door?", "the blue door?", f"the blue door {'x' * 200}?"):
+        found = await run(snapshot_of("Is allergic to hazelnuts."), query, thread=thread)
+        assert "blue door" in found.recall
+    first, second, long = where
+    assert second is threading.current_thread()
+    assert first is not second
+    assert long is not second
 
 
 async def test_a_lane_that_hangs_is_left_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memories.invalidation import Forgotten, Kind
 from memories.threads import ThreadCache, ThreadTurn, ThreadView, outside_window
 
 WORDS = st.text(alphabet="ab cd\n", min_size=1, max_size=12).filter(str.strip)
@@ -68,3 +70,47 @@ def test_a_turn_is_appended_only_to_what_was_read_with_the_record_before_it() ->
     assert cache.known(SESSION, second.record_id) == (first, second)
     assert cache.known(SESSION, first.record_id) is None
     assert cache.known(SESSION, None) == ()
+
+
+def test_the_next_turn_searches_the_index_of_the_last_one_if_the_window_shows_the_same() -> None:
+    cache, first, second = ThreadCache(), turn_of("The code?", ["On the door."]), turn_of("And?", ["Red."], number=2)
+    cache.append(OWNER, SESSION, first, after=None)
+    searched = cache.view(SESSION, outside_window([first], []))
+    assert not searched.index_ready
+    assert "On the door." in [hit.text for hit in searched.search("code door", limit=5)]
+    cache.append(OWNER, SESSION, second, after=first.record_id)
+    again = cache.view(SESSION, outside_window([first, second], [("And?", ["Red."])]))
+    assert again is searched
+    assert again.index_ready
+    grown = cache.view(SESSION, outside_window([first, second], [("And?", [])]))
+    assert "Red." in [hit.text for hit in grown.search("red", limit=5)]
+
+
+def test_a_side_that_the_window_shows_no_longer_is_found() -> None:
+    cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
+    cache.append(OWNER, SESSION, turn, after=None)
+    half = cache.view(SESSION, outside_window([turn], [("The code?", [])]))
+    assert "The code?" not in [hit.text for hit in half.search("my code", limit=5)]
+    whole = cache.view(SESSION, outside_window([turn], []))
+    assert "The code?" in [hit.text for hit in whole.search("my code", limit=5)]
+
+
+@pytest.mark.parametrize("kind", [Kind.OWNER, Kind.SESSION, Kind.SESSION_ENDED])
+def test_a_view_is_forgotten_with_its_session(kind: Kind) -> None:
+    cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
+    cache.append(OWNER, SESSION, turn, after=None)
+    cache.view(SESSION, outside_window([turn], [])).search("code", limit=5)
+    cache.forget(Forgotten(kind=kind, owner_id=OWNER, session_id=None if kind == Kind.OWNER else SESSION))
+    assert cache._views == {}
+    cache.view(SESSION, outside_window([turn], []))  # of a turn that read it before
+    assert cache._views == {}
+
+
+def test_the_views_that_were_not_used_longest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memories.threads.MOST_VIEW_BYTES", 1)
+    monkeypatch.setattr("memories.threads._WEIGHED_SECONDS", 0)
+    cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
+    for number in (1, 2, 3):
+        cache.append(OWNER, UUID(int=number), turn, after=None)
+        cache.view(UUID(int=number), outside_window([turn], [])).search("code", limit=5)
+    assert list(cache._views) == [UUID(int=3)]

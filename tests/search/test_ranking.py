@@ -1,0 +1,45 @@
+"""search.ranking: the best of a book are found without sorting all of it."""
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from search import ranking
+
+SIZES = [1, 2, 7, 40, 319, 320, 321, 1000, 10_000]
+
+
+def scores_of(size: int, *, with_equals: bool) -> Any:
+    drawn = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    return np.round(drawn, 1) if with_equals else drawn
+
+
+@pytest.mark.parametrize("with_equals", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_best_are_those_that_sorting_gives(size: int, with_equals: bool) -> None:
+    found = scores_of(size, with_equals=with_equals)
+    for count in (1, 13, 20, 140):
+        best = (-found).argsort(kind="stable")[:count]
+        assert ranking.best_places(found, count).tolist() == best.tolist()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_same_entries_are_relevant_with_the_exact_score_and_without(size: int) -> None:
+    nothing: Any = SimpleNamespace()
+    for lift in (0.0, 3.0):  # with and without entries that stand out
+        found = scores_of(size, with_equals=False)
+        found[: size // 5] += np.float32(lift)
+        best = ranking.best_places(found, size)
+        for count in {1, min(20, size), size}:
+            lead = found[best[:count]]
+            with patch.object(ranking, "is_enough", return_value=True), patch.object(ranking, "by_chance"):
+                quick, exact = (
+                    ranking.least_score(nothing, nothing, found, best[:count], lead, nothing, exactly=exactly)
+                    for exactly in (False, True)
+                )
+            middle = float(np.median(found.astype(np.float64)))
+            assert exact == pytest.approx(middle + ranking.TAIL * (float(found.max()) - middle), abs=1e-5)
+            assert (lead >= quick).tolist() == (lead >= exact).tolist()
