@@ -267,7 +267,7 @@ def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequ
         if not (user_shown or answer_shown):
             outside.append(turn)
         elif not (user_shown and answer_shown):
-            outside.append(replace(turn, **{"user" if user_shown else "assistant": ""}))
+            outside.append(replace(turn, user="") if user_shown else replace(turn, assistant=""))
     return ThreadView(outside)
 
 
