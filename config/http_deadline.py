@@ -73,8 +73,14 @@ class DeadlineProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        if not self.flow.write_paused:
+            self._was_read()  # who asks again has read on
         if self._deadline is None:
             self._expect(HEAD_SECONDS)
+
+    def handle_websocket_upgrade(self) -> None:
+        self._was_read()  # from here on another protocol is told what is read
+        super().handle_websocket_upgrade()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # uvicorn would add a trailer to the headers of a request that is being answered

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from config import http_deadline
-from config.http_deadline import HEAD_BYTES
+from config.http_deadline import HEAD_BYTES, DeadlineProtocol
 from tests.config.raw_server import PATIENCE, Address, closes, raw_server
 
 
@@ -162,3 +164,49 @@ async def eventually_cut(reader: asyncio.StreamReader) -> bool:
             return len(await reader.read()) < 10_000_000
     except ConnectionError:
         return True
+
+
+class Unread(asyncio.Transport):
+    """A connection on which some of what was written is not sent yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_cut = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 1
+
+    def is_closing(self) -> bool:
+        return self.is_cut
+
+    def resume_reading(self) -> None: ...
+
+    def abort(self) -> None:
+        self.is_cut = True
+
+
+@pytest.mark.parametrize("asks_again", [True, False])
+async def test_who_asks_again_has_read_what_came_before(asks_again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_deadline, "UNREAD_SECONDS", 0.3)
+    may = asyncio.Event()
+
+    async def first_at_once(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/later":
+            await may.wait()
+        await answer_at_once(scope, receive, send)
+
+    config = Config(first_at_once, lifespan="off", log_config=None)
+    config.load()
+    protocol, transport = DeadlineProtocol(config, ServerState(), {}), Unread()
+    protocol.connection_made(transport)
+    protocol.data_received(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    await asyncio.sleep(0.1)
+    if asks_again:
+        protocol.data_received(b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n")
+    await asyncio.sleep(0.4)
+    assert transport.is_cut is not asks_again
+    may.set()
+    protocol.connection_lost(ConnectionError())
+    await asyncio.gather(*protocol.tasks)
