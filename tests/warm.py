@@ -240,7 +240,7 @@ def main() -> None:
     gc.disable()
     for name in PACKAGES:
         importlib.import_module(name)
-    sys.modules["scanning"].warm()
+    _libraries_warm_up()
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -251,6 +251,13 @@ def main() -> None:
     request = _serve(socket.socket(fileno=int(sys.argv[1])))
     if request is not None:
         _become(request)
+
+
+def _libraries_warm_up() -> None:
+    """Load what `config.warm.warm_up` loads of our libraries: rules, stemmers, embeddings."""
+    sys.modules["scanning"].warm()
+    entry = sys.modules["search.entries"].Entry(number=1, content="Prefers tea in the morning.")
+    sys.modules["search.index"].BookIndex.build([entry]).search("What do they drink?", limit=1)
 
 
 def _serve(requests: socket.socket) -> dict[str, Any] | None:
