@@ -173,6 +173,7 @@ def start(
     stdout: int = subprocess.DEVNULL,
     stderr: int = subprocess.DEVNULL,
     new_session: bool = False,
+    umask: int = -1,
     anew: bool = False,
 ) -> Program:
     """Start `python PROGRAM…` (a file with arguments, or -m and a module) in the main folder, with that environment.
@@ -188,8 +189,9 @@ def start(
             cwd=ROOT,
             text=True,
             start_new_session=new_session,
+            umask=umask,
         )
-    request = {"program": list(program), "env": dict(env), "new_session": new_session}
+    request = {"program": list(program), "env": dict(env), "new_session": new_session, "umask": umask}
     with ExitStack() as theirs:
         ours: list[int] = []
         files = [_file(number, file, ours, theirs) for number, file in enumerate((stdin, stdout, stderr))]
@@ -215,11 +217,11 @@ def _file(number: int, file: int, ours: list[int], theirs: ExitStack) -> int:
 
 
 def run(
-    program: Sequence[str], *, env: Mapping[str, str], timeout: float, anew: bool = False
+    program: Sequence[str], *, env: Mapping[str, str], timeout: float, umask: int = -1, anew: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, like `subprocess.run` with text that is captured."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = start(program, env=env, stdout=out.fileno(), stderr=err.fileno(), anew=anew)
+        process = start(program, env=env, stdout=out.fileno(), stderr=err.fileno(), umask=umask, anew=anew)
         try:
             code = process.wait(timeout)
         except BaseException:
@@ -308,6 +310,8 @@ def _become(request: Mapping[str, Any]) -> NoReturn:
     """Run the program as `python` would."""
     if request["new_session"]:
         os.setsid()
+    if request["umask"] >= 0:
+        os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["env"])
     _show_environment()
