@@ -1,6 +1,7 @@
 """Alice owns the data, Bob is staff who may review it, Charlie may see nothing."""
 
 import gc
+import inspect
 import os
 import shutil
 import socket
@@ -160,11 +161,27 @@ def one_writer() -> Generator[None]:
     assert watch.others == []
 
 
-@pytest_asyncio.fixture(autouse=True)
-async def no_turn_left_running() -> AsyncGenerator[None]:
-    """Native turns outlive their request; none may outlive its test."""
+@pytest_asyncio.fixture
+async def turns_ended() -> AsyncGenerator[None]:
+    """Native turns end with the test."""
     yield
     await end_all()
+
+
+@pytest.fixture(autouse=True)
+def no_turn_left_running(request: pytest.FixtureRequest) -> None:
+    """Native turns outlive their request; none may outlive its test. Where nothing runs in a loop there are none, and
+    to make a loop takes as long as a small test."""
+    if _has_loop(request.node):
+        request.getfixturevalue("turns_ended")
+
+
+def _has_loop(item: pytest.Function) -> bool:
+    """Whether the test or one of its fixtures is a coroutine."""
+    fixtures = [found[-1].func for found in item._fixtureinfo.name2fixturedefs.values()]
+    return any(map(inspect.iscoroutinefunction, [item.function, *fixtures])) or any(
+        map(inspect.isasyncgenfunction, fixtures)
+    )
 
 
 @pytest.fixture

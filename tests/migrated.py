@@ -102,7 +102,8 @@ def _run_migrate(home: str, variables: Mapping[str, str]) -> None:
 
 def _state() -> str:
     digest = hashlib.sha256(django.__version__.encode())
-    for path in sorted(set(_sources())):
+    # Not by folder: the same packages may be found by another path.
+    for path in sorted(set(_sources()), key=lambda path: (path.name, path.read_bytes())):
         digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -36,7 +36,8 @@ INVALIDATION_SECONDS = 0
 # What is known of upstreams is read where a test says so.
 UPSTREAM_READ_SECONDS = 0
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
-MIDDLEWARE = [
-    "tests.static_files.StaticFilesReadOnce" if name == "config.middleware.PageStatic" else name
-    for name in MIDDLEWARE  # noqa: F405
-]
+_FOR_CLIENTS = {
+    "config.middleware.PageStatic": "tests.page_middlewares.static_files",
+    "config.middleware.PageCsrf": "tests.page_middlewares.csrf",
+}
+MIDDLEWARE = [_FOR_CLIENTS.get(name, name) for name in MIDDLEWARE]  # noqa: F405

@@ -1,11 +1,11 @@
 """SQLite's files belong to one user, and what is deleted is overwritten, whatever the machine's defaults are."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import warm
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 _WRITE = (
@@ -43,24 +43,8 @@ print(before, holds(), waits)
 def _shell(home: Path, code: str = _WRITE) -> str:
     taken = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
     env = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
-    done = subprocess.run(
-        [
-            "/bin/sh",
-            "-c",
-            'umask 000; exec "$0" "$@"',
-            sys.executable,
-            str(MANAGE),
-            "shell",
-            "--no-imports",
-            "-c",
-            code,
-        ],
-        env=env | {"DAYBOOK_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = [str(MANAGE), "shell", "--no-imports", "-c", code]
+    done = warm.run(command, env=env | {"DAYBOOK_HOME": str(home)}, timeout=60, umask=0)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

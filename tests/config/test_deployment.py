@@ -4,10 +4,13 @@ of their own, since settings are read once."""
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+
+from tests import warm
 
 BASE = Path(settings.BASE_DIR)
 DEPLOYED = {
@@ -21,21 +24,25 @@ _SHOW = "import config.settings as s; print(s.SECURE_HSTS_SECONDS, s.SESSION_COO
 
 
 def manage(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return _python(home, str(BASE / "manage.py"), *arguments, **variables)
+    return warm.run([str(BASE / "manage.py"), *arguments], env=_environment(home, variables), timeout=60)
 
 
 def _python(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    ours = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=BASE,
-        env=plain | {"DAYBOOK_HOME": str(home)} | variables,
+        env=_environment(home, variables),
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+def _environment(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    ours = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return plain | {"DAYBOOK_HOME": str(home)} | dict(variables)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 import logging
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from config.permissions import tighten
+from tests import warm
 from tests.e2e.running import MANAGE, START_SECONDS, environment
 from tests.migrated import migrated_file
 
@@ -22,15 +21,8 @@ def open_paths(folder: Path) -> list[str]:
 
 def started_with_umask(home: Path, umask: int, *arguments: str) -> str:
     """Run a command under a umask; its standard error."""
-    done = subprocess.run(
-        [sys.executable, str(MANAGE), *arguments],
-        env=environment(home),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=True,
-        umask=umask,
-    )
+    done = warm.run([str(MANAGE), *arguments], env=environment(home), timeout=START_SECONDS, umask=umask)
+    assert done.returncode == 0, done.stderr
     return done.stderr
 
 

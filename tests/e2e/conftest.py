@@ -127,10 +127,12 @@ def _redis_database() -> str:
 
 @pytest.fixture
 def start_daybook(home: Path, storage: dict[str, str]) -> Iterator[StartDaybook]:
-    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…)`."""
+    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…, anew=False)`."""
     with ExitStack() as started:
 
-        def start(env: Mapping[str, str] | None = None, *arguments: str, home: Path = home) -> RunningDaybook:
-            return started.enter_context(running_daybook(home, storage | dict(env or {}), *arguments))
+        def start(
+            env: Mapping[str, str] | None = None, *arguments: str, home: Path = home, anew: bool = False
+        ) -> RunningDaybook:
+            return started.enter_context(running_daybook(home, storage | dict(env or {}), *arguments, anew=anew))
 
         yield start

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from tests import warm
 from tests.waiting import eventually
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
@@ -31,16 +31,11 @@ def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, s
     return plain | ours | {"DAYBOOK_STATIC": str(settings.STATIC_ROOT)} | dict(env or {})
 
 
-def manage(home: Path, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a management command to its end."""
-    return subprocess.run(
-        [sys.executable, str(MANAGE), *arguments],
-        env=environment(home, env),
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
+def manage(
+    home: Path, *arguments: str, env: Mapping[str, str] | None = None, anew: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run a management command to its end; `anew`: with an interpreter of its own (tests/warm.py)."""
+    return warm.run([str(MANAGE), *arguments], env=environment(home, env), timeout=START_SECONDS, anew=anew)
 
 
 def processes_of(home: Path) -> dict[int, str]:
@@ -73,7 +68,7 @@ class RunningDaybook:
     """A ready Daybook. `address` ends with a slash; password and key are as printed, or as given, else ""."""
 
     home: Path
-    process: subprocess.Popen[bytes]
+    process: warm.Program
     output: Path
     complaints: Path
     address: str = ""
@@ -145,14 +140,18 @@ class RunningDaybook:
 
 
 @contextmanager
-def running_daybook(home: Path, env: Mapping[str, str] | None = None, *arguments: str) -> Iterator[RunningDaybook]:
-    """Start `manage.py up` with that home and wait until it says that it is ready. Whatever is left when the
-    block ends is killed. On Linux only: it reads /proc."""
+def running_daybook(
+    home: Path, env: Mapping[str, str] | None = None, *arguments: str, anew: bool = False
+) -> Iterator[RunningDaybook]:
+    """Start `manage.py up` with that home and wait until it says that it is ready; `anew`: with an interpreter of its
+    own (tests/warm.py). Whatever is left when the block ends is killed. On Linux only: it reads /proc."""
     home.parent.mkdir(parents=True, exist_ok=True)
     output, complaints = home.with_name(f"{home.name}.out"), home.with_name(f"{home.name}.err")
     given = environment(home, env)
     with output.open("wb") as out, complaints.open("wb") as err:
-        process = subprocess.Popen([sys.executable, str(MANAGE), "up", *arguments], env=given, stdout=out, stderr=err)
+        process = warm.start(
+            [str(MANAGE), "up", *arguments], env=given, stdout=out.fileno(), stderr=err.fileno(), anew=anew
+        )
     daybook = RunningDaybook(
         home=home,
         process=process,

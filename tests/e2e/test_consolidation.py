@@ -3,8 +3,6 @@ the Memory Guidance in the next session. On the database of the test run, which 
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,6 +17,7 @@ from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from memories.models import Artifact, ArtifactRevision, Lease, Owner
 from reviews.models import ConsolidationRun, Extraction
+from tests import warm
 from tests.e2e.http_user import KeyUser
 from tests.e2e.running import MANAGE, environment, manage, running_daybook
 from tests.factories import agent_make, key_make, owner_make
@@ -29,7 +28,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 READER, WRITER = "reader", "writer"
-Worker = subprocess.Popen[bytes]
+Worker = warm.Program
 
 
 @pytest.fixture
@@ -38,15 +37,7 @@ def start_worker(home: Path, shared: dict[str, str]) -> Iterator[Callable[[], Wo
     started: list[Worker] = []
 
     def start() -> Worker:
-        started.append(
-            subprocess.Popen(
-                [sys.executable, str(MANAGE), "worker"],
-                env=environment(home, shared),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        )
+        started.append(warm.start([str(MANAGE), "worker"], env=environment(home, shared), new_session=True))
         return started[-1]
 
     yield start

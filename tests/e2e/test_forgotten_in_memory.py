@@ -3,7 +3,6 @@ objects, which shows that, takes longer than that on a busy machine."""
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ from gateway.models import Agent, Session
 from gateway.services import session_delete, session_end
 from memories.models import ChangeSet, Invalidation, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
-from tests.e2e.running import MANAGE, environment
+from tests import warm
+from tests.e2e.running import environment
 from tests.factories import memory_make, owner_make, session_make
 from tests.in_one_go import book_clear, forget_memories, forget_owner
 from tests.reviews.talk import reviewing_agent, say
@@ -40,7 +40,7 @@ def words_of(letter: str) -> Words:
 class Holder:
     """The second process."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: warm.Program) -> None:
         self._process = process
 
     def call(self, *command: str) -> Any:
@@ -71,13 +71,11 @@ class Holder:
 
 @pytest.fixture
 def holder(home: Path, shared: dict[str, str]) -> Iterator[Holder]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.holding_process"],
+    process = warm.start(
+        ["-m", "tests.e2e.holding_process"],
         env=environment(home, shared) | {"DJANGO_SETTINGS_MODULE": "config.settings"},
-        cwd=MANAGE.parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
     )
     yield Holder(process)
     assert process.stdin is not None

@@ -19,6 +19,7 @@ from django.utils import timezone
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision
 from reviews.models import ReviewRun
 from reviews.services import expire_leases
+from tests import warm
 from tests.e2e.running import MANAGE, children_of, environment, none_left
 from tests.factories import session_make
 from tests.reviews.talk import newest_review, reviewing_agent, say
@@ -36,13 +37,11 @@ SEED = 20261120
 @pytest.fixture
 def execute(home: Path, shared: dict[str, str]) -> Iterator[Callable[[ReviewRun], int]]:
     """Begin to execute a review in a process of its own; returns the process id."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.review_forks"],
+    process = warm.start(
+        ["-m", "tests.e2e.review_forks"],
         env=environment(home, shared) | {"DJANGO_SETTINGS_MODULE": "config.settings"},
-        cwd=MANAGE.parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -3,9 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests import warm
 
 BENCH = Path(__file__).resolve().parents[3] / "bench" / "consolidation_demo.py"
 
@@ -28,14 +29,7 @@ CONVERSATION = {
 def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     # No upstream: the demo model answers.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DAYBOOK_"))}
-    return subprocess.run(
-        [sys.executable, str(BENCH), "--data", str(data), *arguments],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return warm.run([str(BENCH), "--data", str(data), *arguments], env=env, timeout=120)
 
 
 def test_dialogues_become_documents_of_who_speaks_first(tmp_path: Path) -> None:
