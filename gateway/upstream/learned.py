@@ -14,8 +14,8 @@ from gateway.upstream.changes import Change, Condition, Kind
 
 KEPT_FOR = timedelta(days=30)
 TOOLLESS_FOR = timedelta(days=1)
-"""Until a model that took no tools is offered ours again: another template or an option of its server gives it tools, and
-without them it can't change memories."""
+"""Until a model that took no tools is offered ours again: another template or an option of its server gives it tools,
+and without them it can't change memories."""
 MOST_OF_MODEL = 20
 _MOST_READ = 5000
 
