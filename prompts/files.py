@@ -53,6 +53,7 @@ PROMPTS = {
     "keywords": _variables(),
     "memory_block": _variables("memories"),
     "review": _variables("existing", "max_writes room"),
+    "review_in_json": _variables("tools"),
     "review_my_memory": _variables("memories", "book tools_book"),
     "thread_block": _variables("snippets"),
     "memories/consolidation": _variables("raw_memories rollout_summaries", "artifact_usage current_memory_md"),

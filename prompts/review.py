@@ -1,7 +1,9 @@
 """The review prompt: its file, filled with what is stored already and the budget that is left."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prompts.files import fill, prompt_file
 from prompts.memory import tagged_line
@@ -36,6 +38,12 @@ class ReviewPrompt:
             ),
             max_writes=str(self.max_writes),
         )
+
+
+def review_in_json(tools: Sequence[Mapping[str, Any]]) -> str:
+    """Return what follows a review prompt for a model that takes no tools; `tools` are their definitions."""
+    lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
+    return fill(prompt_file("review_in_json"), tools="\n".join(lines))
 
 
 def review_prompt_sha256() -> str:

@@ -4,7 +4,7 @@ from memories.errors import DomainError
 
 
 class NeedsTools(DomainError):
-    """The model of a review takes no tools."""
+    """The model of a review takes no tools, and wrote nothing that could be read in their place."""
 
     code, http_type, http_status = "model_without_tools", "api_error", 502
 

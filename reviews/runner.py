@@ -2,6 +2,7 @@
 Runs in the queue's worker (reviews.tasks); the database is used before and after the model is asked, never between."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -15,7 +16,10 @@ from gateway import telemetry
 from gateway.agents.model_choice import review_target
 from gateway.errors import ToolsRefused
 from gateway.model_call import ask
+from gateway.model_json import objects_in
+from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
+from gateway.upstream.calls import MOST_CALLS
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
@@ -23,7 +27,8 @@ from memories.evidence import Hold
 from memories.selectors import live_memories
 from memories.services import book_limits, refusals_stored
 from memories.tokens import text_tokens
-from prompts.review import ExistingMemory, ReviewPrompt
+from memories.tools import ToolCall
+from prompts.review import ExistingMemory, ReviewPrompt, review_in_json
 from reviews import services
 from reviews.claiming import ReviewClaim, review_claim
 from reviews.errors import NeedsTools, WorkBroke
@@ -37,8 +42,10 @@ from search.index import BookIndex
 logger = logging.getLogger("daybook.reviews")
 
 _NEEDS_TOOLS = (
-    "The model {model} takes no tools, and reviews save by them. Name another one for reviews (memory_review_model)."
+    "The model {model} takes no tools, and its answer could not be read in their place. Name another one for reviews "
+    "(memory_review_model)."
 )
+_NOTHING = "nothing to save"
 _ANSWER_BYTES = 200_000
 RunAsync = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -133,30 +140,56 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
     if not reflection.conversation.has_news:
         return
     messages = list(build_messages(reflection))
+    tools = memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW))
     for number in range(1, settings.REVIEW_STEPS + 1):
         reflection.steps = number
         try:
-            result = await ask(
-                reflection.target,
-                messages,
-                seconds=deadline - asyncio.get_running_loop().time(),
-                tools=memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW)),
-                owner=reflection.owner,
-                request_id=reflection.request_id,
-                answer_bytes=_ANSWER_BYTES,
-            )
-        except ToolsRefused as error:
-            raise NeedsTools(_NEEDS_TOOLS.format(model=reflection.target.model)) from error
-        answered = ModelTarget(result.kept.upstream, result.kept.model)
-        reflection.target = reflection.target.preferring(answered)  # its reasoning is in the conversation now
-        reflection.model = result.model or answered.model
-        reflection.usage = add_usage(reflection.usage, result.usage)
+            result = await _answer(reflection, messages, deadline, tools)
+        except ToolsRefused:
+            await _reflect_in_json(reflection, messages, deadline, tools)
+            return
         if not result.calls:
             return
         messages.append(result.message())
         messages.extend(
             {"role": "tool", "tool_call_id": call.id, "content": reflection.book.call(call)} for call in result.calls
         )
+
+
+async def _answer(
+    reflection: Reflection, messages: Sequence[dict[str, Any]], deadline: float, tools: Sequence[dict[str, Any]]
+) -> ModelStepResult:
+    result = await ask(
+        reflection.target,
+        messages,
+        seconds=deadline - asyncio.get_running_loop().time(),
+        tools=tools,
+        owner=reflection.owner,
+        request_id=reflection.request_id,
+        answer_bytes=_ANSWER_BYTES,
+    )
+    answered = ModelTarget(result.kept.upstream, result.kept.model)
+    reflection.target = reflection.target.preferring(answered)  # its reasoning is in the conversation now
+    reflection.model = result.model or answered.model
+    reflection.usage = add_usage(reflection.usage, result.usage)
+    return result
+
+
+async def _reflect_in_json(
+    reflection: Reflection, messages: Sequence[dict[str, Any]], deadline: float, tools: Sequence[dict[str, Any]]
+) -> None:
+    """Ask a model that takes no tools to write its calls as JSON, once. Raises NeedsTools if it does not."""
+    *before, last = messages
+    asked = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
+    said = (await _answer(reflection, [*before, asked], deadline, ())).said
+    given = next((data["calls"] or [] for data in objects_in(said) if "calls" in data), None)
+    if not isinstance(given, list):
+        if _NOTHING in said.casefold():
+            return
+        raise NeedsTools(_NEEDS_TOOLS.format(model=reflection.target.model))
+    for number, call in enumerate(call for call in given[:MOST_CALLS] if isinstance(call, dict)):
+        name, arguments = str(call.get("tool") or call.get("name")), json.dumps(call.get("arguments") or {})
+        reflection.book.call(ToolCall(id=str(number), name=name, arguments=arguments))
 
 
 def build_messages(reflection: Reflection) -> tuple[dict[str, Any], ...]:

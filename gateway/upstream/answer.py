@@ -136,7 +136,10 @@ class Events:
         if not line.startswith(b"data:"):
             if line.startswith(b"error:"):  # llama.cpp before September 2025
                 raise fault_in_answer(line[6:].strip(), self._request)
-            self._failed = line[6:].strip() == b"error" if line.startswith(b"event:") else self._failed and bool(line)
+            if line.startswith(b"event:"):
+                self._failed = line[6:].strip() == b"error"
+            elif not line.strip():  # the end of an event
+                self._failed = False
             return None
         if self._failed and line[5:].strip():
             raise fault_in_answer(line[5:].strip(), self._request)
@@ -196,12 +199,14 @@ def check_sound(answer: Any, request: httpx2.Request) -> None:
     """Raise the error that a chunk or a whole answer is, or UpstreamUnreachable if its server could not finish it."""
     if is_error(answer):
         raise fault_in_answer(answer, request)
-    for choice in choices_of(answer)[:1] if isinstance(answer, dict) else ():
-        end = choice.get("finish_reason")
-        if isinstance(end, str) and end.lower() in _FAILED_ENDS:
-            raise UpstreamUnreachable(CUT_OFF)
-        if isinstance(end, str) and end.lower() in _BOTCHED_ENDS:
-            raise RequestRefused(_BOTCHED, upstream_code=BOTCHED_CALL, said=_BOTCHED, status=400)
+    choices = choices_of(answer) if isinstance(answer, dict) else ()
+    end = choices[0].get("finish_reason") if choices else None
+    if not isinstance(end, str):
+        return
+    if end.lower() in _FAILED_ENDS:
+        raise UpstreamUnreachable(CUT_OFF)
+    if end.lower() in _BOTCHED_ENDS:
+        raise RequestRefused(_BOTCHED, upstream_code=BOTCHED_CALL, said=_BOTCHED, status=400)
 
 
 def usual(answer: Chunk, *, alone: bool) -> Chunk:
@@ -212,7 +217,9 @@ def usual(answer: Chunk, *, alone: bool) -> Chunk:
         end, index = choice.get("finish_reason"), choice.get("index", 0)
         if isinstance(end, str):
             choice["finish_reason"] = _ENDS.get(end.lower(), end)
-        if index != 0 and alone and len(choices) == 1:
+        if index == 0:
+            continue
+        if alone and len(choices) == 1:
             choice["index"] = 0
         elif isinstance(index, str) and index.isdecimal() and len(index) < 4:
             choice["index"] = int(index)

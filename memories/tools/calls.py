@@ -62,7 +62,7 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
     if len(call.arguments) > TOOL_ARGUMENTS:
         return failure("invalid_arguments", f"The arguments of a call have at most {TOOL_ARGUMENTS} characters.")
     try:
-        return tool.arguments.model_validate_json(_storable_json(call.arguments or "{}"))
+        return tool.arguments.model_validate_json(_storable_json(_object_text(call.arguments)))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
@@ -137,6 +137,20 @@ def _json(result: dict[str, Any]) -> str:
 
 def _no_such_tool(call: ToolCall) -> dict[str, Any]:
     return failure("unknown_tool", f"There is no tool called {call.name}.")
+
+
+def _object_text(text: str) -> str:
+    """Return the arguments of a call without texts around them: some servers write JSON as a JSON text, also twice.
+    Nothing and `null` are an empty object."""
+    text = text.strip()
+    for _ in range(2):
+        if not text.startswith('"'):
+            break
+        try:
+            text = str(json.loads(text)).strip()
+        except (ValueError, RecursionError):
+            break
+    return "{}" if text in {"", "null"} else text
 
 
 def _storable_json(text: str) -> str:

@@ -48,6 +48,28 @@ def test_arguments_that_no_tool_could_take_are_refused(alice: Owner) -> None:
     assert json.loads(run_calls([long], scope_of(alice)).results[long.id])["error"] == "invalid_arguments"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"content": "Likes rum."}',
+        ' {"content": "Likes rum."}\n',
+        json.dumps('{"content": "Likes rum."}'),
+        json.dumps(json.dumps('{"content": "Likes rum."}')),
+    ],
+)
+def test_arguments_that_are_a_text_of_json_are_what_stands_in_it(arguments: str, alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    made = ToolCall(id="1", name="add_memory", arguments=arguments)
+    assert json.loads(run_calls([made], scope_of(alice)).results["1"])["ok"]
+
+
+@pytest.mark.parametrize("arguments", ["", "null", '""', json.dumps("null")])
+def test_a_tool_without_arguments_takes_what_models_write_for_none(arguments: str, alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    made = ToolCall(id="1", name="get_memories", arguments=arguments)
+    assert "error" not in json.loads(run_calls([made], scope_of(alice)).results["1"])
+
+
 async def test_a_long_write_is_scanned_and_stored_or_refused(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     scope = await in_thread(scope_of, alice)

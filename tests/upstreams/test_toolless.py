@@ -254,13 +254,44 @@ async def test_the_pages_say_so(server: RuledServer, alice_api: Api, agent: Agen
     assert "gpt-4o-mini takes no tools, so it could not look up or change memories." in page
 
 
-def test_a_review_says_which_model_it_needs(server: RuledServer, alice: Owner) -> None:
+CALLS = (
+    '{"calls": [{"tool": "add_memory", "arguments": {"content": "Is vegetarian.", "target": "user", '
+    '"evidence": "I am a vegetarian."}}, {"tool": "shell", "arguments": {}}, {"tool": "add_memory"}, 5]}'
+)
+
+
+@pytest.mark.parametrize("answer", [CALLS, f"Here you are:\n```json\n{CALLS}\n```", CALLS.replace("]}", "],}")])
+def test_a_review_writes_its_calls_as_json(answer: str, server: RuledServer, alice: Owner) -> None:
     toolless(server, "llama.cpp")
+    server.script(Step(text=answer))
     say(reviewed_session(alice, memory_review_model="small"))
     review = run_review(newest_review())
-    assert (review.state, len(server.bodies)) == ("failed", 1), "it is not tried again"
+    assert (review.state, review.error, review.dropped_calls) == ("saved", None, {"shell": 1})
+    assert [memory.content for memory in Memory.objects.all()] == ["Is vegetarian."]
+    assert (len(server.bodies), review.usage["total_tokens"]) == (2, 10)
+    asked = server.bodies[-1]["messages"][-1]["content"]
+    assert '"name": "add_memory"' in asked
+    assert "You can't call tools here." in asked
+
+
+@pytest.mark.parametrize("answer", ['{"calls": []}', "Nothing to save.", '{"calls": null}'])
+def test_a_review_without_tools_may_find_nothing(answer: str, server: RuledServer, alice: Owner) -> None:
+    toolless(server)
+    server.script(Step(text=answer))
+    say(reviewed_session(alice))
+    assert run_review(newest_review()).state == "nothing_to_save"
+
+
+@pytest.mark.parametrize("answer", ["I saved it for you!", "", "{", '["add_memory"]', '{"tool": "add_memory"}'])
+def test_a_review_says_which_model_it_needs(answer: str, server: RuledServer, alice: Owner) -> None:
+    toolless(server, "llama.cpp")
+    server.script(Step(text=answer))
+    say(reviewed_session(alice, memory_review_model="small"))
+    review = run_review(newest_review())
+    assert (review.state, len(server.bodies)) == ("failed", 2), "it is not tried again"
     assert reason_words(review, own=True) == (
-        "The model small takes no tools, and reviews save by them. Name another one for reviews (memory_review_model)."
+        "The model small takes no tools, and its answer could not be read in their place. Name another one for reviews "
+        "(memory_review_model)."
     )
 
 
