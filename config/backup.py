@@ -253,7 +253,7 @@ def _restore_sqlite(source: Path, *, into: bool) -> None:
         with _temporary_folder(target.parent) as part:
             shutil.copyfile(source, part / target.name)
             _sync(part / target.name)
-            for left in ("-wal", "-shm"):
+            for left in ("-wal", "-shm", "-journal"):  # SQLite would write what they hold into the copy
                 target.with_name(target.name + left).unlink(missing_ok=True)
             (part / target.name).replace(target)
         return

@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django_q.models import Task
 from django_q.tasks import async_task
 
 from gateway.upstream import disconnect, retry_after_seconds
@@ -34,6 +35,9 @@ logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
 LOST_AFTER = timedelta(seconds=60)
 """The time after which a queued job that has not begun counts as lost."""
+KEPT = timedelta(days=7)
+"""How long the queue's record of a failed job is kept; its traceback may quote what the job worked on."""
+_PURGED_AT_ONCE = 500
 _NAMES_AT_ONCE = 64
 """Names that are looked up at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
@@ -70,6 +74,12 @@ def without_job(now: datetime) -> Q:
 def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
     """Note that a row is queued now. Only one of several workers gets True."""
     return rows.filter(pk=row.pk, enqueued_at=row.enqueued_at).update(enqueued_at=now) == 1
+
+
+def jobs_purge(now: datetime) -> int:
+    """Delete records of jobs that failed long ago, which the queue keeps for ever. Returns how many."""
+    old = Task.objects.filter(stopped__lt=now - KEPT).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
+    return int(Task.objects.filter(pk__in=list(old)).delete()[0])
 
 
 # ---- Claims ----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """The gateway's sweeps in the worker: runs whose process died, runs that wait for a client's tools, usage counters,
-memories without search words or vectors, and sessions that were deleted or temporary."""
+memories without search words or vectors, records of failed jobs, and sessions that were deleted or temporary."""
 
 from datetime import timedelta
 
@@ -10,6 +10,7 @@ from django.utils import timezone
 from gateway import embeddings, keyword_generation
 from gateway.accounts.invitations import invitations_purge
 from gateway.accounts.sign_in import attempts_purge
+from gateway.jobs import jobs_purge
 from gateway.models import ApiKey
 from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
@@ -29,6 +30,7 @@ def runs_sweep() -> None:
     count_usage()
     keyword_generation.enqueue_missing()
     embeddings.enqueue_missing()
+    jobs_purge(now)
 
 
 def sessions_sweep() -> None:

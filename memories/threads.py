@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memories.ids import uuid7
+from memories.ids import uuid7, uuid7_after
 from memories.in_use import InUse
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
@@ -62,9 +62,10 @@ ThreadReader = Callable[[UUID, UUID, UUID | None], Sequence[ThreadTurn]]
 thread_reader = Registered[ThreadReader]("how the words of a run are read")
 
 
-def record_run(*, owner_id: UUID, session_id: UUID, run_id: UUID) -> ThreadRecord:
-    """Record a completed run under `threads/<session id>/`, once per run id, in the caller's transaction."""
-    record = _NEW.row(owner_id=owner_id, session_id=session_id, run_id=run_id)
+def record_run(*, owner_id: UUID, session_id: UUID, run_id: UUID, after: datetime) -> ThreadRecord:
+    """Record a completed run under `threads/<session id>/`, once per run id, in the caller's transaction. `after` is
+    when the session was last active: the newest record is the one with the greatest id."""
+    record = _NEW.row(id=uuid7_after(after), owner_id=owner_id, session_id=session_id, run_id=run_id)
     _INSERT.execute([record])
     return record
 

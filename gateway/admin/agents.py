@@ -4,13 +4,14 @@ file."""
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import HttpRequest
 from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.trial import TrialAdmin
+from gateway.agents.contradictions import of_agent
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
@@ -106,4 +107,7 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
 
     def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
         """Raises InvalidRequest, which the form shows."""
-        obj.pk = agent_save(obj.name, form.settings()).pk
+        agent = agent_save(obj.name, form.settings())
+        obj.pk = agent.pk
+        for sentence in of_agent(agent_settings(agent)):
+            self.message_user(request, sentence, messages.WARNING)

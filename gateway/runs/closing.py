@@ -171,7 +171,8 @@ def _complete(context: TurnContext, session: Session, output: RunOutput, history
         return None
     record_id = None
     if context.user_text.strip() and output.text.strip():
-        record_id = record_run(owner_id=context.owner_id, session_id=session.pk, run_id=context.run_id).pk
+        owner_id, after = context.owner_id, session.last_active_at
+        record_id = record_run(owner_id=owner_id, session_id=session.pk, run_id=context.run_id, after=after).pk
     if not context.counted:
         return record_id
     session.turns_since_memory_review += 1

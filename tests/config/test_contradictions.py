@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from config.contradictions import of_agent, of_consolidation
+from config.contradictions import of_consolidation
 from config.doctor import Finding, Level, findings
+from gateway.agents.contradictions import of_agent
 from gateway.agents.settings import AgentSettings, ConsolidationSettings
 from tests.factories import agent_make
 

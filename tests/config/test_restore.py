@@ -98,6 +98,18 @@ def test_a_disk_that_gets_full_leaves_the_database_as_it_was(tmp_path: Path, mon
         assert database.execute("SELECT DISTINCT words FROM told").fetchall() == [("present",)]
 
 
+def test_what_a_database_that_was_moved_away_left_is_not_applied_to_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, copy = tmp_path / "home", made_of(tmp_path / "copy", "restored", 10)
+    home.mkdir()
+    for left in ("-wal", "-shm", "-journal"):
+        (home / f"daybook.sqlite3{left}").write_bytes(b"of the former database")
+    monkeypatch.setattr(backup.settings, "DATABASES", {"default": {"NAME": str(home / "daybook.sqlite3")}})
+    backup._restore_sqlite(copy, into=False)
+    assert [path.name for path in home.iterdir()] == ["daybook.sqlite3"]
+
+
 def test_a_signing_key_that_no_manifest_names_is_not_taken(tmp_path: Path, settings: Settings) -> None:
     settings.DAYBOOK_HOME, settings.SECRET_KEY_GIVEN = tmp_path / "home", False
     (tmp_path / "secret_key").write_text("put there by somebody")

@@ -82,6 +82,17 @@ def test_an_agent_is_saved_by_the_same_service_as_the_file(root: Client) -> None
     assert book_limits("main")[Target.USER] == 9000
 
 
+def test_settings_that_can_never_work_are_saved_with_a_warning(root: Client) -> None:
+    agent = agent_make()
+    given = {"memory_review_interval": 5, "memory_review_max_writes": 0}
+    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), typed(given), follow=True)
+    assert "Its reviews never save anything: memory_review_max_writes is 0." in answer.content.decode()
+    agent.refresh_from_db()
+    assert agent.settings["memory_review_max_writes"] == 0
+    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), typed({}), follow=True)
+    assert "never save" not in answer.content.decode()
+
+
 def test_saving_without_a_change_keeps_the_version(root: Client) -> None:
     agent = agent_make(inject_memories=True, tools=[{"type": "memory"}])
     assert edit(root, agent, inject_memories=True, tools=["memory"]).status_code == 302

@@ -14,6 +14,7 @@ from gateway.models import Run, Session
 from memories import ids
 from memories.database import in_thread
 from memories.ids import first_id, uuid7_after
+from memories.models import ThreadRecord
 from tests.conftest import Api
 from tests.gateway.test_branches import Talk
 from tests.scripted_model import ScriptedModel
@@ -44,6 +45,8 @@ async def test_turns_follow_each_other(
     runs = await in_thread(lambda: {str(run.pk): run for run in Run.objects.filter(session=session)})
     assert [str(runs[pk].follows) for pk in turns[1:]] == turns[:-1]
     assert turns == sorted(turns)
+    records = ThreadRecord.objects.filter(session_id=session.pk).order_by("id")
+    assert await in_thread(lambda: [str(record.run_id) for record in records]) == turns
 
 
 def test_an_id_is_after_a_moment_that_is_not_too_far_ahead() -> None:

@@ -8,8 +8,10 @@ from multiprocessing.connection import Connection
 
 import pytest
 from django.utils import timezone
+from django_q.models import Task
 
 from gateway import jobs
+from gateway.sweep import runs_sweep
 from memories.models import Owner
 from reviews import tasks
 from reviews.models import ReviewRun
@@ -103,3 +105,13 @@ def test_a_row_without_a_job_is_queued_by_one_worker(alice: Owner) -> None:
     lost = rows.get(jobs.without_job(now))
     assert [jobs.mark_enqueued(rows, lost, now), jobs.mark_enqueued(rows, lost, now)] == [True, False]
     assert not rows.filter(jobs.without_job(now)).exists()
+
+
+@pytest.mark.django_db
+def test_records_of_failed_jobs_are_kept_for_a_week() -> None:
+    now = timezone.now()
+    for days in (6, 8):
+        at = now - timedelta(days=days)
+        Task.objects.create(id=f"{days}", name="failed", func="x", started=at, stopped=at, success=False, result="said")
+    runs_sweep()
+    assert list(Task.objects.values_list("id", flat=True)) == ["6"]

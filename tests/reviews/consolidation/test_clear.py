@@ -51,7 +51,7 @@ def clear(owner: Owner) -> ChangeSet:
 
 def recorded(session: Session) -> None:
     for run in session.runs.all():
-        record_run(owner_id=session.owner_id, session_id=session.pk, run_id=run.pk)
+        record_run(owner_id=session.owner_id, session_id=session.pk, run_id=run.pk, after=session.last_active_at)
 
 
 def review_make(session: Session, **fields: Any) -> ReviewRun:

@@ -1,0 +1,28 @@
+"""Settings of an agent that contradict each other, so that what they set up can never work; for `doctor` and the form.
+Only what is certain: a sentence of each says what never happens, and why."""
+
+from collections.abc import Iterator
+
+from django.conf import settings
+
+from gateway.agents.settings import AgentSettings
+from memories.tokens import CHARS_PER_TOKEN, text_tokens
+
+
+def of_agent(agent: AgentSettings) -> Iterator[str]:
+    """Yield what an agent's settings can never do."""
+    if agent.memory_tools and settings.RUN_STEPS == 1:
+        yield "It is never given its memory tools: DAYBOOK_RUN_STEPS is 1, and the last step of a run has no tools."
+    if agent.reviews_on and not agent.memory_review_max_writes:
+        yield "Its reviews never save anything: memory_review_max_writes is 0."
+    limit = agent.context_token_limit
+    if (taken := text_tokens(agent.instructions)) >= limit:
+        yield f"Its instructions take {taken:,} tokens, context_token_limit is {limit:,}: every turn is above it."
+    if agent.inject_memories and (most := _frozen_tokens(agent)) >= limit:
+        yield f"A full frozen block takes {most:,} tokens, context_token_limit is {limit:,}: nothing else has room."
+
+
+def _frozen_tokens(agent: AgentSettings) -> int:
+    """Return about how many tokens the frozen block has when the budgets are full."""
+    budgets = (agent.user_char_limit, agent.memory_char_limit)
+    return min(agent.frozen_char_limit, sum(budgets) if all(budgets) else agent.frozen_char_limit) // CHARS_PER_TOKEN
