@@ -187,6 +187,8 @@ def _same_turn(asked: Asked) -> SessionMatch | None:
     if runs and (called := sessions_called(asked.caller, asked.request.messages)):
         went_on = went_on.filter(session__in=called)
         runs = list(went_on[:_RECENT])
+    if at_end := next(filter(None, (_at_the_end(asked, run) for run in runs)), None):
+        return at_end
     same = list(went_on.filter(user_key=asked.conversation.user_key)[:_RECENT]) if runs else []
     certain = [run for run in same if _is_certain(asked.request, run)]
     common = {"turns": asked.conversation.turns_before}
@@ -199,6 +201,21 @@ def _same_turn(asked: Asked) -> SessionMatch | None:
     if any(map(_holds_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED
     return asked.new_session(rule, parent=runs[0].session_id, common=common)
+
+
+def _at_the_end(asked: Asked, run: Run) -> SessionMatch | None:
+    """Return the end of a run's session, if a request that goes on from the same words as that earlier run goes on
+    there as well: its client sends only the newest messages, and what was said and answered ("off", "Done.") came
+    again."""
+    session, conversation = run.session, asked.conversation
+    if session.turns <= run.turn or session.last_pair != conversation.latest(1)[1][-1]:
+        return None
+    latest = latest_run(session)
+    before = asked.runs(pk=latest.follows).first() if latest and latest.follows else None
+    if latest is None or before is None or before.history_hash_after == latest.history_hash_before:
+        return None  # its client sends all of the conversation
+    common = {"turns": conversation.turns_before}
+    return SessionMatch(session=lock(session), rule=Rule.ALIKE, through=session.turns, common=common)
 
 
 def _holds_our_answers(run: Run) -> bool:

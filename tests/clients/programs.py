@@ -230,6 +230,7 @@ def qwen_code(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
 _AGENT = ("remembered", "tools")  # a shell command; what it prints is streamed or not as it likes
 _AGENTS_SDK = ("openai-agents==0.24.0",)
 _PYDANTIC = ("pydantic-ai-slim[openai,anthropic]==2.68.0",)
+_LANGCHAIN_JS = ("langchain@1.5.14", "@langchain/openai@1.5.8", "@langchain/core@1.4.0", "@langchain/langgraph@1.7.3")
 _AI_SDK = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", "@ai-sdk/anthropic@4.0.105")
 CHAT, RESPONSES, MESSAGES = "chat completions", "responses", "messages"
 CLIENTS: tuple[Client, ...] = (
@@ -246,6 +247,8 @@ CLIENTS: tuple[Client, ...] = (
     Client(name="AI SDK, openai", api=RESPONSES, hold=driver("ai_sdk_node.mjs", "responses"), npm=_AI_SDK),
     Client(name="AI SDK, anthropic", api=MESSAGES, hold=driver("ai_sdk_node.mjs", "anthropic"), npm=_AI_SDK),
     Client(name="LangChain", api=CHAT, hold=driver("langchain_python.py"), pypi=("langchain-openai==1.7.3",)),
+    Client(name="LangGraph (Node), chat", api=CHAT, hold=driver("langgraph_node.mjs", "chat"), npm=_LANGCHAIN_JS),
+    Client(name="LangGraph (Node)", api=RESPONSES, hold=driver("langgraph_node.mjs", "responses"), npm=_LANGCHAIN_JS),
     Client(name="pydantic-ai, chat", api=CHAT, hold=driver("pydantic_ai_python.py", "chat"), pypi=_PYDANTIC),
     Client(name="pydantic-ai", api=RESPONSES, hold=driver("pydantic_ai_python.py", "responses"), pypi=_PYDANTIC),
     Client(
