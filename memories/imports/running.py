@@ -14,7 +14,7 @@ from django.db import Error as DatabaseError
 
 from memories.batches import BatchSize, Slices, reads
 from memories.caller import UNLIMITED, KeyLimits
-from memories.errors import Overloaded
+from memories.errors import Conflict, Overloaded
 from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.imports.conversations import conversation_store, in_parts
 from memories.imports.files import Upload
@@ -55,7 +55,8 @@ def import_slices(
     """Import a file in slices. A file that cannot be read stops everything before anything is written; an entry that
     the scan or a budget refuses is left out and listed. A preview finds the same out, and writes nothing.
 
-    Raises InvalidRequest, TooLarge, Conflict (more books than there can be, or no agent for the conversations),
+    Raises InvalidRequest, TooLarge, Conflict (more books than there can be, no agent for the conversations, or a book
+    that is cleared or forgotten meanwhile),
     NotFound where a line names a book that the key may not use; Overloaded when the database fails."""
     found = yield from found_in(
         request.upload, format=request.format, book=request.book, with_conversations=request.conversations
@@ -132,6 +133,7 @@ class _Writing:
                 rows = yield from checked(book, batch, standing, self.report)
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
+                    _require_as_begun(writer, book)
                     if writer.book.generation != standing.generation:  # somebody else wrote to the book
                         standing = Standing.of(writer.book, rows)
                     _write(writer, rows, standing, done)
@@ -160,6 +162,7 @@ class _Writing:
             for batch in _parts(found, size):
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
+                    _require_as_begun(writer, book)
                     if new := _new_ones(self.owner_id, batch, done):
                         store = conversation_store()
                         store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)
@@ -205,6 +208,15 @@ class _Writing:
             "same import goes on where it stopped.",
             line=line,
             **told,
+        )
+
+
+def _require_as_begun(writer: BookWriter, book: Book) -> None:
+    """Raises Conflict if the book was cleared or forgotten since the import began to write to it."""
+    if writer.book.epoch != book.epoch:
+        raise Conflict(
+            f"“{book.name}” was cleared or forgotten while the import was under way, which ended it. Import again what "
+            "you want to have back."
         )
 
 

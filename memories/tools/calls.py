@@ -25,6 +25,9 @@ from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun,
 from memories.verdicts import SHORT
 
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
+CLEARED = failure(
+    "book_cleared", "Everything was cleared or forgotten since this turn began. Nothing was written. Go on without it."
+)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -104,7 +107,11 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
     held = _held(scope)
     with book_writing(Book(pk=scope.book.book_id), source) as writer:
         run = ToolRun(scope, writer.book, writer, step, held)
-        results = {call.id: _result(call, arguments, run) for call, arguments in checked}
+        is_as_read = writer.book.epoch == scope.book.epoch
+        results = {
+            call.id: _result(call, arguments, run) if is_as_read or not any_writes([call]) else dict(CLEARED)
+            for call, arguments in checked
+        }
     for change in step.changes:
         change["change_set"] = str(writer.change_set.pk) if writer.change_set else None
     if held.proposals:

@@ -1,18 +1,22 @@
 """A live turn and forgetting: it ends with its session, and shows no forgotten memory to a browser that comes back."""
 
 import asyncio
+import json
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
-from gateway import live
+from gateway import live, upstream
 from gateway.models import Run, Session
+from gateway.upstream import Chunk, ModelRequest
 from memories.database import in_thread
 from memories.invalidation import Forgotten, Kind
-from memories.models import Owner
+from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.scripted_model import Hangs, ScriptedModel
+from tests.in_one_go import forget_memories
+from tests.scripted_model import Hangs, ScriptedModel, calls
 from tests.waiting import eventually_async
 
 
@@ -64,3 +68,33 @@ async def test_who_waits_for_a_turn_whose_session_was_deleted_is_told(
     assert (status, answer["error"]["code"]) == (404, "not_found")
     for events in (here, elsewhere):
         assert [name async for _, (name, _) in events][-1] == "error"
+
+
+class Forgetting(ScriptedModel):
+    """A model during whose first step everything is forgotten."""
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__()
+        self._owner = owner
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
+        if not self.calls:
+            await in_thread(forget_memories, self._owner.pk)
+        async for chunk in super().stream(request):
+            yield chunk
+
+
+async def test_a_turn_that_is_open_writes_nothing_of_before_back(
+    alice: Owner, alice_api: Api, session: Session
+) -> None:
+    model = Forgetting(alice)
+    previous = upstream.install(model)
+    quoted = {"content": "Keeps a heron called Quillonthorpe.", "evidence": "I keep a heron called Quillonthorpe"}
+    model.script(calls(("add_memory", json.dumps(quoted))), "Well.")
+    await in_thread(memory_make, alice, "Likes tea.")
+    said = {"content": "I keep a heron called Quillonthorpe, remember it."}
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", said)
+    upstream.install(previous)
+    assert (status, turn["content"], turn["memory_changes"]) == (200, "Well.", [])
+    assert await in_thread(Memory.objects.count) == 0
+    assert "book_cleared" in str(model.calls[1].messages[-1]["content"])

@@ -137,6 +137,18 @@ async def test_a_client_that_goes_away_stops_the_import_at_the_next_slice(alice:
     assert await in_thread(Notification.objects.count) == 1
 
 
+def test_an_import_under_way_ends_when_everything_is_forgotten(alice: Owner) -> None:
+    request = ImportRequest(upload=Upload.of(lines(2_000).encode()))
+    work = import_slices(alice.pk, request, actor="user:1")
+    while not Memory.objects.exists():
+        next(work)
+    forget_memories(alice.pk)
+    with pytest.raises(Conflict) as ended:
+        finish(work)
+    assert "was cleared or forgotten" in str(ended.value)
+    assert not Memory.objects.exists()
+
+
 def test_the_size_of_a_batch_follows_the_time_it_takes() -> None:
     size = BatchSize(first=50, most=500)
     size.took(0.0001)
