@@ -137,19 +137,25 @@ async def recall(
     searched."""
     left = limits.max_memories - len(snapshot.frozen.entries)
     trace: dict[str, Any] = {}
-    lanes: dict[str, Awaitable[list[Recalled]]] = {}
+    quick: dict[str, Awaitable[list[Recalled]]] = {}
+    slow: dict[str, Awaitable[list[Recalled]]] = {}
     if thread is not None and thread.outside:
         search = partial(_short_term, thread, query, limits)
-        quick = thread.index_ready and len(query) <= LONG_MESSAGE and len(thread.parts) <= SMALL_INDEX
-        lanes["short_term"] = _lane("short_term", search, limits, trace, quick=quick)
+        if thread.index_ready and len(query) <= LONG_MESSAGE and len(thread.parts) <= SMALL_INDEX:
+            quick["short_term"] = _quick_lane("short_term", search, trace)
+        else:
+            slow["short_term"] = _lane("short_term", search, limits, trace)
     if long_term and searches_book(snapshot, limits.max_memories):
         search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
         small = SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK
-        quick = len(query) <= LONG_MESSAGE and len(snapshot.view.entries) <= small
-        lanes["long_term"] = _lane("long_term", search, limits, trace, quick=quick)
+        if len(query) <= LONG_MESSAGE and len(snapshot.view.entries) <= small:
+            quick["long_term"] = _quick_lane("long_term", search, trace)
+        else:
+            slow["long_term"] = _lane("long_term", search, limits, trace)
     if scope is not None:
-        lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
-    found = dict(zip(lanes, await _together(lanes.values()), strict=True))
+        slow |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
+    found = {name: await lane for name, lane in quick.items()}
+    found |= zip(slow, await _together(slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
     short, long = share(short, long)
@@ -197,23 +203,20 @@ def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
 
 
 async def _together(lanes: Collection[Awaitable[list[Recalled]]]) -> list[list[Recalled]]:
-    """Run the lanes concurrently, without a task if there is only one."""
+    """Run lanes concurrently, without a task if there is only one."""
     return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
 
 
 async def _lane(
-    name: str,
-    search: Callable[[], list[Recalled]],
-    limits: RecallSettings,
-    trace: dict[str, Any],
-    *,
-    quick: bool = False,
+    name: str, search: Callable[[], list[Recalled]], limits: RecallSettings, trace: dict[str, Any]
 ) -> list[Recalled]:
-    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop;
-    # a search in a small book takes less than the way to a thread and back, and nothing could interrupt it.
-    if quick:
-        return await _guarded(name, _inline(search), None, trace)
+    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop.
     return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
+
+
+async def _quick_lane(name: str, search: Callable[[], list[Recalled]], trace: dict[str, Any]) -> list[Recalled]:
+    # Such a search takes less than the way to a thread and back, and nothing could interrupt it.
+    return await _guarded(name, _inline(search), None, trace)
 
 
 async def _inline(search: Callable[[], list[Recalled]]) -> list[Recalled]:

@@ -23,7 +23,7 @@ from memories.statements import Fresh, Insert
 from search.entries import Entry
 from search.index import BookIndex
 from search.keywords import extract_keywords
-from search.tokens import tokens_of
+from search.query import message_of, searched_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class ThreadView:
     def search(self, query: str, *, limit: int) -> list[ThreadHit]:
         """Return the best parts, best first. A query without content words ("ok", "go on") finds the newest turns,
         newest first."""
-        if not (extract_keywords(query) and tokens_of(query)):
+        if not (extract_keywords(query) and message_of(searched_part(query)).tokens):
             # Stable: a turn's question stays before its answer.
             newest = sorted(self.parts, key=lambda part: -part[0].turn)
             return [_hit(turn, text) for turn, text, _ in newest[:limit]]

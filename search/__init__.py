@@ -26,7 +26,7 @@ above it; docs/search.md says why it works as it does.
 
 from collections.abc import Callable
 
-from search import tokens, vectors
+from search import query, tokens, vectors
 from search.analysis import PROCESS_CACHE, AnalysisCache, BookKey
 from search.entries import Entry
 from search.hits import Hit, Reason
@@ -39,5 +39,6 @@ def forget(matches: Callable[[BookKey | None], bool]) -> None:
     """Drop what this process keeps of the texts of the books that `matches` names (None: texts of no book), and every
     word that it keeps only to save time."""
     PROCESS_CACHE.forget(matches)
+    query.forget_words()
     tokens.forget_words()
     vectors.forget_words()

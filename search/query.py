@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ MOST_WORDS: Final = 64
 """Distinct terms of a message that are searched; the rarest in the book are kept."""
 LONGEST: Final = 8000
 """Characters of a message that are searched: half of them from its end, where the question about a text stands."""
+_MESSAGES: Final = 16
+"""Messages of which the analysis is kept: one and its parts."""
 _LEAST: Final = np.float32(1e-9)
 _POLITE: Final = re.compile(POLITE_FRAMES)
 _SPOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -65,12 +67,27 @@ class Query:
         return near
 
 
+class Message(NamedTuple):
+    """What a message says in whichever book it is searched."""
+
+    tokens: Sequence[Token]
+    asks_when: bool
+    times: tuple[NamedTime, ...]
+    is_personal: bool
+
+
+@lru_cache(maxsize=_MESSAGES)
+def message_of(text: str) -> Message:
+    """Analyse a message by itself. A turn asks for it in its conversation and in its book, one after the other."""
+    return Message(tokens_of(text), asks_when(text), named_times(text), is_personal(text))
+
+
 def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, similarity: TermSimilarity) -> Query:
     """Analyse a message against a book; `extra_words` are searched beside its own words."""
     text = searched_part(text)
-    said = tokens_of(text)
-    tokens = _distinct([*said, *(token for word in extra_words for token in tokens_of_keyword(word))])
-    speakers, names = named_speakers(said, book.facts.speakers)
+    message = message_of(text)
+    tokens = _distinct([*message.tokens, *(token for word in extra_words for token in tokens_of_keyword(word))])
+    speakers, names = named_speakers(message.tokens, book.facts.speakers)
     # Who is named is evidence of its own; as a word, a speaker's name finds those who address them.
     words = [token for token in tokens if token.surface.casefold() not in names] or tokens
     return Query(
@@ -78,9 +95,9 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, simil
         words=similarity.of(_rarest(words, book)),
         vector=_unit(book.static.vector(text.strip() or " ".join(extra_words)) - book.centre),
         speakers=speakers,
-        asks_when=asks_when(text),
-        times=named_times(text),
-        is_personal=is_personal(text),
+        asks_when=message.asks_when,
+        times=message.times,
+        is_personal=message.is_personal,
     )
 
 
@@ -108,6 +125,11 @@ def _rarest(words: list[Token], book: BookArrays) -> list[Token]:
     terms = book.places_of([word.term for word in words])
     idf = np.where(terms >= 0, book.idf_of(terms), 0)
     return [words[at] for at in np.sort((-idf).argsort(kind="stable")[:MOST_WORDS])]
+
+
+def forget_words() -> None:
+    """Drop the messages that are kept here to save time."""
+    message_of.cache_clear()
 
 
 def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:

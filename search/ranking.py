@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from itertools import repeat
+from collections import Counter, defaultdict
 from math import log2
 from typing import Final
 
@@ -175,17 +174,23 @@ def _reached_by(found: Floats, count: int) -> np.float32:
 def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int) -> list[int]:
     """Pick greedily from places, best first; each hit of a session makes its next one a little less welcome."""
     negated = (-score[order]).tolist()
-    # Already a heap, since it is sorted. What a session's hits take off is brought up to date when an entry is on top.
-    heap = list(zip(negated, range(len(order)), book.around.session_of[order].tolist(), repeat(0)))
+    # What a session's hits take off is the same for all that are left of it, so only its best one can be next.
+    waiting: dict[int, list[int]] = defaultdict(list)
+    for rank, session in zip(range(len(order) - 1, -1, -1), book.around.session_of[order[::-1]].tolist(), strict=True):
+        waiting[session].append(rank)
+    heap = [(negated[ranks[-1]], ranks.pop(), session) for session, ranks in waiting.items()]
+    heapq.heapify(heap)
     taken: Counter[int] = Counter()
     picked: list[int] = []
     while heap and len(picked) < limit:
-        _, rank, session, counted = heap[0]
-        if session >= 0 and counted < taken[session]:
-            bad = negated[rank] + SESSION_REPEAT * taken[session]
-            heapq.heapreplace(heap, (bad, rank, session, taken[session]))
-            continue
-        heapq.heappop(heap)
+        _, rank, session = heap[0]
         picked.append(rank)
-        taken[session] += 1
+        if session >= 0:  # entries without a session take nothing off each other
+            taken[session] += 1
+        if ranks := waiting[session]:
+            following = ranks.pop()
+            bad = negated[following] + SESSION_REPEAT * taken[session]
+            heapq.heapreplace(heap, (bad, following, session))
+        else:
+            heapq.heappop(heap)
     return [int(at) for at in order[picked]]

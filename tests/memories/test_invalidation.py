@@ -21,6 +21,7 @@ from memories.snapshot import SessionSnapshot, snapshots
 from memories.sweep import memories_sweep
 from memories.threads import thread_cache
 from search.analysis import PROCESS_CACHE
+from search.query import message_of
 from tests.factories import memory_make
 from tests.in_one_go import forget_memories
 
@@ -225,3 +226,11 @@ def test_rows_are_kept_for_a_day(alice: Owner) -> None:
     Invalidation.objects.create(kind=Kind.OWNER, owner_id=alice.pk)
     memories_sweep()
     assert Invalidation.objects.count() == 1
+
+
+def test_what_is_kept_of_messages_is_dropped_with_any_forgetting(alice: Owner) -> None:
+    memory_make(alice, "Keeps a heron called Quillonthorpe.")
+    snapshot_of(alice).view.index.search("Where is my heron?", limit=5)
+    assert message_of.cache_info().currsize
+    invalidation.apply(Forgotten(kind=Kind.SESSION, owner_id=uuid4(), session_id=uuid4()))
+    assert not message_of.cache_info().currsize
