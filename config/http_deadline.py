@@ -55,6 +55,13 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
+        # One read may be several times as large as a head may be.
+        while data and not self.transport.is_closing():
+            room = HEAD_BYTES + 1 - self._bytes_beside_body if self._in_head else len(data)
+            self._take(data[:room])
+            data = data[room:]
+
+    def _take(self, data: bytes) -> None:
         self._bytes_beside_body += len(data)
         super().data_received(data)
         if self._bytes_beside_body <= HEAD_BYTES or self.transport.is_closing():

@@ -32,8 +32,12 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
     has_long = len(marks) < _MANY or _LONG_NUMBER in data.translate(_AS_DIGITS)
     try:
         value = json.loads(text, parse_int=_whole if has_long else None, parse_float=_decimal, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+    except _NotTaken as error:
+        raise InvalidRequest(f"{what} holds {error}.") from None
+    except ValueError:
         raise InvalidRequest(f"{what} is not valid JSON.") from None
+    except RecursionError:
+        raise _too_deep(what) from None
     if len(marks) - marks.count(b",") > JSON_DEPTH:
         _check_depth(value, what)
     # Only escapes can smuggle in half a character or a NUL, which databases refuse. One character is found sooner.
@@ -64,7 +68,11 @@ def _check_depth(data: Any, what: str) -> None:
         ]
         if not level:
             return
-    raise InvalidRequest(f"{what} has more than {JSON_DEPTH} levels of lists and objects.")
+    raise _too_deep(what)
+
+
+def _too_deep(what: str) -> InvalidRequest:
+    return InvalidRequest(f"{what} has more than {JSON_DEPTH} levels of lists and objects.")
 
 
 def _has_half_characters(data: Any) -> bool:
@@ -75,18 +83,27 @@ def _has_half_characters(data: Any) -> bool:
     return False
 
 
+class _NotTaken(ValueError):
+    """A number that is not taken; the message says which, behind "holds"."""
+
+
+_LONG = _NotTaken(f"a number of more than {JSON_NUMBER} characters")
+
+
 def _whole(text: str) -> int:
     if len(text) > JSON_NUMBER:
-        raise ValueError("too many digits")
+        raise _LONG
     return int(text)
 
 
 def _decimal(text: str) -> float:
-    number = float(text) if len(text) <= JSON_NUMBER else float("inf")
+    if len(text) > JSON_NUMBER:
+        raise _LONG
+    number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError("not a number that JSON can hold")
+        raise _NotTaken("a number that is too large")
     return number
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(name)
+    raise _NotTaken(f"{name}, which is no number in JSON")

@@ -111,7 +111,8 @@ def as_domain_error(error: Exception) -> DomainError:
         where = list(first.get("loc", ()))
         where = where[1:] if where[:1] in (["query"], ["header"]) else where
         path = ".".join(str(part) for part in where if part not in _NO_FIELDS)
-        return InvalidRequest(f"{path or 'body'}: {first.get('msg', 'not valid')}.", param=path or None)
+        why = first.get("msg", "not valid").replace(" after validation", "")  # how pydantic says what was counted
+        return InvalidRequest(f"{path or 'body'}: {why}.", param=path or None)
     if isinstance(error, AuthenticationError):
         return Unauthorized("Sign in, or send an API key as Authorization: Bearer dbk_….")
     if isinstance(error, Http404):

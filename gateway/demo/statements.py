@@ -11,7 +11,7 @@ _LONGEST_SENTENCE = 300
 _NOT_THEIRS = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>.*$", re.DOTALL | re.MULTILINE)
 # "I'm this and I prefer that" and "I'm this, what could I do?" are two sentences each.
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?…])\s+|[;\n]+|,? and (?=(?:I (?:prefer|like|live|work)|I'm|my \w+ is)\b)"
+    r"(?<=[.!?…])\s+|[;\n]+|,? and (?=(?:I (?:am|prefer|like|live|work)|I'm|my \w+ is)\b)"
     r"|, (?=(?:what|how|which|where|can|could)\b)",
     re.IGNORECASE,
 )
@@ -23,13 +23,17 @@ _PASSING = (
     r"(?!(?:not|so|very|too|just|sorry|sure|glad|happy|sad|tired|hungry|bored|busy|late|lost|stuck|ready|here|back|afraid"
     r"|curious|interested|going|about|on|in|at|\w+ing)\b)"
 )
+# What is to be remembered. "Remember that, please" asks to keep what stands in another sentence.
+_REMEMBER = re.compile(
+    r"remember (?!(?:(?:all )?(?:this|that|it|them|me)|please)\W*(?:please|for me|about me)?\W*$)(?:that |this[:,] )?",
+    re.IGNORECASE,
+)
 _SHORTLY = re.compile(r"\b(?:today|tonight|tomorrow|right now)\b", re.IGNORECASE)
 # How a sentence begins, how it is noted, category, target; the first that fits.
 _FORMS = tuple(
-    (re.compile(pattern + r"[.!…,\s]*", re.IGNORECASE), note, category, target)
+    (re.compile(pattern + r"(?:,? please)?[.!…,\s]*", re.IGNORECASE), note, category, target)
     for pattern, note, category, target in (
         (r"call me (?P<x>[\w' -]{2,40})", "Wants to be called {x}.", "identity", "user"),
-        (r"remember (?:that )?(?P<x>.{4,160}?)", "{x}.", "note", "user"),
         ("(?:I'm|I am) " + _PASSING + "(?P<x>.{2,120}?)", "Is {x}.", "fact", "user"),
         (r"I (?:prefer|like|love) (?P<x>.{3,120}?)", "Prefers {x}.", "preference", "user"),
         (r"I (?:don't like|dislike|hate) (?P<x>.{3,120}?)", "Dislikes {x}.", "preference", "user"),
@@ -37,6 +41,7 @@ _FORMS = tuple(
         (r"I work (?P<x>(?:as|at|for) .{2,80}?)", "Works {x}.", "fact", "user"),
         (r"my (?P<x>[\w' -]{2,40} is .{2,100}?)", "Their {x}.", "fact", "user"),
         (r"(?:in this project )?we use (?P<x>.{2,120}?)", "They use {x}.", "convention", "memory"),
+        (r"(?P<x>.{4,160}?)", "{x}.", "note", "user"),  # only if it is to be remembered
     )
 )
 _THEIR = ((re.compile(r"\bmy\b", re.IGNORECASE), "their"), (re.compile(r"\b(?:I'm|I am)\b"), "they are"))
@@ -83,8 +88,10 @@ def statements(text: str) -> Iterator[Statement]:
         sentence = _OPENING.sub("", sentence.strip()[:_LONGEST_SENTENCE], count=1)
         if sentence.endswith("?") or _SHORTLY.search(sentence):
             continue
-        for pattern, note, category, target in _FORMS:
-            if match := pattern.fullmatch(sentence):
+        asked = _REMEMBER.match(sentence)
+        said = sentence[asked.end() :] if asked else sentence
+        for pattern, note, category, target in _FORMS if asked else _FORMS[:-1]:
+            if match := pattern.fullmatch(said):
                 content = note.format(x=_third_person(match["x"]))
                 yield Statement(content[0].upper() + content[1:], category, target, sentence)
                 break

@@ -36,7 +36,7 @@ ChangeSetKindFilter = choice_filter("kind", ChangeSet.Kind)
 
 
 def _words(revision: Revision) -> SafeString:
-    return format_html('<span class="db-words">{}</span>', revision_diff(revision.before, revision.after))
+    return format_html('<span class="db-clamp db-words">{}</span>', revision_diff(revision.before, revision.after))
 
 
 def _other_changes(revision: Revision) -> str:

@@ -8,7 +8,10 @@ from memories.admin.columns import column, moment_column, row_link
 from memories.models import Memory
 from memories.number_words import times
 
-_WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span><span class="db-under">{} {}</span>'
+_WORDS = (
+    '<span class="db-clamp"><span class="db-number">{}</span> <span class="db-words">{}</span></span>'
+    '<span class="db-under">{} {}</span>'
+)
 
 
 def _words(memory: Memory) -> SafeString:

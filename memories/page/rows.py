@@ -34,6 +34,8 @@ _ICONS = {
 _CHANGERS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
 _WORDS = re.compile(r"([^\W_]+)")
 _SHORT_NAME = 40
+_UNFOLDED_LINES = 8
+_UNFOLDED_CHARACTERS = 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,9 @@ class Badge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One memory of the list. `rank` and `why` are there when it was searched for; `gone` says who deleted it and until
-    when it is kept, and `latest` is the revision that restoring it goes back to."""
+    """One memory of the list. `folded`: only its beginning is shown at first. `rank` and `why` are there when it was
+    searched for; `gone` says who deleted it and until when it is kept, and `latest` is the revision that restoring it
+    goes back to."""
 
     memory: Memory
     name: str
@@ -64,6 +67,7 @@ class Row:
     day: str
     again: bool
     pieces: Sequence[Piece]
+    folded: bool
     badges: Sequence[Badge]
     about: str
     source_link: SourceLink | None
@@ -115,6 +119,7 @@ def _row(memory: Memory, viewer: Viewer, names: Names, before: str, found: tuple
         day=day,
         again=day == before,
         pieces=highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
+        folded=len(memory.content) > _UNFOLDED_CHARACTERS or memory.content.count("\n") >= _UNFOLDED_LINES,
         badges=_badges(memory, viewer),
         about=f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
         source_link=source_link(names, memory),

@@ -2,6 +2,7 @@
 // What changes something goes to the API; what is shown again comes rendered from the server.
 
 import { ApiError, call } from "../gateway/api.js";
+import { installFolds } from "../gateway/fold.js";
 import { notifications, toasts } from "../gateway/shell.js";
 import { installAdd, openEditor } from "./editor.js";
 import { installBook } from "./book.js";
@@ -18,6 +19,7 @@ const history = new History(document.getElementById("history"), list);
 new Selection(list, document.querySelector("[data-bulk]"), document.querySelector("[data-bulk-done]"));
 installAdd(document.getElementById("add-memory"), list);
 installBook(list);
+installFolds(list.root);
 
 list.root.addEventListener("click", (event) => {
   const button = event.target.closest("button");

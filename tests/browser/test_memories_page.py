@@ -131,6 +131,22 @@ def test_a_memory_is_edited_in_place(alices: Visitor, tea: Memory) -> None:
     expect(page.get_by_role("button", name="Edit: Likes green tea.")).to_be_focused()
 
 
+def test_a_long_memory_is_folded_until_it_is_opened(alices: Visitor) -> None:
+    memory_make(owner_of("alice"), "It rains. " * 300 + "The end.", pinned=True)
+    page = opened(alices)
+    words = row(page, "It rains.").locator(".mem__text")
+    folded = words.bounding_box()
+    more = page.get_by_role("button", name="Show all")
+    more.click()
+    opened_up = words.bounding_box()
+    assert folded
+    assert opened_up
+    assert folded["height"] * 2 < opened_up["height"]
+    expect(row(page, "It rains.").get_by_text("Pinned", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Show less").click()
+    expect(more).to_have_attribute("aria-expanded", "false")
+
+
 def test_a_memory_is_pinned_and_unpinned(alices: Visitor, tea: Memory) -> None:
     page = opened(alices)
     pin = page.get_by_role("button", name="Pin: Likes tea.")

@@ -51,9 +51,17 @@ async def test_a_head_that_does_not_come_closes_the_connection(
     assert await told(address, beginning) == b""
 
 
-async def test_a_head_that_is_too_large_is_refused(address: Address) -> None:
+@pytest.mark.parametrize("end", [b"", b"\r\n"], ids=["goes on", "is complete"])
+async def test_a_head_that_is_too_large_is_refused(address: Address, end: bytes) -> None:
     lines = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(HEAD_BYTES // 1000 + 2))
-    assert (await told(address, b"GET / HTTP/1.1\r\nHost: x\r\n", lines)).startswith(b"HTTP/1.1 400 ")
+    answer = await told(address, b"GET / HTTP/1.1\r\nHost: x\r\n" + lines + end)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"head of this request is too large" in answer
+
+
+async def test_a_body_that_comes_with_its_head_is_no_part_of_it(address: Address) -> None:
+    head = b"POST /read HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % (3 * HEAD_BYTES)
+    assert (await told(address, head + b"x" * (3 * HEAD_BYTES))).startswith(b"HTTP/1.1 401 ")
 
 
 async def test_the_rest_of_a_body_nobody_reads_is_not_waited_for(

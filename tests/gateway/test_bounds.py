@@ -33,26 +33,27 @@ MANY_NUMBERS = 20_000
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "why"),
     [
-        "[" * (JSON_DEPTH + 1) + "]" * (JSON_DEPTH + 1),
-        "[" * 100_000 + "]" * 100_000,
-        '{"a":' * 900 + '"\\u0041"' + "}" * 900,
-        "9" * (JSON_NUMBER + 1),
-        DIGITS,
-        "0." + DIGITS,
-        "1e999",
-        "NaN",
-        "[" + "1," * (JSON_VALUES + 1) + "1]",
-        "[" + '{"a": 1},' * (JSON_VALUES // 2 + 1) + "1]",
-        '["\\\\", "\\"", ' + '"[,", "\\",", ' * (JSON_VALUES // 2 + 1) + "1]",
-        "[" + "1, " * MANY_NUMBERS + "9" * (JSON_NUMBER + 1) + "]",
-        '"\\ud800"',
+        ("[" * (JSON_DEPTH + 1) + "]" * (JSON_DEPTH + 1), "more than 100 levels"),
+        ("[" * 100_000 + "]" * 100_000, "more than 100 levels"),
+        ('{"a":' * 900 + '"\\u0041"' + "}" * 900, "more than 100 levels"),
+        ("9" * (JSON_NUMBER + 1), "holds a number of more than 100 characters"),
+        (DIGITS, "holds a number of more than 100 characters"),
+        ("0." + DIGITS, "holds a number of more than 100 characters"),
+        ("1e999", "holds a number that is too large"),
+        ("NaN", "holds NaN, which is no number in JSON"),
+        ("[" + "1," * (JSON_VALUES + 1) + "1]", "more than 200000 values"),
+        ("[" + '{"a": 1},' * (JSON_VALUES // 2 + 1) + "1]", "more than 200000 values"),
+        ('["\\\\", "\\"", ' + '"[,", "\\",", ' * (JSON_VALUES // 2 + 1) + "1]", "more than 200000 values"),
+        ("[" + "1, " * MANY_NUMBERS + "9" * (JSON_NUMBER + 1) + "]", "holds a number of more than 100 characters"),
+        ('"\\ud800"', "half a character"),
+        ("[1", "is not valid JSON"),
     ],
     ids=lambda text: text[:12],
 )
-def test_json_beyond_a_bound_is_refused(text: str) -> None:
-    with pytest.raises(InvalidRequest):
+def test_json_beyond_a_bound_is_refused(text: str, why: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"^The body .*{why}"):
         read_json(text)
 
 
@@ -110,7 +111,13 @@ async def test_a_search_with_a_long_query_is_refused(alice_api: Api) -> None:
     query = {"query": "x" * (QUERY_LENGTH + 1)}
     status, answer = await alice_api.post("/api/memories/search", query)
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "query")
-    assert str(QUERY_LENGTH) in answer["error"]["message"]
+    assert answer["error"]["message"] == f"query: String should have at most {QUERY_LENGTH} characters."
+
+
+async def test_a_list_that_is_too_long_is_refused(alice_api: Api) -> None:
+    status, answer = await alice_api.post("/api/memories", {"content": "Ada likes tea", "keywords": ["tea"] * 101})
+    assert (status, answer["error"]["param"]) == (400, "keywords")
+    assert answer["error"]["message"] == "keywords: List should have at most 100 items, not 101."
 
 
 @pytest.mark.parametrize(

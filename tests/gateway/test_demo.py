@@ -43,6 +43,13 @@ def review_prompt(*stored: str) -> dict[str, str]:
         ("We use Mercurial.", ["They use Mercurial."]),
         ("I am <b>Zoe</b>", ["Is <b>Zoe</b>."]),
         ("My name is Zoë… Thanks.", ["Their name is Zoë."]),
+        (
+            "Hi, I'm Nora. I live in Bergen and I am allergic to peanuts. Remember that please.",
+            ["Is Nora.", "Lives in Bergen.", "Is allergic to peanuts."],
+        ),
+        ("Remember that I work as a nurse, please.", ["Works as a nurse."]),
+        ("Remember this: I like tea.", ["Prefers tea."]),
+        ("Please remember that it is my turn in May.", ["It is their turn in May."]),
     ],
 )
 def test_plain_statements_are_noted(said: str, noted: list[str]) -> None:
@@ -61,6 +68,8 @@ def test_plain_statements_are_noted(said: str, noted: list[str]) -> None:
         "> I prefer the red one",
         "```\nI like tabs\n```",
         "Do you remember that song?",
+        "Remember that, please!",
+        "Please remember all this for me.",
     ],
 )
 def test_questions_passing_states_and_quoted_text_are_left_alone(said: str) -> None:
