@@ -37,6 +37,19 @@ class SuspicionFilter(logging.Filter):
         return True
 
 
+class LineFormatter(logging.Formatter):
+    """One line per record, and the traceback if there is one. Messages may repeat what a stranger sent, such as an
+    address with a line break in it, so whatever is no visible character is escaped."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        line = super().formatMessage(record)
+        return line if line.isprintable() else "".join(_visible(letter) for letter in line)
+
+
+def _visible(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object per line: time, level, logger, message, and the traceback if there is one."""
 
@@ -58,7 +71,7 @@ def logging_config(form: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "console": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+            "console": {"()": LineFormatter, "format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
             "json": {"()": JsonFormatter},
         },
         "filters": {"suspicion": {"()": SuspicionFilter}},

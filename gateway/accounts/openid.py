@@ -166,7 +166,7 @@ def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
     refusal = isinstance(error, AuthlibBaseError)  # refused by the provider, or an unknown state
     if not refusal:
         _clients.clear()  # its keys or addresses may have changed
-    told = getattr(error, "error", "") or str(error)[:200]
+    told = str(getattr(error, "error", "") or error)[:200]  # anybody may have sent it
     logger.warning("single sign-on failed: %s: %s", type(error).__name__, told)
     return _page(
         request,

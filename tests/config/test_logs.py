@@ -1,21 +1,54 @@
-"""The log: what anybody can cause does not fill it."""
+"""The log: what a line of it may hold, and that what anybody can cause does not fill it"""
 
 import io
+import json
 import logging
-from logging.config import DictConfigurator
+import logging.config
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from config import logs
+from config.logs import logging_config
 
 pytestmark = pytest.mark.any_database
+FORGED = "/api/x\n2026-11-28 00:00:00,000 WARNING daybook.sign_in all is well\x1b[2J\u2028end"
+
+
+def written(form: str, *given: Any, **more: Any) -> str:
+    """What the log of this form says of a record."""
+    config = logging_config(form)
+    made = logging.config.DictConfigurator(config).configure_formatter(config["formatters"][form])
+    assert isinstance(made, logging.Formatter)
+    record = logging.LogRecord("daybook.x", logging.WARNING, __file__, 1, *given, **more)
+    return made.format(record)
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_what_a_stranger_sends_makes_no_line_of_its_own(form: str) -> None:
+    line = written(form, "Forbidden: %s", (FORGED,), None)
+    assert line.isprintable()
+    assert "all is well" in line
+
+
+def test_words_of_other_scripts_stay_as_they_are() -> None:
+    assert written("console", "Händel, 東京", (), None).endswith(" WARNING daybook.x Händel, 東京")
+
+
+def test_a_traceback_follows_its_line() -> None:
+    try:
+        raise ValueError("odd")
+    except ValueError as error:
+        told = (type(error), error, error.__traceback__)
+    assert written("console", "It failed.", (), told).splitlines()[-1] == "ValueError: odd"
+    assert "ValueError: odd" in json.loads(written("json", "It failed.", (), told))["trace"]
 
 
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What an installation writes to standard error."""
-    configurator = DictConfigurator(logs.logging_config("console"))
+    configurator = logging.config.DictConfigurator(logging_config("console"))
     for part in ("formatters", "filters"):
         configured = configurator.config[part]
         configured.update(

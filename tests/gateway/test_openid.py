@@ -390,6 +390,12 @@ def test_no_token_code_or_address_is_logged(provider: OpenIDServer, caplog: pyte
     assert "eyJ" not in said
 
 
+def test_a_stranger_fills_no_log(provider: OpenIDServer, caplog: pytest.LogCaptureFixture) -> None:
+    assert Client().get(reverse("openid-callback"), {"error": "x" * 5_000, "state": "s"}).status_code == 400
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "daybook.sign_in"]
+    assert len(line) < 300
+
+
 def test_passwords_can_be_switched_off(provider: OpenIDServer, settings: Any, alice: Owner) -> None:
     settings.PASSWORDS = False
     client = Client()
