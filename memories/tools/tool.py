@@ -8,7 +8,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, model_validator
 
 from memories.book_views import BookState
 from memories.evidence import Conversation, HeldStep, Hold
@@ -33,12 +33,20 @@ def _check_keywords(keywords: list[str]) -> list[str]:
     return keywords
 
 
+def _separated(given: Any) -> Any:
+    """Return keywords that were written as one text, with commas or as JSON, as a list."""
+    if not isinstance(given, str):
+        return given
+    words = (word.strip(" \"'") for word in given.strip("[] ").split(","))
+    return [word for word in words if word]
+
+
 # Checked, but not part of the schema that models get: some servers turn a `maxLength` into a grammar that they refuse.
 BoundedQuery = Annotated[str, _at_most(QUERY_LENGTH, f"a query has at most {QUERY_LENGTH} characters")]
 BoundedQuote = Annotated[
     str, _at_most(QUOTE_LENGTH, f"a quote has at most {QUOTE_LENGTH} characters: the few words that say it")
 ]
-BoundedKeywords = Annotated[list[str], AfterValidator(_check_keywords)]
+BoundedKeywords = Annotated[list[str], BeforeValidator(_separated), AfterValidator(_check_keywords)]
 
 
 _OK = {"type": "boolean", "description": "Whether the call did what it was asked to."}
@@ -49,9 +57,17 @@ _REFUSAL = {
 
 
 class Arguments(BaseModel):
-    """What a call of a tool takes; unknown and missing arguments are refused."""
+    """What a call of a tool takes; unknown and missing arguments are refused. `null` is an argument that was not given:
+    some models write all that there are."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Stage(StrEnum):

@@ -63,6 +63,25 @@ def test_arguments_that_are_a_text_of_json_are_what_stands_in_it(arguments: str,
     assert json.loads(run_calls([made], scope_of(alice)).results["1"])["ok"]
 
 
+def test_null_is_an_argument_that_was_not_given(alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    optional = {"target": None, "category": None, "keywords": None, "evidence": None}
+    made = call("add_memory", {"content": "Likes rum.", **optional})
+    assert json.loads(run_calls([made], scope_of(alice)).results[made.id])["ok"]
+    stored = Memory.objects.get(number=2)
+    assert (stored.target, stored.category, stored.keywords) == ("memory", "general", [])
+    missing = json.loads(run_calls([call("add_memory", {"content": None})], scope_of(alice)).results["add_memory"])
+    assert missing["message"].startswith("content: Field required.")
+
+
+@pytest.mark.parametrize("keywords", ["drink, bar", '["drink", "bar"]', ["drink", "bar"]])
+def test_keywords_in_one_text_are_separated(keywords: Any, alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    made = call("add_memory", {"content": "Likes rum.", "keywords": keywords})
+    assert json.loads(run_calls([made], scope_of(alice)).results[made.id])["ok"]
+    assert Memory.objects.get(number=2).keywords == ["drink", "bar"]
+
+
 @pytest.mark.parametrize("arguments", ["", "null", '""', json.dumps("null")])
 def test_a_tool_without_arguments_takes_what_models_write_for_none(arguments: str, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
