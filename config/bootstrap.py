@@ -106,7 +106,9 @@ def _first_key(admin: User) -> str:
 
 def _refuse_half_restored() -> None:
     """Raise ConfigurationError if a restore was killed between two schemas: the installation would seem to be new."""
-    if connection.vendor == "postgresql" and (aside := postgres_tools.set_aside()):
+    if connection.vendor != "postgresql" or connection.introspection.table_names():
+        return
+    if aside := postgres_tools.set_aside():
         raise ConfigurationError(
             f"A restore was interrupted: what was there before it is in the schema {aside}. Restore again, or put it "
             f'back: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'

@@ -17,7 +17,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 from django_q.brokers import get_broker
 
-from config import heartbeat
+from config import heartbeat, postgres_tools
 from config.checks import MEANWHILE
 from config.contradictions import contradictions
 from config.health import pending_migrations
@@ -231,6 +231,13 @@ def _webhooks() -> Iterator[Finding]:
         yield Finding("webhooks", Level.WARNING, text)
 
 
+def _restores() -> Iterator[Finding]:
+    """Yield the schema that a killed restore left in PostgreSQL: it holds what is forgotten since, too."""
+    if connection.vendor == "postgresql" and (aside := postgres_tools.set_aside()):
+        text = f'schema {aside} holds what was there before one that was killed: DROP SCHEMA "{aside}" CASCADE'
+        yield Finding("restores", Level.WARNING, text)
+
+
 def _contradictions() -> Iterator[Finding]:
     """Yield settings with which something can never work; nothing if there are none."""
     for name, sentence in contradictions():
@@ -248,6 +255,7 @@ _DETAILS = {
     "agents": _left_out,
     "settings": _contradictions,
     "webhooks": _webhooks,
+    "restores": _restores,
     "vectors": _vectors,
 }
 

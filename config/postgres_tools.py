@@ -18,8 +18,8 @@ _WITHOUT_ROLES = ("--no-owner", "--no-privileges")
 
 
 def dump(target: Path) -> None:
-    """Dump the database in the custom format, as one consistent state. Raises CommandError."""
-    _run("pg_dump", "--format=custom", *_WITHOUT_ROLES, f"--file={target}")
+    """Dump the schema `public` in the custom format, as one consistent state. Raises CommandError."""
+    _run("pg_dump", "--format=custom", "--schema=public", *_WITHOUT_ROLES, f"--file={target}")
 
 
 def check(source: Path) -> None:
@@ -47,10 +47,8 @@ def load(source: Path) -> None:
 
 
 def set_aside() -> str:
-    """Return the name of the schema that holds what was there before a restore that was killed; "" if there is none, or
-    if `public` has tables."""
-    if connection.introspection.table_names():
-        return ""
+    """Return the name of the newest schema that holds what was there before a restore that was killed; "" if there is
+    none."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT max(nspname) FROM pg_namespace WHERE nspname ~ %s", [f"^{_ASIDE}[0-9]{{20}}$"])
         (name,) = cursor.fetchone()

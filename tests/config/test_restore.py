@@ -16,6 +16,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from config import backup, backup_files, postgres_tools
+from config.doctor import findings
 from gateway.attachments.files import file_name, file_store
 from memories.ids import uuid7
 
@@ -143,3 +144,14 @@ def test_a_restore_that_is_broken_off_puts_the_schema_back(monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         postgres_tools.load(Path("a.dump"))
     assert connection.introspection.table_names() == tables
+
+
+@pytest.mark.django_db
+def test_doctor_names_what_a_killed_restore_left_behind() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("needs PostgreSQL")
+    assert [found for found in findings() if found.check == "restores"] == []
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA replaced_20260101000000000000")
+    (found,) = [found for found in findings() if found.check == "restores"]
+    assert 'DROP SCHEMA "replaced_20260101000000000000" CASCADE' in found.text

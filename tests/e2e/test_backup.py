@@ -175,9 +175,15 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
         pytest.skip("needs PostgreSQL")
     backup = tmp_path / "backup"
     assert manage(home, "prepare", env=storage).returncode == 0
+    with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA replaced_20250101000000000000")
+        connection.execute("CREATE TABLE replaced_20250101000000000000.told (words text)")
     done = manage(home, "backup", str(backup), env=storage)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in backup.iterdir()) == ["daybook.dump", "manifest.json"]
+    assert b"replaced_20250101" not in (backup / "daybook.dump").read_bytes(), "what a killed restore left is not in it"
+    with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("DROP SCHEMA replaced_20250101000000000000 CASCADE")
     assert "not empty" in manage(home, "restore", str(backup), env=storage).stderr
     with new_storage() as second:
         done = manage(home, "restore", str(backup), env=second)
