@@ -7,9 +7,9 @@ import sys
 from django.core.management import execute_from_command_line
 from django.db import DatabaseError, connection
 
-from config import collector
 from config.databases import unusable_database
 from config.environment import ConfigurationError
+from config.serving import collector
 
 
 def main() -> None:

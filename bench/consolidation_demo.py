@@ -69,7 +69,7 @@ def consolidated(conversation: dict[str, Any], *, model: str) -> dict[str, Any]:
     from django.core.management import call_command
 
     from gateway.services import configuration_save
-    from memories.artifacts import live_artifacts
+    from memories.artifacts.store import live_artifacts
     from reviews.consolidation.requests import Trigger, consolidation_request
     from reviews.models import Extraction
 

@@ -12,12 +12,12 @@ from django.db import connection, transaction
 from django.test import Client
 
 import scanning
-from gateway.injection import build_messages, prepare
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.native import open_native
 from gateway.services import agent_save, session_create
+from gateway.turns.injection import build_messages, prepare
 from memories.api.search import SearchIn, _search
 from memories.caller import Caller
 from memories.entry_rules import content_key

@@ -72,7 +72,7 @@ def measured(memories: int, conversations: int) -> dict[str, Any]:
 
 def run(owner: Any, data: bytes, *, preview: bool = False) -> None:
     """Import as the command does; everything has to be taken."""
-    from memories.batches import finish
+    from memories.database.batches import finish
     from memories.imports.files import Upload
     from memories.imports.running import ImportRequest, import_slices
 

@@ -168,7 +168,7 @@ async def run_all(cases: list[Case]) -> list[tuple[bool, bool]]:
 
     from gateway import upstream
     from gateway.services import agent_save
-    from memories.database import in_thread
+    from memories.database.access import in_thread
 
     await in_thread(call_command, "migrate", verbosity=0)
     settings = {"tools": [{"type": "memory"}], "inject_memories": True, "user_char_limit": 0, "memory_char_limit": 0}
@@ -183,7 +183,7 @@ async def run_one(case: Case, number: int, model: ObedientModel) -> tuple[bool, 
     from django.contrib.auth.models import User
 
     from gateway.keys import api_key_create
-    from memories.database import in_thread
+    from memories.database.access import in_thread
     from memories.models import Memory
     from memories.services import owner_for_user
     from reviews.models import ReviewRun

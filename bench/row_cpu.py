@@ -146,9 +146,9 @@ def main() -> None:
         }
         stack.enter_context(own_home("row-cpu", variables))
         seed(key, "")
-        from config import collector
         from config.asgi import application
-        from config.warm import warm_up
+        from config.serving import collector
+        from config.serving.warm import warm_up
 
         warm_up()
         collector.resume(collect=True)

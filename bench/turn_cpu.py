@@ -197,7 +197,7 @@ def main() -> None:
         stack.enter_context(own_home("turn-cpu", variables))
         seed(key, options.empty)
         from config.asgi import application
-        from config.warm import warm_up
+        from config.serving.warm import warm_up
 
         warm_up()
         sys.setswitchinterval(0.001)

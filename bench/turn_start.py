@@ -87,12 +87,13 @@ def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any
     from django.test.utils import CaptureQueriesContext
     from django.utils import timezone
 
-    from gateway.injection import prepare
     from gateway.runs.native import open_native
     from gateway.services import agent_save, session_create
+    from gateway.turns.injection import prepare
     from memories.books import book_state
     from memories.caller import Caller
     from memories.models import WriteOrigin
+    from memories.recall.threads import ThreadTurn, thread_cache
     from memories.services import (
         MemoryFields,
         Source,
@@ -100,7 +101,6 @@ def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any
         book_writing,
         owner_for_user,
     )
-    from memories.threads import ThreadTurn, thread_cache
 
     call_command("migrate", verbosity=0)
     owner = owner_for_user(User.objects.create_user("bench"))

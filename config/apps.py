@@ -1,8 +1,8 @@
 from django.apps import AppConfig
 from django.conf import settings
 
-from config import collector
 from config.environment import ConfigurationError
+from config.serving import collector
 from config.storages import require_storage
 from memories.providers import ProviderUnusable, providers
 from prompts.files import use_folder
@@ -16,7 +16,7 @@ class ConfigConfig(AppConfig):
         """Load what the environment names and the settings could not load yet. Raises ConfigurationError."""
         # Models can be imported only now. Importing the checks registers them.
         from config import checks as deployment_checks  # noqa: F401
-        from config.queue_payloads import install
+        from config.processes.queue_payloads import install
         from gateway.upstream.in_process import unusable
 
         install()

@@ -9,7 +9,7 @@ django.setup(set_prefix=False)
 
 from channels.routing import ProtocolTypeRouter
 
-from config.asgi_handler import HttpApplication
+from config.serving.asgi_handler import HttpApplication
 from gateway.routing import websocket_application
 
 application = ProtocolTypeRouter({"http": HttpApplication(), "websocket": websocket_application})

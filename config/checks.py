@@ -1,7 +1,7 @@
 """Checks of `manage.py check` in addition to Django's: unusable prompt files, and deployment settings that Django
 cannot check. Django looks for its middlewares by name, and ours are subclasses, which API requests skip
-(config.middleware). Its three checks by name are silenced in the settings; these check the classes, and the settings
-that Django checks only if it finds the name."""
+(config.serving.middleware). Its three checks by name are silenced in the settings; these check the classes, and the
+settings that Django checks only if it finds the name."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.utils.module_loading import import_string
 
-from config.middleware import RequestBoundary
+from config.serving.middleware import RequestBoundary
 from prompts.files import prompt_problems
 
 MEANWHILE = "Another text is used meanwhile."

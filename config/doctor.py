@@ -17,10 +17,11 @@ from django.db.models.functions import Length
 from django.utils import timezone
 from django_q.brokers import get_broker
 
-from config import heartbeat, postgres_tools
+from config.backups import postgres_tools
 from config.checks import MEANWHILE
 from config.contradictions import contradictions
 from config.health import pending_migrations
+from config.processes import heartbeat
 from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings
@@ -34,8 +35,8 @@ from gateway.upstream.known import known
 from gateway.upstream.learned import learned_now
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
+from memories.recall.vectors import embeddable, missing_vectors
 from memories.tokens import CHARS_PER_TOKEN
-from memories.vectors import embeddable, missing_vectors
 from prompts.files import prompt_problems
 from reviews.models import ReviewRun
 

@@ -11,10 +11,10 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
-from config import heartbeat
+from config.processes import heartbeat
 from gateway.upstream import is_demo
-from memories.database import full_lately, in_read_thread
-from memories.redis_clients import redis_answers
+from memories.database.access import full_lately, in_read_thread
+from memories.messaging.redis_clients import redis_answers
 
 logger = logging.getLogger("daybook.health")
 _DATABASE_SECONDS = 5.0

@@ -23,11 +23,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from config import heartbeat
+from config.processes import heartbeat
 from gateway.api.errors import error_response
 from gateway.metrics import registry
 from gateway.models import Run, Worker
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.errors import NotFound
 from memories.ids import first_id
 from memories.models import Revision, WriteOrigin

@@ -1,5 +1,5 @@
 """Makes files and folders of Daybook private to its user, whatever the umask of the shell. Called by config.settings
-(in every process) and by config.bootstrap (for files of older versions)."""
+(in every process) and by config.processes.bootstrap (for files of older versions)."""
 
 import logging
 import os

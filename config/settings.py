@@ -10,12 +10,12 @@ from django.http.request import split_domain_port, validate_host
 
 from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
-from config.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.databases import database
 from config.environment import ConfigurationError, allowed_hosts, load_environment, secret_key, split_list, upstreams
 from config.logs import logging_config
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
+from config.serving.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.storages import attachments_storage
 from config.version import package_version
 
@@ -69,18 +69,18 @@ INSTALLED_APPS = [
     "config",
 ]
 
-# Django's own middlewares cost a thread hop each under ASGI: config.middleware lets API requests pass by them.
+# Django's own middlewares cost a thread hop each under ASGI: config.serving.middleware lets API requests pass by them.
 MIDDLEWARE = [
-    "config.middleware.RequestBoundary",
+    "config.serving.middleware.RequestBoundary",
     "corsheaders.middleware.CorsMiddleware",
-    "config.middleware.PageSecurity",
-    "config.middleware.PageStatic",
-    "config.middleware.PageCompression",
-    "config.middleware.PageSessions",
-    "config.middleware.PageCommon",
-    "config.middleware.PageCsrf",
-    "config.middleware.PageAuthentication",
-    "config.middleware.PageMessages",
+    "config.serving.middleware.PageSecurity",
+    "config.serving.middleware.PageStatic",
+    "config.serving.middleware.PageCompression",
+    "config.serving.middleware.PageSessions",
+    "config.serving.middleware.PageCommon",
+    "config.serving.middleware.PageCsrf",
+    "config.serving.middleware.PageAuthentication",
+    "config.serving.middleware.PageMessages",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -129,10 +129,10 @@ Q_CLUSTER: dict[str, Any] = {
     "label": "Queue",
 }
 if REDIS_URL:
-    Q_CLUSTER["broker_class"] = "memories.redis_clients.QueueBroker"
+    Q_CLUSTER["broker_class"] = "memories.messaging.redis_clients.QueueBroker"
     CHANNEL_LAYERS: dict[str, Any] = {
         "default": {
-            "BACKEND": "memories.redis_clients.HintLayer",
+            "BACKEND": "memories.messaging.redis_clients.HintLayer",
             # The layer waits 5 s for a message: the limit of reading is above that, or it would break idle sockets.
             "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 8, "socket_connect_timeout": 1}]},
         }
@@ -141,7 +141,7 @@ else:
     Q_CLUSTER["orm"] = "default"
     CHANNEL_LAYERS = {
         "default": {
-            "BACKEND": "memories.datagrams.DatagramChannelLayer",
+            "BACKEND": "memories.messaging.datagrams.DatagramChannelLayer",
             "CONFIG": {"folder": DAYBOOK_HOME / "sockets"},
         }
     }
@@ -178,7 +178,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
 SESSION_COOKIE_NAME = "daybook_session"
 CSRF_COOKIE_NAME = "daybook_csrf"
-CSRF_FAILURE_VIEW = "config.middleware.page_not_ours"
+CSRF_FAILURE_VIEW = "config.serving.middleware.page_not_ours"
 SESSION_COOKIE_SAMESITE = "Lax"
 # Cookies are marked secure when every origin of ours that people use is https; what others' pages use says nothing.
 _OURS = [
@@ -222,13 +222,16 @@ os.environ.setdefault("KF_RULE_CACHE_DIR", str(DAYBOOK_HOME / "cache"))
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATICFILES_FINDERS = ["config.joined_files.JoinedFinder", "django.contrib.staticfiles.finders.AppDirectoriesFinder"]
-# Where config.assets prepares them.
+STATICFILES_FINDERS = [
+    "config.serving.joined_files.JoinedFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+]
+# Where config.serving.assets prepares them.
 STATIC_ROOT = str(ENV.static or DAYBOOK_HOME / "cache" / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "attachments": attachments_storage(ENV, DAYBOOK_HOME),
-    "staticfiles": {"BACKEND": "config.assets.AssetStorage", "OPTIONS": {"file_permissions_mode": 0o600}},
+    "staticfiles": {"BACKEND": "config.serving.assets.AssetStorage", "OPTIONS": {"file_permissions_mode": 0o600}},
 }
 SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False

@@ -17,9 +17,9 @@ from gateway.oauth import consent, endpoints, metadata, registration
 from memories.page import views as memories
 from reviews.page import views as reviews
 
-handler400 = "config.middleware.page_unreadable"
-handler404 = "config.middleware.page_missing"
-handler500 = "config.middleware.page_failed"
+handler400 = "config.serving.middleware.page_unreadable"
+handler404 = "config.serving.middleware.page_missing"
+handler500 = "config.serving.middleware.page_failed"
 urlpatterns = [
     # First, since patterns are tried in order and these are used most.
     path("v1/", v1.urls),

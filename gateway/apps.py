@@ -22,11 +22,11 @@ class GatewayConfig(AppConfig):
         from gateway.thread_reader import read_turns
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
+        from memories.history.provenance import key_names_reader, names_reader
         from memories.imports.conversations import conversation_store
         from memories.portability import register_exporter
-        from memories.provenance import key_names_reader, names_reader
-        from memories.query_vectors import query_embedder
-        from memories.threads import thread_reader
+        from memories.recall.query_vectors import query_embedder
+        from memories.recall.threads import thread_reader
 
         thread_reader.register(read_turns)
         query_embedder.register(searched_vector)

@@ -23,7 +23,7 @@ from gateway.models import ApiKey
 from gateway.oauth.connections import token_find, token_hash
 from gateway.oauth.tokens import WRITE
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread
 from memories.errors import Forbidden, InvalidRequest, Unauthorized, UnsupportedMediaType
 from memories.imports.formats import IMPORT_TYPES
 from memories.services import FirstSight, owner_for_end_user, owner_for_user

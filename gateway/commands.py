@@ -20,7 +20,6 @@ from gateway.command_syntax import (
     parse_command,
     without_commands,
 )
-from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding, find_session
@@ -32,15 +31,16 @@ from gateway.runs.resolve import session_of
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import lock
 from gateway.services import require_active, session_get
-from gateway.turn_json import done_json
-from memories.batches import Slices
-from memories.book_views import BookState
+from gateway.turns.injection import injected_blocks
+from gateway.turns.serializing import done_json
 from memories.books import book_state
 from memories.caller import UNLIMITED, Caller, KeyLimits
-from memories.frozen import freeze
+from memories.database.batches import Slices
 from memories.ids import uuid7
-from memories.recall import TOTAL_BYTES
-from memories.snapshot import snapshots
+from memories.recall.book_views import BookState
+from memories.recall.frozen import freeze
+from memories.recall.snapshot import snapshots
+from memories.recall.two_lanes import TOTAL_BYTES
 
 _NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # as an answer says it
 

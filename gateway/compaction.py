@@ -24,9 +24,9 @@ from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import text_of
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.tokens import estimate
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError
-from memories.recall import TOTAL_BYTES
+from memories.recall.two_lanes import TOTAL_BYTES
 from memories.tokens import CHARS_PER_TOKEN, text_tokens
 from prompts.conversation import compaction_prompt
 

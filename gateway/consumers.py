@@ -23,10 +23,10 @@ from gateway.keys import key_hash
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
-from memories.database import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.limits import SOCKETS
-from memories.outbox import PAGE, current_number, notifications_after, owner_group
+from memories.messaging.outbox import PAGE, current_number, notifications_after, owner_group
 from memories.pagination import number
 from memories.services import owner_for_user
 

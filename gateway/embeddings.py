@@ -15,7 +15,7 @@ from gateway.jobs import Throttle, enqueue, enqueue_books, run_async
 from gateway.upstream import embed
 from memories.errors import DomainError
 from memories.models import Book
-from memories.vectors import known_vectors, missing_vectors, packed, vectors_store
+from memories.recall.vectors import known_vectors, missing_vectors, packed, vectors_store
 
 logger = logging.getLogger("daybook.embeddings")
 

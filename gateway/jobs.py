@@ -26,9 +26,9 @@ from django_q.models import Task
 from django_q.tasks import async_task
 
 from gateway.upstream import disconnect, retry_after_seconds
-from memories.background import redis_calls
 from memories.errors import DomainError
 from memories.ids import uuid7
+from memories.messaging.background import redis_calls
 from memories.models import Lease
 
 logger = logging.getLogger("daybook.jobs")

@@ -15,14 +15,14 @@ from django.utils import timezone
 from gateway.models import Agent, ApiKey
 from gateway.sockets import look_again
 from gateway.webhooks.services import webhook_warnings
-from memories.audit import SYSTEM, Action, Actor, audit_record
+from memories.audit.log import SYSTEM, Action, Actor, audit_record
 from memories.caller import Caller, KeyCeilings, KeyLimits
+from memories.database.statements import Given, Select, given
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
 from memories.services import FirstSight, check_book_name
-from memories.statements import Given, Select, given
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # valid keys that a person may create without an administrator
@@ -257,7 +257,7 @@ def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
 
 
 def key_names(keys: Collection[UUID]) -> dict[UUID, str]:
-    """For memories.provenance: return the owner and name of each key. One query."""
+    """For memories.history.provenance: return the owner and name of each key. One query."""
     rows = ApiKey.objects.filter(pk__in=keys).select_related("owner__user")
     return {key.pk: f"{key.owner}'s key “{key.name}”" for key in rows}
 

@@ -1,6 +1,6 @@
 """The Prometheus metrics of a web process: turns, their time, model tokens, open websockets, and the plain counters of
-the memories app. gateway.turns and gateway.consumers report to it; config.metrics serves it, and adds figures of the
-database. No label names an owner, a session or any text."""
+the memories app. gateway.turns.engine and gateway.consumers report to it; config.metrics serves it, and adds figures
+of the database. No label names an owner, a session or any text."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from gateway.models import Run
 from gateway.upstream.attempts import Attempts, outcomes
 from memories.counters import recall_lanes, scan_blocks
 from memories.providers import failures
-from memories.snapshot import snapshots
+from memories.recall.snapshot import snapshots
 
 _TURN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _FIRST_TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

@@ -17,10 +17,10 @@ from gateway.models import Agent, Configuration, LearnedChange, Session
 from gateway.upstream import missing_upstream
 from gateway.upstream.known import SECTION as UPSTREAMS
 from gateway.upstream.known import known
-from memories import invalidation
-from memories.audit import SYSTEM, Action, audit_record
+from memories.audit.log import SYSTEM, Action, audit_record
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest, NotFound
+from memories.messaging import invalidation
 from memories.models import Owner, ThreadRecord
 from memories.services import book_limits_set, session_unlink
 from memories.storable import storable

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from memories.outbox import owner_group, send_hint
+from memories.messaging.outbox import owner_group, send_hint
 
 
 def login_group(session_key: str) -> str:

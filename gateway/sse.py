@@ -118,8 +118,8 @@ class Alive:
 
 
 class EventStream(StreamingHttpResponse):
-    """A streamed response that is never buffered. config.asgi_handler reads its `source`, and closes it when the client
-    disconnects."""
+    """A streamed response that is never buffered. config.serving.asgi_handler reads its `source`, and closes it
+    when the client disconnects."""
 
     def __init__(self, source: AsyncIterator[bytes]) -> None:
         super().__init__(

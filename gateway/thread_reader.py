@@ -6,7 +6,7 @@ from uuid import UUID
 from gateway.models import Message, Run
 from gateway.runs.wrappers import own_words
 from memories.models import ThreadRecord
-from memories.threads import ThreadTurn
+from memories.recall.threads import ThreadTurn
 
 
 def read_turns(owner_id: UUID, session_id: UUID, after: UUID | None) -> Sequence[ThreadTurn]:

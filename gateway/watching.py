@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from gateway.authentication import still_allowed
-from gateway.live import Note, error_note
+from gateway.turns.live import Note, error_note
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.errors import Unauthorized
 
 LOOK_SECONDS = 5.0

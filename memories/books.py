@@ -5,10 +5,10 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from memories.book_views import BookState
+from memories.database.statements import Select, given
 from memories.models import Book
+from memories.recall.book_views import BookState
 from memories.services import book_expiry_note, book_get_or_create
-from memories.statements import Select, given
 
 _BY_NAME = Select(
     lambda: Book.objects.filter(**given(Book, "owner", "name")).values_list(

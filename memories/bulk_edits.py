@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
-from memories.batches import BatchSize, Slices
+from memories.database.batches import BatchSize, Slices
 from memories.models import Book, ChangeSet, Memory, Revision
 from memories.selectors import live_condition, live_rows
 from memories.services import BookWriter, MemoryFields, Source, book_changed, book_writing, memory_state

@@ -16,9 +16,10 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from memories import invalidation
-from memories.audit import SYSTEM, Action, Actor, audit_record
-from memories.batches import BatchSize, Slices, in_turns_within
+from memories.audit.log import SYSTEM, Action, Actor, audit_record
+from memories.database.batches import BatchSize, Slices, in_turns_within
+from memories.messaging import invalidation
+from memories.messaging.outbox import notify
 from memories.models import (
     Book,
     ChangeSet,
@@ -31,7 +32,6 @@ from memories.models import (
     ThreadRecord,
 )
 from memories.models.erasures import LEASE_SECONDS
-from memories.outbox import notify
 from memories.services import books_lock, generations_raise, is_only_administrator, owner_delete
 from memories.services.erasing import ErasureStep, deleting, owner_steps, updating, without_revisions
 

@@ -15,9 +15,9 @@ from django.utils import timezone
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
 from memories.number_words import counted
+from memories.recall.vectors import vectors_counted
 from memories.selectors import blocked_condition, counted_by, live_condition
 from memories.services import limits_of_books
-from memories.vectors import vectors_counted
 
 # Where a sentence stands in the line.
 COVERAGE, FULLNESS, LAST_REVIEW, VECTORS, BLOCKED, WARNING = range(6)

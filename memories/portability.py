@@ -11,7 +11,7 @@ from django.db.models import F, Model, Q, QuerySet
 from django.http import StreamingHttpResponse
 
 from memories.api.forms import memory_json, revision_json
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.models import Memory, Revision
 
 FORMAT = "daybook-export"

@@ -1,6 +1,7 @@
 """Other memory providers beside the native one: named in DAYBOOK_MEMORY_PROVIDERS by dotted path, asked in a lane of
 their own, and informed of each completed run after its answer is delivered. The native provider needs none of this: its
-two lanes are memories.recall, and its record of a run is a row of the closing transaction (memories.threads)."""
+two lanes are memories.recall.two_lanes, and its record of a run is a row of the closing transaction
+(memories.recall.threads)."""
 
 import asyncio
 import logging

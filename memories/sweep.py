@@ -2,7 +2,8 @@
 the scan that are older than its rules, a few hundred texts each time, and the log of the database.
 
 Until it is renewed a text keeps the verdict that it has; what has none is scanned before it is used
-(memories.book_views). Where a verdict changes, the book's generation is raised, so that every process reads it anew."""
+(memories.recall.book_views). Where a verdict changes, the book's generation is raised, so that every process reads it
+anew."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 import scanning
-from memories.database import log_empty
+from memories.database.access import log_empty
 from memories.models import (
     Artifact,
     Book,

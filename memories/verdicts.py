@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import scanning
-from memories.database import in_read_thread
-from memories.documents import scan_document
-from memories.invalidation import register_cache
+from memories.artifacts.cleaning import scan_document
+from memories.database.access import in_read_thread
+from memories.messaging.invalidation import register_cache
 from memories.metadata import metadata_words
 from memories.models import ScanRenewal
 from scanning import Finding

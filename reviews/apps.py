@@ -9,12 +9,12 @@ class ReviewsConfig(AppConfig):
         # Models can be imported only now. One listener of each kind is for reviews, the other for consolidation.
         from gateway.chat.held_notes import held_of_review, held_of_session
         from gateway.hooks import session_forgotten, turn_completed
-        from memories.changes import UndoListener, on_undone
         from memories.evidence import Keeper, held_keeper
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
+        from memories.history.provenance import reviewed_turns_reader
+        from memories.history.undo import UndoListener, on_undone
         from memories.portability import register_exporter
-        from memories.provenance import reviewed_turns_reader
         from reviews import held_notes
         from reviews.approvals import imported_withdraw
         from reviews.consolidation import clear

@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from memories.messaging.outbox import notify
 from memories.models import Notification
-from memories.outbox import notify
 from reviews.labels import applied, saved_text, waiting_text
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite

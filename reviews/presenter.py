@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memories.history.word_diff import Piece, word_diff
 from memories.number_words import times
-from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
 

@@ -12,9 +12,9 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
 from gateway.models import Session
 from gateway.runs.context import TurnContext
-from memories.book_views import BookState
 from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
+from memories.recall.book_views import BookState
 from reviews.frozen import said_through, unreviewed
 from reviews.models import ReviewRun
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from gateway.models import Message
-from memories.provenance import Turns
+from memories.history.provenance import Turns
 from reviews.models import ReviewRun
 
 
@@ -38,6 +38,6 @@ def last_turn_read(review: ReviewRun) -> UUID | None:
 
 
 def turns_of(owner_id: UUID, review_ids: Collection[UUID]) -> dict[UUID, Turns]:
-    """Return the turns that reviews read, by review id, for memories.provenance. Two queries."""
+    """Return the turns that reviews read, by review id, for memories.history.provenance. Two queries."""
     rows = ReviewRun.objects.filter(owner_id=owner_id, pk__in=review_ids)
     return turns_read(owner_id, list(rows.only("session_id", "first_seq", "last_seq")))

@@ -1,11 +1,11 @@
 """Taking back what a review wrote, and keeping the run's state true whichever way it is taken or put back: from the
 toast, the review's page, the history of a change set, or the admin."""
 
-from memories.batches import Slices
-from memories.changes import Undone, change_set_get, undo_slices
+from memories.database.batches import Slices
 from memories.errors import Conflict, InvalidRequest
+from memories.history.undo import Undone, change_set_get, undo_slices
+from memories.messaging.outbox import notify
 from memories.models import ChangeSet, Notification, WriteOrigin
-from memories.outbox import notify
 from memories.services import Source
 from reviews.models import ReviewRun
 from reviews.writes import WriteState

@@ -15,8 +15,8 @@ from gateway.accounts.invitations import invitation_create
 from gateway.keys import api_key_create
 from gateway.models import LearnedChange, Session, UsageDay, Webhook, Worker
 from gateway.services import agent_save, configuration_save
-from memories.artifacts import artifact_put
-from memories.auditors import auditors_make
+from memories.artifacts.store import artifact_put
+from memories.audit.auditors import auditors_make
 from memories.ids import uuid7
 from memories.models import Book, Lease, WriteOrigin
 from memories.services import Source

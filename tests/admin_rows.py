@@ -7,7 +7,7 @@ from django.test import Client
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.services import agent_save, session_create
-from memories.auditors import AUDITORS, auditors_make
+from memories.audit.auditors import AUDITORS, auditors_make
 from memories.models import Book, Memory, Owner, WriteOrigin
 from memories.services import (
     MemoryFields,

@@ -16,17 +16,17 @@ from django.db import connection
 from django.test import AsyncClient, TransactionTestCase
 from pytest_django.plugin import DjangoDbBlocker
 
-from config.assets import prepare_assets
+from config.serving.assets import prepare_assets
 from gateway import authentication, upstream
 from gateway.accounts.logins import forget_noted
 from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
 from gateway.upstream.known import known
 from memories import counters
-from memories.audit_triggers import triggers_drop
+from memories.audit.triggers import triggers_drop
 from memories.models import Owner
-from memories.snapshot import snapshots
-from memories.threads import thread_cache
+from memories.recall.snapshot import snapshots
+from memories.recall.threads import thread_cache
 from tests.empty_tables import empty_tables
 from tests.endings import end_all
 from tests.factories import agent_make, key_make, owner_make, session_make

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from gateway import live
 from gateway.runs import held
 from gateway.runs.held import StoppedBy
-from memories import database
+from gateway.turns import live
+from memories.database import access
 
 
 async def end_all() -> None:
@@ -19,5 +19,5 @@ async def end_all() -> None:
 def close_lanes() -> None:
     """End the database threads and close their connections; the next call makes new ones. Not from a coroutine: Django
     closes no connection there."""
-    for lane in (database._write_lane, database._read_lane, database._spare_lane, database._checkpoint_lane):
+    for lane in (access._write_lane, access._read_lane, access._spare_lane, access._checkpoint_lane):
         lane.close()

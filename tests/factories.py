@@ -10,7 +10,7 @@ from gateway.models import Agent, ApiKey, Login, Session
 from gateway.oauth.connections import app_connect
 from gateway.oauth.registration import client_register
 from gateway.services import agent_save, session_create
-from memories.audit import SYSTEM
+from memories.audit.log import SYSTEM
 from memories.caller import Caller
 from memories.models import ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user

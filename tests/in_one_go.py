@@ -3,10 +3,10 @@
 from typing import Any
 from uuid import UUID
 
-from memories.batches import finish
 from memories.caller import UNLIMITED, KeyLimits
-from memories.changes import Undone, undo_slices
+from memories.database.batches import finish
 from memories.forgetting import Receipt, erasure_begin, erasure_slices, forget_slices
+from memories.history.undo import Undone, undo_slices
 from memories.imports.files import Upload
 from memories.imports.report import ImportReport
 from memories.imports.running import ImportRequest, import_slices

@@ -15,7 +15,7 @@ from django.db import connections
 
 from config.asgi import application
 from gateway.agents.file import bootstrap_agents
-from memories.datagrams import DatagramChannelLayer
+from memories.messaging.datagrams import DatagramChannelLayer
 from tests.endings import close_lanes, end_all
 from tests.waiting import eventually
 

@@ -9,7 +9,7 @@ from typing import Any
 _ROOT = f"{Path(__file__).resolve().parent.parent}/"
 _WRITES = re.compile(r'^(?:INSERT INTO|UPDATE|DELETE FROM) "memories_(?:memory|revision|changeset|book)"')
 _MAY = re.compile(r"memories/services/|tests/|bench/|\.venv/|[a-z]+/migrations/")
-_FOR_OTHERS = ("/memories/compiled.py", "/memories/statements.py")  # they execute what others write
+_FOR_OTHERS = ("/memories/database/compiled.py", "/memories/database/statements.py")  # they execute what others write
 
 
 class Watch:

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 from django.utils.decorators import sync_and_async_middleware
 
-from config.middleware import GetResponse, PageCsrf, PageStatic
+from config.serving.middleware import GetResponse, PageCsrf, PageStatic
 from gateway.requests import is_api
 
 
@@ -35,7 +35,7 @@ class _SynchronousCsrf(PageCsrf):
 
 @sync_and_async_middleware
 def static_files(get_response: GetResponse) -> GetResponse:
-    """`config.middleware.PageStatic`."""
+    """`config.serving.middleware.PageStatic`."""
     if iscoroutinefunction(get_response):
         return _StaticFilesReadOnce(get_response)
     serving = _StaticFilesReadOnce(_no_file)
@@ -45,7 +45,7 @@ def static_files(get_response: GetResponse) -> GetResponse:
 
 @sync_and_async_middleware
 def csrf(get_response: GetResponse) -> GetResponse:
-    """`config.middleware.PageCsrf`."""
+    """`config.serving.middleware.PageCsrf`."""
     return (PageCsrf if iscoroutinefunction(get_response) else _SynchronousCsrf)(get_response)
 
 

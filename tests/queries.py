@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from django.db import connections
 
-from memories.database import in_thread
+from memories.database.access import in_thread
 
 _FRAME = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT")
 _STORED_LATER = ("gateway.limits.key_uses", "gateway.mcp.resources", "memories.tools.documents")

@@ -37,7 +37,7 @@ INVALIDATION_SECONDS = 0
 UPSTREAM_READ_SECONDS = 0
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 _FOR_CLIENTS = {
-    "config.middleware.PageStatic": "tests.page_middlewares.static_files",
-    "config.middleware.PageCsrf": "tests.page_middlewares.csrf",
+    "config.serving.middleware.PageStatic": "tests.page_middlewares.static_files",
+    "config.serving.middleware.PageCsrf": "tests.page_middlewares.csrf",
 }
 MIDDLEWARE = [_FOR_CLIENTS.get(name, name) for name in MIDDLEWARE]  # noqa: F405

@@ -256,7 +256,7 @@ def main() -> None:
 
 
 def _libraries_warm_up() -> None:
-    """Load what `config.warm.warm_up` loads of our libraries: rules, stemmers, embeddings."""
+    """Load what `config.serving.warm.warm_up` loads of our libraries: rules, stemmers, embeddings."""
     sys.modules["scanning"].warm()
     entry = sys.modules["search.entries"].Entry(number=1, content="Prefers tea in the morning.")
     sys.modules["search.index"].BookIndex.build([entry]).search("What do they drink?", limit=1)

@@ -12,7 +12,7 @@ from gateway.accounts.roles import USER, role_give, role_of
 from gateway.accounts.settings import ROLES
 from gateway.models import Identity
 from gateway.sockets import look_again
-from memories.audit import SYSTEM, Action, audit_record
+from memories.audit.log import SYSTEM, Action, audit_record
 from memories.errors import Forbidden
 from memories.services import owner_for_user
 

@@ -21,7 +21,7 @@ from gateway.accounts.settings import ROLES
 from gateway.jobs import enqueue
 from gateway.keys import key_hash
 from gateway.models import Invitation
-from memories.audit import Action, Actor, actor_of, audit_record
+from memories.audit.log import Action, Actor, actor_of, audit_record
 from memories.errors import Conflict, Forbidden, InvalidRequest
 from memories.ids import uuid7
 from memories.services import owner_for_user

@@ -17,8 +17,8 @@ from django.utils import timezone
 from gateway.accounts.devices import device_words
 from gateway.models import Login
 from gateway.sockets import close_sockets
-from memories.audit import Action, Actor, audit_record
-from memories.database import write_later
+from memories.audit.log import Action, Actor, audit_record
+from memories.database.access import write_later
 from memories.models import Owner
 from memories.number_words import counted
 

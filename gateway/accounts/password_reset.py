@@ -26,7 +26,7 @@ from gateway.accounts.mails import mail_configured, mail_origin, mail_send
 from gateway.jobs import enqueue
 from gateway.requests import counted_address, network_of
 from gateway.sockets import look_again
-from memories.audit import NOBODY, Action, actor_of, audit_record
+from memories.audit.log import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded
 from memories.ids import first_id
 from memories.models import AuditEntry, Owner

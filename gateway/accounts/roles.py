@@ -4,7 +4,7 @@ administration can give finer permissions."""
 from django.contrib.auth.models import Group, User
 
 from gateway.accounts.settings import ROLES
-from memories.auditors import AUDITORS, auditors_make
+from memories.audit.auditors import AUDITORS, auditors_make
 from memories.services import is_only_administrator
 
 USER, AUDITOR, STAFF, ADMINISTRATOR = ROLES

@@ -24,7 +24,7 @@ from django.utils.crypto import salted_hmac
 from gateway.accounts.logins import login_begin
 from gateway.oauth.addresses import keep_opener
 from gateway.requests import client_address
-from memories.audit import NOBODY, Action, actor_of, audit_record
+from memories.audit.log import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded, RateLimited
 from memories.models import Owner
 from memories.number_words import counted

@@ -18,7 +18,7 @@ from gateway.models import Agent
 from gateway.services import agent_save
 from memories.admin.columns import column, moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
-from memories.audit import Action
+from memories.audit.log import Action
 from memories.number_words import counted
 
 _SECTIONS = (

@@ -14,7 +14,7 @@ from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.audit import actor_of
+from memories.audit.log import actor_of
 
 _LIBRARYS = apps.get_app_config("oauth2_provider").get_models()
 admin.site.unregister([model for model in _LIBRARYS if admin.site.is_registered(model)])

@@ -19,7 +19,7 @@ from memories.admin.badges import badge
 from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm
-from memories.audit import actor_of
+from memories.audit.log import actor_of
 
 _LOOKS = {
     "open": ("ok", "check"),

@@ -20,7 +20,7 @@ from memories.admin.filters import ChoiceFilter
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm
 from memories.admin.users import may_look_after
-from memories.audit import actor_of
+from memories.audit.log import actor_of
 from memories.errors import Forbidden
 
 _LIMITS = ("tokens_per_day", "money_per_day", "streams_at_once")

@@ -21,7 +21,7 @@ from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
-from memories.audit import Action
+from memories.audit.log import Action
 
 # A worker beats every few seconds; after this long without a beat it counts as gone.
 SILENT = timedelta(minutes=1)

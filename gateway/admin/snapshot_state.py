@@ -11,7 +11,7 @@ from gateway.agents.rows import agent_settings
 from gateway.models import Run, Session
 from memories.models import Book
 from memories.number_words import counted, memories, times
-from memories.snapshot import snapshots
+from memories.recall.snapshot import snapshots
 
 
 def snapshot_lines(session: Session) -> list[str]:
@@ -80,6 +80,6 @@ def _held(session: Session) -> str:
 
 
 def _trace(run: Run) -> Mapping[str, Any] | None:
-    """Return the snapshot's part of a run's trace, as gateway.injection wrote it."""
+    """Return the snapshot's part of a run's trace, as gateway.turns.injection wrote it."""
     given: Mapping[str, Any] = run.trace.get("recall", {}).get("snapshot", {})
     return given if "generation" in given else None  # one that failed has none

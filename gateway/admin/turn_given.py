@@ -14,7 +14,7 @@ from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_settings
 from gateway.chat.labels import why_given
 from gateway.models import Run
-from memories.artifact_paths import SUMMARY_PATH
+from memories.artifacts.paths import SUMMARY_PATH
 from memories.ids import parse_uuid
 from memories.models import ArtifactRevision, Memory, Revision
 from memories.number_words import memories

@@ -14,8 +14,8 @@ from gateway.accounts.roles import ADMINISTRATOR, AUDITOR, MEANINGS, STAFF, USER
 from gateway.authentication import forget_keys
 from gateway.sockets import look_again
 from memories.admin.users import UserAdmin
-from memories.audit import actor_of
-from memories.auditors import AUDITORS
+from memories.audit.auditors import AUDITORS
+from memories.audit.log import actor_of
 from memories.models import Owner
 
 _HOW = {

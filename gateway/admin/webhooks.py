@@ -14,7 +14,7 @@ from memories.admin.badges import badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.audit import actor_of
+from memories.audit.log import actor_of
 
 _LOOKS = {"active": ("ok", "check"), "failing": ("warn", "schedule"), "disabled": ("muted", "block")}
 

@@ -14,9 +14,9 @@ from gateway.agents.settings import AgentSettings
 from gateway.keys import keys_of
 from gateway.models import Agent, ApiKey
 from memories.caller import Caller
+from memories.database.statements import Written
 from memories.errors import ModelNotFound, Unauthorized
 from memories.models import Owner
-from memories.statements import Written
 
 KEY_REVOKED = "This API key was revoked, or it has expired."
 # Agents by name as they were last read. A row is read again when its id or version is not that one any more.

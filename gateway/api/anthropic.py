@@ -21,7 +21,7 @@ from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.context import TurnContext
 from gateway.runs.requested import V1Request
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 
 router = Router()
 

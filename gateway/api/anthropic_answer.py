@@ -12,14 +12,14 @@ from gateway import sse
 from gateway.api.anthropic_errors import anthropic_error
 from gateway.api.anthropic_events import DELTAS, Event, MessageEvents
 from gateway.api.errors import as_domain_error
-from gateway.joined import AnyTurn
 from gateway.limits.spending import figure_of
 from gateway.models import Run
 from gateway.passthrough import PlainCall, plain_step
 from gateway.runs.client_tools import ClientCalls, tool_names
-from gateway.steps import ModelStep, refusal_in
 from gateway.tool_calls import object_in
-from gateway.turn_events import Delta, Done
+from gateway.turns.events import Delta, Done
+from gateway.turns.joined import AnyTurn
+from gateway.turns.steps import ModelStep, refusal_in
 from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 from django.http import HttpRequest
 from ninja.parser import Parser
 
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
 

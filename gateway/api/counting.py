@@ -6,9 +6,9 @@ from typing import Any
 
 from gateway.agents.rows import agent_find
 from gateway.api.openai_body import CompletionBody
-from gateway.injection import injected_blocks
 from gateway.runs.context import agent_config
 from gateway.tokens import estimate
+from gateway.turns.injection import injected_blocks
 from memories import tools as memory_tools
 from memories.books import book_state_if_made
 from memories.caller import Caller

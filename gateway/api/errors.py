@@ -16,7 +16,7 @@ from gateway.api.anthropic_errors import NOT_HERE, anthropic_error, anthropic_st
 from gateway.errors import RunStopped, SessionEnded, TooManySteps, UpstreamRefused
 from gateway.upstream.fault_classes import LOCKED, fault_class
 from gateway.upstream.faults import retry_after_seconds
-from memories.database import overloaded
+from memories.database.access import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, RateLimited, TooLarge, Unauthorized
 
 logger = logging.getLogger("daybook.api")

@@ -25,9 +25,9 @@ from gateway.models import ApiKey
 from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
-from memories.audit import Actor, actor_of_caller
+from memories.audit.log import Actor, actor_of_caller
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import Forbidden, NotFound
 from memories.ids import parse_uuid
 from memories.limits import LIST_LENGTH, PageSize, ShortText

@@ -12,7 +12,7 @@ from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.fingerprint import last_asked, text_of
 from gateway.tool_calls import call_fault
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
 from memories.limits import MESSAGES, SHORT_LENGTH, TOOLS

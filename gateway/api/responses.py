@@ -30,7 +30,7 @@ from gateway.runs.responses import Previous, previous, response_delete, run_of, 
 from gateway.tokens import estimate_message
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, NotFound
 from memories.ids import parse_uuid, uuid7
 from memories.pagination import page_json

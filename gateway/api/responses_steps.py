@@ -7,11 +7,11 @@ from typing import Any
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody
 from gateway.errors import UpstreamUnreachable
-from gateway.joined import AnyTurn
 from gateway.passthrough import PlainCall, plain_chunks, plain_completion
 from gateway.runs.responses import part_of
 from gateway.tool_calls import calls_in
-from gateway.turn_events import Delta, Done
+from gateway.turns.events import Delta, Done
+from gateway.turns.joined import AnyTurn
 from gateway.upstream.answer import choices_of, chunk_of_completion
 from gateway.upstream.outgoing import said_in
 from gateway.upstream.usage import usage_of

@@ -18,7 +18,7 @@ from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner

@@ -9,13 +9,12 @@ from uuid import UUID
 from django.http import HttpResponseBase
 from ninja import Router
 
-from gateway import commands, live, sse
+from gateway import commands, sse
 from gateway.api.responding import headed
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
 from gateway.attachments.keeping import Keeping
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
-from gateway.live_html import as_html
 from gateway.requests import request_id
 from gateway.runs import leases, stopping
 from gateway.runs.branches import branch_choose
@@ -23,13 +22,15 @@ from gateway.runs.context import TurnContext
 from gateway.runs.native import open_answered, open_native
 from gateway.runs.opening import open_run
 from gateway.sessions.as_json import session_json
-from gateway.turn_events import TurnOptions
-from gateway.turn_json import run_json
+from gateway.turns import live
+from gateway.turns.events import TurnOptions
+from gateway.turns.live_html import as_html
+from gateway.turns.serializing import run_json
 from gateway.watching import turn_shown, watched_by
 from memories.api.operations import reading, writing
-from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
+from memories.database.batches import in_slices_to_the_end
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber

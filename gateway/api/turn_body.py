@@ -8,7 +8,7 @@ from pydantic import Field, StrictBool, StringConstraints
 
 from gateway.api.openai_body import check_length, check_not_empty, read_tools
 from gateway.runs.rows import MAX_CALL_ID
-from gateway.turn_events import TurnOptions
+from gateway.turns.events import TurnOptions
 from memories.api.bodies import Body
 from memories.errors import InvalidRequest
 from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText

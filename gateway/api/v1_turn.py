@@ -14,7 +14,6 @@ from gateway.attachments.keeping import Keeping
 from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
-from gateway.joined import AnyTurn, JoinedTurn, turn_of
 from gateway.limits.allowances import allowed
 from gateway.models import Run
 from gateway.requests import request_id
@@ -26,10 +25,11 @@ from gateway.runs.joined import SAID, joined_context, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import HistoryUnkept, SameTurnRunning, SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1, split_system
-from gateway.turn_events import TurnOptions
-from memories.batches import in_slices_to_the_end
+from gateway.turns.events import TurnOptions
+from gateway.turns.joined import AnyTurn, JoinedTurn, turn_of
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
+from memories.database.batches import in_slices_to_the_end
 from memories.errors import InvalidRequest
 
 BUSY_SECONDS = 2.0

@@ -13,7 +13,7 @@ from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_delet
 from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
-from memories.audit import actor_of_caller
+from memories.audit.log import actor_of_caller
 from memories.caller import ApiRequest, Caller
 from memories.ids import parse_uuid
 from memories.pagination import page_json

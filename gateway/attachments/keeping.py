@@ -25,7 +25,7 @@ from gateway.attachments.references import (
 )
 from gateway.attachments.uses import uses_give_up, uses_reserve
 from gateway.runs.fingerprint import part_digest
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError
 
 LEAST = 2_000

@@ -26,8 +26,8 @@ from gateway.chat.account_logins import logins, user_of
 from gateway.keys import api_key_revoke, own_key_create, plain_keys, rate_words
 from gateway.models import ApiKey, Session
 from gateway.sockets import look_again
-from memories.audit import Action, actor_of, audit_record
-from memories.batches import in_turns_within
+from memories.audit.log import Action, actor_of, audit_record
+from memories.database.batches import in_turns_within
 from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory

@@ -10,7 +10,7 @@ from gateway.models import ApiKey
 from gateway.oauth.addresses import resource_of
 from gateway.oauth.connections import app_disconnect
 from gateway.oauth.consent import place_of
-from memories.audit import actor_of
+from memories.audit.log import actor_of
 from memories.viewers import Viewer, form_view
 
 

@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 
 from gateway.accounts.logins import login_seen, logins_end, logins_of, other_logins
 from gateway.models import Login
-from memories.audit import actor_of
+from memories.audit.log import actor_of
 from memories.viewers import Viewer, form_view
 
 _MOST_SHOWN = 50

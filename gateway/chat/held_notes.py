@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from memories.history.word_diff import Piece
 from memories.models import Evidence
 from memories.registered import Registered
-from memories.word_diff import Piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

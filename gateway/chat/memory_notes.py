@@ -13,10 +13,10 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from gateway.chat.held_notes import HeldNote, held_of_runs
 from gateway.chat.labels import why_given
 from gateway.models import Message, Run
+from memories.history.word_diff import Piece, word_diff
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Memory, Revision
 from memories.selectors import undo_steps
-from memories.word_diff import Piece, word_diff
 
 _BY_REVIEW = (ChangeSet.Kind.REVIEW, ChangeSet.Kind.APPROVAL)
 _SHOWN = (ChangeSet.Kind.TOOL, *_BY_REVIEW)

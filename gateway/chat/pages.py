@@ -10,7 +10,7 @@ from django.utils.functional import SimpleLazyObject
 from gateway.accounts.logins import login_seen
 from gateway.command_syntax import COMMANDS, NATIVE_HELP
 from gateway.upstream import is_demo
-from memories.outbox import current_number
+from memories.messaging.outbox import current_number
 from memories.services import owner_for_user
 from memories.viewers import zone_of
 

@@ -18,8 +18,8 @@ from gateway.models import Message, Run, Session
 from gateway.sessions.search import FoundSession, search_sessions
 from gateway.sessions.tags import tagged, tags_of
 from memories.errors import InvalidRequest
+from memories.history.provenance import Names, Turns
 from memories.ids import parse_uuid
-from memories.provenance import Names, Turns
 
 PAGE_SESSIONS = 40
 PAGE_FOUND = 20

@@ -14,7 +14,7 @@ from gateway.limits import under_way
 from gateway.limits.rate_headers import TOKENS, Window, note_window
 from gateway.limits.spending import seconds_to_midnight, spent_today
 from memories.caller import Caller, KeyCeilings
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.errors import RateLimited
 
 SHARE = 100

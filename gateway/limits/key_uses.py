@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from django.utils import timezone
 
 from gateway.models import ApiKey
-from memories.database import LATER_SECONDS, write_later
+from memories.database.access import LATER_SECONDS, write_later
 
 logger = logging.getLogger("daybook.keys")
 _lock = threading.Lock()

@@ -15,8 +15,8 @@ from gateway.agents.settings import Price
 from gateway.limits.money import cost_of
 from gateway.models import UsageDay
 from gateway.tokens import estimate
+from memories.database.statements import Written
 from memories.models import Owner
-from memories.statements import Written
 from memories.tokens import text_tokens
 
 _MODEL_CHARS = 200

@@ -13,9 +13,9 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from memories.background import redis_calls
 from memories.ids import uuid7
-from memories.redis_clients import ANSWER_SECONDS, brief_client
+from memories.messaging.background import redis_calls
+from memories.messaging.redis_clients import ANSWER_SECONDS, brief_client
 
 logger = logging.getLogger("daybook.rates")
 _SPARE_SECONDS = 60.0  # beyond the longest time of a run

@@ -20,7 +20,7 @@ from gateway.oauth.tokens import is_access_token
 from gateway.origins import origin_allowed
 from memories import tools as memory_tools
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import ToolCall
 

@@ -13,11 +13,11 @@ from gateway.mcp.cursors import cursor_of, place_of, require_one_page, wrong_cur
 from gateway.mcp.messages import INVALID_PARAMS, NOT_PERMITTED, RESOURCE_NOT_FOUND, RpcError
 from gateway.mcp.protocol import kept_by_clients
 from gateway.mcp.rights import current_limits
-from memories.artifact_paths import ROOT, SUMMARY_PATH, resolve_uri
-from memories.artifacts import artifact_get, artifact_read, blocking_rule, live_artifacts
+from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
+from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts
 from memories.books import book_state_if_made
 from memories.caller import Caller, KeyLimits
-from memories.database import write_later
+from memories.database.access import write_later
 from memories.errors import DomainError, InvalidRequest, NotFound, Unauthorized
 from memories.limits import LARGEST_NUMBER, SHORT_LENGTH
 from memories.models import Artifact, Memory

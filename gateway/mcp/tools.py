@@ -11,11 +11,11 @@ from gateway.keys import key_limits
 from gateway.mcp.rights import current_key
 from gateway.models import Agent, ApiKey
 from memories import tools as memory_tools
-from memories.book_views import BookState
 from memories.books import book_state, book_state_if_made, book_state_to_read
 from memories.caller import DEFAULT_BOOK, Caller
 from memories.errors import DomainError, Forbidden, NotFound
 from memories.evidence import Hold
+from memories.recall.book_views import BookState
 from memories.tools import Stage, Tool, ToolCall, ToolScope
 
 _STRICTEST_FIRST = (Hold.STRICT, Hold.UNTRUSTED, Hold.OFF)

@@ -17,7 +17,7 @@ from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 
 from gateway.keys import CONNECTION, api_key_revoke, key_hash, valid_keys
 from gateway.models import ApiKey
-from memories.audit import Action, Actor, audit_record
+from memories.audit.log import Action, Actor, audit_record
 from memories.errors import Conflict
 from memories.models import Owner
 from memories.services.erasing import ErasureStep, deleting

@@ -21,7 +21,7 @@ from gateway.oauth.addresses import keep_opener, public_origin, resource_of, sam
 from gateway.oauth.connections import app_connect
 from gateway.oauth.tokens import WRITE, scopes_of
 from gateway.requests import content_policy
-from memories.audit import actor_of
+from memories.audit.log import actor_of
 from memories.caller import DEFAULT_BOOK
 from memories.errors import Conflict
 from memories.models import Book

@@ -12,8 +12,8 @@ from oauth2_provider.oauth2_backends import get_oauthlib_core
 
 from gateway.api.errors import as_domain_error, error_response
 from gateway.oauth.connections import app_disconnect, connection_of_token
-from memories.audit import Actor
-from memories.database import in_thread
+from memories.audit.log import Actor
+from memories.database.access import in_thread
 
 AsyncView = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
 MOST_BYTES = 16_000

@@ -22,7 +22,7 @@ from gateway.models import ApiKey
 from gateway.oauth.connections import MOST_SWEPT
 from gateway.oauth.endpoints import MOST_BYTES, json_view, oauth_error
 from gateway.requests import counted_address
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
 from memories.services.erasing import deleting

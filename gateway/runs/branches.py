@@ -18,7 +18,7 @@ from gateway.runs.session_rows import OPEN
 from gateway.runs.waiting import end_waiting
 from memories.caller import Caller
 from memories.errors import NotFound
-from memories.threads import thread_changed
+from memories.recall.threads import thread_changed
 
 _AT_ONCE = 500
 

@@ -20,10 +20,10 @@ from gateway.runs import fingerprint
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
-from memories.recall import contained
-from memories.shared import shareable, when_stored
-from memories.statements import Given, Select, Update, UpdateRow, given
-from memories.threads import ThreadTurn, record_run, thread_cache
+from memories.database.shared import shareable, when_stored
+from memories.database.statements import Given, Select, Update, UpdateRow, given
+from memories.recall.threads import ThreadTurn, record_run, thread_cache
+from memories.recall.two_lanes import contained
 from memories.tokens import text_tokens
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)

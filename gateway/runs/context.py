@@ -12,7 +12,7 @@ from gateway.agents.settings import AgentSettings, ConsolidationSettings, Price
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance
 from gateway.limits.spending import ModelUse
 from gateway.models import Agent, Run
-from memories.book_views import BookState
+from memories.recall.book_views import BookState
 
 _OFF = ConsolidationSettings()
 SystemContent = str | list[dict[str, Any]]  # of a system message: text, or parts where they carry more than text

@@ -17,7 +17,7 @@ from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
 from gateway.runs.access import Asker, refused_now
 from gateway.runs.context import RunOutput, TurnContext
-from memories.database import in_patient_shared_thread, in_spare_thread
+from memories.database.access import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.runs")

@@ -10,11 +10,11 @@ from django.utils import timezone
 from gateway.models import Agent, Message, Session
 from gateway.runs.brought import agent_of_book
 from gateway.services import MAX_TITLE, sessions_delete
-from memories.batches import BatchSize, Slices
 from memories.caller import KeyLimits
+from memories.database.batches import BatchSize, Slices
+from memories.database.statements import Fresh, Insert
 from memories.imports.conversations import ConversationStore
 from memories.imports.found import Conversation
-from memories.statements import Fresh, Insert
 
 _PREFIX = "import:"
 _NEW_MESSAGE = Fresh(Message)

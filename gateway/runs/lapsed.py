@@ -13,7 +13,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs.holder import forget_gone, is_gone
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import open_runs
-from memories.database import only_row
+from memories.database.access import only_row
 
 AT_ONCE = 100
 

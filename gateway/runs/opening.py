@@ -13,7 +13,7 @@ from gateway.errors import RunSuperseded
 from gateway.models import Run
 from gateway.runs import closing, held
 from gateway.runs.context import TurnContext
-from memories.database import in_shared_thread
+from memories.database.access import in_shared_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")

@@ -13,8 +13,8 @@ from gateway.runs.context import SystemContent
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
+from memories.database.statements import Fresh
 from memories.errors import Conflict
-from memories.statements import Fresh
 
 _NEW_SESSION = Fresh(Session)
 

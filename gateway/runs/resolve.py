@@ -18,7 +18,7 @@ from gateway.runs.candidates import Finding, sessions_called
 from gateway.runs.comparing import is_held, said
 from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
-from memories.statements import Select, given
+from memories.database.statements import Select, given
 
 # How long the same request may be one that its client sends again.
 RETRY_WINDOW = timedelta(minutes=15)

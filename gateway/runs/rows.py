@@ -18,14 +18,14 @@ from gateway.runs.leases import lease_end
 from gateway.runs.session_rows import from_run, shown_runs
 from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
-from memories.book_views import BookState
 from memories.books import book_state
 from memories.caller import Caller
-from memories.database import only_row
+from memories.database.access import only_row
+from memories.database.statements import Fresh, Insert, Select, UpdateRow, given
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
-from memories.statements import Fresh, Insert, Select, UpdateRow, given
+from memories.recall.book_views import BookState
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128

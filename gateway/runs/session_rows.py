@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from memories.caller import Caller, KeyLimits
-from memories.statements import Select, given
+from memories.database.statements import Select, given
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)

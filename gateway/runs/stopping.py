@@ -11,7 +11,7 @@ from gateway.runs.held import StoppedBy
 from gateway.runs.lapsed import is_lapsed, stop_run
 from gateway.runs.waiting import stop_waiting
 from memories.caller import UNLIMITED, KeyLimits
-from memories.database import in_thread
+from memories.database.access import in_thread
 
 # Another process looks twice a second whether it is asked to stop. One that does not answer within this time is gone,
 # or so busy that its end need not be waited for: its own close then comes too late.

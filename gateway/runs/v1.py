@@ -29,9 +29,9 @@ from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
 from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
+from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
 from memories.limits import BROUGHT_MESSAGES
-from memories.shared import is_shared, shareable
 
 _ROLES = frozenset(Message.Role.values)
 _TEXT_PART = frozenset({"type", "text"})

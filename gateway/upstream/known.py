@@ -19,7 +19,7 @@ from gateway.agents.upstream_options import UpstreamSettings
 from gateway.models import Configuration
 from gateway.upstream.changes import NO_OWN_TOOLS, Change
 from gateway.upstream.learned import KEPT_FOR, TOOLLESS_FOR, Learned, learned_now, learned_store
-from memories.database import write_later
+from memories.database.access import write_later
 
 logger = logging.getLogger("daybook.upstreams")
 

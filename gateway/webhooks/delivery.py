@@ -27,9 +27,9 @@ from gateway.jobs import enqueue, lease_extend, lease_release, lease_take, run_a
 from gateway.models import Webhook
 from gateway.webhooks.sending import SECONDS, Outcome, client, send
 from gateway.webhooks.signing import secret_of, signed_headers
-from memories.database import in_thread
+from memories.database.access import in_thread
+from memories.messaging.outbox import current_number, notification_json
 from memories.models import Notification
-from memories.outbox import current_number, notification_json
 
 logger = logging.getLogger("daybook.webhooks")
 

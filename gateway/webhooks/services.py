@@ -9,10 +9,10 @@ from django.utils import timezone
 from gateway.models import Webhook
 from gateway.webhooks.addresses import checked_url
 from gateway.webhooks.signing import is_of_this_key, new_secret, secret_sha256
-from memories.audit import Action, Actor, audit_record
+from memories.audit.log import Action, Actor, audit_record
 from memories.errors import Conflict, NotFound
+from memories.messaging.outbox import current_number
 from memories.models import Notification, Owner
-from memories.outbox import current_number
 
 MOST = 10
 """Webhooks of one owner."""

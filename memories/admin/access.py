@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Model
 from django.http import HttpRequest
 
-from memories.audit import Action, actor_of, audit_entry, audit_record, audit_record_each
+from memories.audit.log import Action, actor_of, audit_entry, audit_record, audit_record_each
 from memories.models import Owner
 
 

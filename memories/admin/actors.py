@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 
+from memories.history.provenance import key_names
 from memories.ids import parse_uuid
 from memories.models import WriteOrigin
-from memories.provenance import key_names
 
 # Who the model of a write worked for, by the write's origin.
 _MODELS = {WriteOrigin.BACKGROUND_REVIEW: "A review", WriteOrigin.CONSOLIDATION: "Consolidation"}

@@ -11,7 +11,7 @@ from unfold.admin import ModelAdmin
 
 from memories.admin.access import action_record, fields_note, listing_record, opening_record
 from memories.admin.paging import LookAheadChangeList, LookAheadPaginator
-from memories.audit import Action
+from memories.audit.log import Action
 from memories.ids import parse_uuid
 from memories.limits import SHORT_LENGTH
 from memories.selectors import row_by_id

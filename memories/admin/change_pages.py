@@ -27,8 +27,8 @@ from memories.admin.filters import (
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
-from memories.audit import Action
-from memories.history import action_words
+from memories.audit.log import Action
+from memories.history.steps import action_words
 from memories.models import ChangeSet, Revision
 
 ActionFilter = choice_filter("action", Revision.Action)

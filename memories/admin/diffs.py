@@ -8,10 +8,10 @@ from django.utils.safestring import SafeString
 
 from memories.admin.actors import actors_add
 from memories.admin.badges import TARGETS, day, origin_badge
-from memories.history import FieldChange, ShownRevision, Viewpoint, pieces_of, steps_of
-from memories.history import field_changes as changes_of
+from memories.history.steps import FieldChange, ShownRevision, Viewpoint, pieces_of, steps_of
+from memories.history.steps import field_changes as changes_of
+from memories.history.word_diff import Piece
 from memories.models import Memory
-from memories.word_diff import Piece
 
 SHOWN = 50
 _VIEW = Viewpoint(targets=TARGETS, day=day)

@@ -18,9 +18,9 @@ from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import ServiceAdmin
-from memories.audit import Action
+from memories.audit.log import Action
 from memories.bulk_edits import Edit, allow, edit_of
-from memories.changes import memory_restore
+from memories.history.undo import memory_restore
 from memories.models import Memory, Revision
 from memories.number_words import counted
 from memories.selectors import row_by_id

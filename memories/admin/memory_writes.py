@@ -10,10 +10,10 @@ from django.http import HttpRequest
 
 from memories.admin.base import staff_actor
 from memories.api.forms import memory_json
-from memories.batches import in_turns
 from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
-from memories.changes import Undone, undo_slices
+from memories.database.batches import in_turns
+from memories.history.undo import Undone, undo_slices
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import Source
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest
 
-from memories.changes import Undone
+from memories.history.undo import Undone
 from memories.number_words import counted
 
 

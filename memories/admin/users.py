@@ -18,8 +18,8 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
-from memories.audit import Action, actor_of
-from memories.batches import in_turns_within
+from memories.audit.log import Action, actor_of
+from memories.database.batches import in_turns_within
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Erasure, Owner
 from memories.services import is_only_administrator

@@ -10,10 +10,10 @@ from memories.api.bodies import Body
 from memories.api.forms import artifact_json
 from memories.api.memories import edit_source, if_match, tagged
 from memories.api.operations import reading
-from memories.artifacts import artifact_get, artifact_put, clean_document, live_artifacts
+from memories.artifacts.cleaning import MAX_DOCUMENT
+from memories.artifacts.store import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
-from memories.documents import MAX_DOCUMENT
+from memories.database.access import in_thread
 from memories.errors import NotFound
 from memories.pagination import page_json
 from memories.selectors import book_named

@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 from ninja import Router
 
 from memories.api.bodies import NO_FILTER, one_of
-from memories.audit import KIND, Action, actor_of_caller, audit_entries, audit_record
+from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import Forbidden
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText

@@ -7,10 +7,10 @@ from pydantic import Field
 
 from memories.api.bodies import Body
 from memories.api.memories import edit_source
-from memories.batches import in_slices
 from memories.bulk_edits import BulkAction, BulkEdited, bulk_edit_slices, edit_of
 from memories.caller import ApiRequest
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
+from memories.database.batches import in_slices
 from memories.entry_rules import clean_category
 from memories.limits import BULK_MEMORIES, ShortText
 from memories.pagination import number

@@ -11,19 +11,19 @@ from pydantic import Field
 from memories.api.bodies import METADATA_QUERY, NO_FILTER, Body, Content, one_of
 from memories.api.forms import memory_json, revision_json
 from memories.api.operations import reading, writing
-from memories.batches import in_slices
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
-from memories.changes import change_set_get, memory_restore, undo_slices
-from memories.database import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread
+from memories.database.batches import in_slices
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import InvalidRequest, NotFound
 from memories.filters import MemoryFilters, holds, metadata_asked
 from memories.health import health_of_books
+from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryMoment, QueryText, ShortText
+from memories.messaging.outbox import PAGE, notifications_after
 from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
-from memories.outbox import PAGE, notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
 from memories.selectors import live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from memories.database import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,17 +9,17 @@ from pydantic import Field
 
 from memories.api.bodies import Body
 from memories.api.forms import memory_json
-from memories.book_views import BookState, index_over
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
 from memories.filters import MemoryFilters
 from memories.limits import QueryText, ShortText
 from memories.metadata import Metadata
 from memories.models import Book, Memory
 from memories.pagination import page_json
-from memories.query_vectors import query_vectors
+from memories.recall.book_views import BookState, index_over
+from memories.recall.query_vectors import query_vectors
+from memories.recall.snapshot import snapshots
 from memories.selectors import book_named, live_condition
-from memories.snapshot import snapshots
 from search.keywords import extract_keywords
 
 router = Router()

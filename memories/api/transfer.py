@@ -7,10 +7,10 @@ from django.http import HttpResponseBase
 from ninja import Router
 from pydantic import Field
 
-from memories.audit import Action, actor_of_caller, audit_record_own
-from memories.batches import in_slices
+from memories.audit.log import Action, actor_of_caller, audit_record_own
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread
+from memories.database.batches import in_slices
 from memories.forgetting import forget_slices
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.ids import uuid7
 from memories.models import Book, Evidence
 from memories.registered import Registered

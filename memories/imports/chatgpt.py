@@ -12,7 +12,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.imports.found import Found, ImportedMessage, memory_fields
 from memories.imports.reading import Item, JsonFile, each_item, line_to, moment, object_of, objects_of, text_of
 

@@ -10,7 +10,7 @@ Anthropic publishes no description."""
 
 from typing import Any
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.imports.found import Found, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages
 from memories.imports.reading import Item, JsonFile, each_item, moment, object_of, objects_of, text_of

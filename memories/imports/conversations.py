@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memories.batches import Slices
 from memories.caller import KeyLimits
+from memories.database.batches import Slices
 from memories.imports.found import Conversation, ImportedMessage
 from memories.registered import Registered
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.errors import DomainError, InvalidRequest, TooLarge
 from memories.limits import IMPORT_BYTES, IMPORT_DIRECTORY_BYTES, IMPORT_FILE_BYTES, IMPORT_FILES, IMPORT_RATIO
 

@@ -4,7 +4,7 @@ the person may name another one."""
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memories.batches import Slices, reads
+from memories.database.batches import Slices, reads
 from memories.errors import InvalidRequest
 from memories.imports.chatgpt import is_chatgpt, read_chatgpt
 from memories.imports.claude import is_claude, read_claude

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from memories.batches import SLICE_SECONDS, Slices
+from memories.database.batches import SLICE_SECONDS, Slices
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
 from memories.limits import IMPORT_LINES

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.errors import InvalidRequest, TooLarge
 from memories.evidence.conversation import LONGEST_KEPT
 from memories.imports.files import SourceFile

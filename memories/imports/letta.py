@@ -9,7 +9,7 @@ The form was read from Letta's source (letta-ai/letta: letta/schemas/agent_file.
 
 from typing import Any
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.errors import InvalidRequest
 from memories.imports.found import Found, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages

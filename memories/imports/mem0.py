@@ -6,7 +6,7 @@ as `content` in OpenMemory. The first of their `categories` becomes the category
 The form was read from mem0's documentation (docs.mem0.ai: get memories, exporting memories) and its source
 (mem0ai/mem0, mem0/memory/main.py)."""
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.imports.found import Found, memory_fields
 from memories.imports.reading import Item, JsonFile, each_item, iso_moment, object_of, text_of, texts_of
 

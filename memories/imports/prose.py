@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.errors import TooLarge
 from memories.imports.files import SourceFile
 from memories.imports.found import Entry, Found, memory_fields

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from django.db import Error as DatabaseError
 
-from memories.batches import BatchSize, Slices, reads
 from memories.caller import UNLIMITED, KeyLimits
+from memories.database.batches import BatchSize, Slices, reads
 from memories.errors import Conflict, Overloaded
 from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.imports.conversations import conversation_store, in_parts

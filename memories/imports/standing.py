@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from memories.batches import SLICE_SECONDS, Slices, reads
+from memories.database.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge

@@ -9,7 +9,7 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from memories.audit_triggers import triggers_create, triggers_drop
+from memories.audit.triggers import triggers_create, triggers_drop
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@ import re
 
 from django.db import migrations
 
-from memories.audit_triggers import triggers_create, triggers_drop
+from memories.audit.triggers import triggers_create, triggers_drop
 
 _BATCH = 500
 _ACTIONS = {1: "add", 2: "change", 3: "delete"}

@@ -26,8 +26,8 @@ class AuditEntry(models.Model):
     """One action of an account on an object: what, when and from where. It contains no text of a conversation or
     memory.
 
-    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers); the one exception, for old entries,
-    is memories.audit.audit_purge. A migration that makes SQLite rebuild this table has to create them again."""
+    Triggers of the database refuse UPDATE and DELETE too (memories.audit.triggers); the one exception, for old entries,
+    is memories.audit.log.audit_purge. A migration that makes SQLite rebuild this table has to create them again."""
 
     class Action(models.TextChoices):
         VIEW = "view", "opened"

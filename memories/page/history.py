@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memories.history import ShownRevision, Viewpoint, steps_of
+from memories.history.provenance import SourceLink, names_of, source_link
+from memories.history.steps import ShownRevision, Viewpoint, steps_of
 from memories.models import Memory
 from memories.page.rows import TARGET_WORDS, IconLabel, origin_label
-from memories.provenance import SourceLink, names_of, source_link
 from memories.viewers import Viewer
 
 MOST_REVISIONS = 100

@@ -4,15 +4,15 @@ new, known or refused is the import's own report (memories.imports.report)."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memories.batches import finish
+from memories.database.batches import finish
 from memories.entry_rules import content_key
+from memories.history.word_diff import Piece, word_diff
 from memories.imports.files import Upload
 from memories.imports.formats import found_in
 from memories.imports.found import Entry
 from memories.models import Memory
 from memories.selectors import live_condition
 from memories.viewers import Viewer
-from memories.word_diff import Piece, word_diff
 
 MOST_SHOWN = 50
 _AT_ONCE = 500

@@ -8,16 +8,16 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from memories.book_views import BookState
 from memories.caller import DEFAULT_BOOK
 from memories.filters import holds
 from memories.models import Book, Memory
 from memories.number_words import memories as memory_words
 from memories.page.filters import MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
-from memories.query_vectors import query_vectors
+from memories.recall.book_views import BookState
+from memories.recall.query_vectors import query_vectors
+from memories.recall.snapshot import snapshots
 from memories.selectors import blocked_condition, categories_of, live_condition, live_in
-from memories.snapshot import snapshots
 from memories.viewers import Viewer
 from search import Hit, extract_keywords
 

@@ -12,11 +12,11 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
+from memories.history.provenance import Names, SourceLink, names_of, source_link
+from memories.history.word_diff import Piece
 from memories.models import Memory, Revision, Target, WriteOrigin
 from memories.number_words import times
-from memories.provenance import Names, SourceLink, names_of, source_link
 from memories.viewers import Viewer
-from memories.word_diff import Piece
 from search import Hit
 from search.tokens import guess_language, tokens_of
 

@@ -14,7 +14,7 @@ from django.apps import apps
 from django.db import transaction
 from django.db.models import Exists, ForeignKey, Model, OuterRef, QuerySet
 
-from memories import invalidation
+from memories.messaging import invalidation
 from memories.models import Artifact, ArtifactRevision, ChangeSet, Memory, Owner, Revision, ThreadRecord
 
 Batch = Callable[[int], int]

@@ -14,11 +14,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from memories import invalidation
+from memories.database.statements import Insert
 from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
 from memories.errors import Conflict, NotFound
+from memories.messaging import invalidation
+from memories.messaging.outbox import next_numbers, notify
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision
-from memories.outbox import next_numbers, notify
 from memories.selectors import live_in, undeleted
 from memories.services.budgets import Budgets
 from memories.services.refusals import refusals_stored
@@ -34,7 +35,6 @@ from memories.services.rows import (
     words_change,
 )
 from memories.services.values import MemoryFields, Source, WriteResult
-from memories.statements import Insert
 
 MOST_NAMED = 500  # memories that one notification names
 _CHANGING = (

@@ -1,5 +1,5 @@
 """The memory tools: one table (`table`), the tools by what they do (`writing`, `reading`, `documents`), and what runs
-their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."""
+their calls (`calls`). Called by gateway.turns.engine, gateway.mcp and reviews.staged."""
 
 from memories.tools.calls import any_writes, in_lane_of, parse_arguments, run_calls, searched_vectors, unknown_tool
 from memories.tools.documents import READ, free_read_name

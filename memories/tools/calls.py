@@ -11,13 +11,13 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from memories.database import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.evidence import HeldStep, held_keeper
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
-from memories.query_vectors import query_vectors
+from memories.recall.query_vectors import query_vectors
 from memories.services import Source, book_writing
 from memories.tools.reading import SEARCH_MEMORIES, SearchMemories
 from memories.tools.table import TOOLS

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memories.artifact_paths import ROOT, resolve_uri
-from memories.artifacts import artifact_get, artifact_read, blocking_rule
-from memories.database import write_later
+from memories.artifacts.paths import ROOT, resolve_uri
+from memories.artifacts.store import artifact_get, artifact_read, blocking_rule
+from memories.database.access import write_later
 from memories.errors import DomainError
 from memories.models import Artifact
 from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words, failure

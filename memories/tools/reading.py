@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memories.book_views import BookState, load_view
 from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
 from memories.models import Book
+from memories.recall.book_views import BookState, load_view
+from memories.recall.snapshot import snapshots
 from memories.selectors import blocked_condition, live_memories
 from memories.services import book_limits, characters_used
-from memories.snapshot import snapshots
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
 from search.keywords import extract_keywords
 

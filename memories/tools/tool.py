@@ -10,11 +10,11 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, model_validator
 
-from memories.book_views import BookState
 from memories.evidence import Conversation, HeldStep, Hold
 from memories.json_output import Fixed
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH, QUOTE_LENGTH
 from memories.models import Book
+from memories.recall.book_views import BookState
 from memories.services import BookWriter
 
 

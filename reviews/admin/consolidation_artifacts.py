@@ -1,6 +1,6 @@
-"""Artifacts in the admin: the documents of a book, rendered, with their history; edited through memories.artifacts, so
-that they are scanned and every version is kept. They belong to this app because rendering is the gateway's and the
-changed lines are found as on the reviews page."""
+"""Artifacts in the admin: the documents of a book, rendered, with their history; edited through
+memories.artifacts.store, so that they are scanned and every version is kept. They belong to this app because rendering
+is the gateway's and the changed lines are found as on the reviews page."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
 from memories.admin.memory_writes import staff_source
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import RefusableForm, ServiceAdmin
-from memories.artifacts import artifact_put, artifact_usage
+from memories.artifacts.store import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import times

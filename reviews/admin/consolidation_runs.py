@@ -21,8 +21,8 @@ from memories.admin.filters import DayFilter, id_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
-from memories.audit import Action
-from memories.changes import change_set_get
+from memories.audit.log import Action
+from memories.history.undo import change_set_get
 from reviews.admin.consolidation_columns import (
     NoteColumns,
     NoteStateFilter,

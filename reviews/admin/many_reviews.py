@@ -15,9 +15,9 @@ from gateway.admin.session_titles import title_of
 from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import staff_actor
-from memories.audit import Action
-from memories.batches import Slices, in_turns
-from memories.database import in_turn
+from memories.audit.log import Action
+from memories.database.access import in_turn
+from memories.database.batches import Slices, in_turns
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from memories.number_words import counted, memories

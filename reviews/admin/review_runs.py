@@ -27,8 +27,8 @@ from memories.admin.filters import MadeDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
-from memories.audit import Action
-from memories.batches import in_turns
+from memories.audit.log import Action
+from memories.database.batches import in_turns
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from reviews.admin.decisions import PERMISSION, DecisionAdmin

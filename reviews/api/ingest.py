@@ -15,7 +15,7 @@ from gateway.runs.fingerprint import text_of
 from gateway.runs.held import is_ending
 from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database.access import in_read_thread, in_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.limits import BROUGHT_CHARACTERS, BROUGHT_MESSAGES, SHORT_LENGTH, ShortText
 from reviews.api.reviews import review_json

@@ -11,10 +11,10 @@ from gateway.services import session_get
 from memories.api.answers import as_shape
 from memories.api.bodies import NO_FILTER, Body, Content, one_of
 from memories.api.operations import reading, writing
-from memories.audit import Action, audit_record_own
-from memories.batches import in_slices
+from memories.audit.log import Action, audit_record_own
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
+from memories.database.access import in_read_thread
+from memories.database.batches import in_slices
 from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
 from memories.models import WriteOrigin

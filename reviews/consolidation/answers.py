@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.model_json import objects_in
-from memories.artifact_paths import is_skill_name
+from memories.artifacts.paths import is_skill_name
 from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
 

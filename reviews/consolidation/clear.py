@@ -14,11 +14,11 @@ from django.db.models import F, Max, Q, QuerySet
 from django.utils import timezone
 
 from gateway.models import Session
-from memories import invalidation
-from memories.artifacts import artifacts_remove, live_artifacts
-from memories.batches import BatchSize, Slices
-from memories.changes import Undone
+from memories.artifacts.store import artifacts_remove, live_artifacts
+from memories.database.batches import BatchSize, Slices
 from memories.errors import Conflict
+from memories.history.undo import Undone
+from memories.messaging import invalidation
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.selectors import live_in
 from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise

@@ -4,7 +4,7 @@ from django.conf import settings
 
 from gateway.command_syntax import COMMAND
 from gateway.commands import CommandCall, CommandReply, register_handler
-from memories.batches import Slices
+from memories.database.batches import Slices
 from memories.errors import Conflict
 from memories.models import Book
 from memories.number_words import counted, memories

@@ -14,8 +14,8 @@ from django.utils import timezone
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.upstream import ModelTarget
-from memories.database import in_thread
-from memories.documents import Cleaned, OutputRejected, clean_output
+from memories.artifacts.cleaning import Cleaned, OutputRejected, clean_output
+from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from memories.evidence import HeldStep, Hold
 from prompts.consolidation import extraction_messages

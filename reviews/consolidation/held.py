@@ -3,7 +3,7 @@ a person as memories of their own."""
 
 from dataclasses import replace
 
-from memories.documents import Cleaned
+from memories.artifacts.cleaning import Cleaned
 from memories.evidence import Conversation, HeldStep, Hold, Proposal, decide
 from memories.models import Book, Evidence, EvidenceKind, Target
 from memories.verdicts import Judged

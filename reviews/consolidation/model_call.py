@@ -9,7 +9,7 @@ from gateway.agents.model_choice import UpstreamUndecided
 from gateway.errors import RequestRefused
 from gateway.upstream import ModelTarget
 from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_class
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest
 from memories.tokens import text_tokens
 from reviews.consolidation.quotas import Meter, Spent, book_usage

@@ -12,7 +12,7 @@ from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import ConsolidationSettings
 from gateway.limits.money import cost_of
-from memories.artifacts import live_artifacts
+from memories.artifacts.store import live_artifacts
 from memories.models import Book
 from memories.number_words import counted
 from memories.tokens import text_tokens

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from gateway.jobs import LeaseLost, lease_release, work_while_held
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from reviews.consolidation import runs
 from reviews.consolidation.errors import QuotaExceeded, RunCancelled

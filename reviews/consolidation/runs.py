@@ -18,8 +18,8 @@ from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import NotClaimed
 from memories.errors import DomainError
+from memories.messaging.outbox import notify
 from memories.models import Book, Notification
-from memories.outbox import notify
 from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.standing import standing_of

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Message, Run, Session
-from memories.artifacts import live_artifacts, versions_of
+from memories.artifacts.store import live_artifacts, versions_of
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
 from reviews.frozen import STANDING

@@ -14,8 +14,9 @@ from django.utils import timezone
 import scanning
 from gateway.agents.model_choice import BackgroundModels
 from gateway.upstream import ModelTarget
-from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, skill_path
-from memories.artifacts import (
+from memories.artifacts.cleaning import OutputRejected, clean_output
+from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, skill_path
+from memories.artifacts.store import (
     Replaced,
     artifact_usage,
     artifacts_remove,
@@ -23,8 +24,7 @@ from memories.artifacts import (
     live_artifacts,
     versions_of,
 )
-from memories.database import in_thread
-from memories.documents import OutputRejected, clean_output
+from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from memories.models import Artifact, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing

@@ -1,8 +1,8 @@
 """Taking back what a consolidation wrote: it stays taken back, or put back, until a note or a document changes.
 Otherwise the next run would find other documents than it left, and write them from the same notes again."""
 
-from memories.artifacts import live_artifacts, versions_of
-from memories.changes import Undone
+from memories.artifacts.store import live_artifacts, versions_of
+from memories.history.undo import Undone
 from memories.models import ChangeSet
 from reviews.models import ConsolidationRun, ConsolidationState
 

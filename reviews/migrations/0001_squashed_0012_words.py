@@ -6,7 +6,7 @@ import django.utils.timezone
 import memories.ids
 from django.db import migrations, models
 
-from memories.auditors import auditors_make, auditors_unmake
+from memories.audit.auditors import auditors_make, auditors_unmake
 
 
 class Migration(migrations.Migration):

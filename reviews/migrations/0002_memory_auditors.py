@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from memories.auditors import auditors_make, auditors_unmake
+from memories.audit.auditors import auditors_make, auditors_unmake
 
 
 class Migration(migrations.Migration):

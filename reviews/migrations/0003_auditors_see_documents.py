@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from memories.auditors import auditors_make
+from memories.audit.auditors import auditors_make
 
 
 class Migration(migrations.Migration):

@@ -4,11 +4,11 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from gateway.chat.markdown import render_markdown
+from memories.history.word_diff import Piece, word_diff
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
 from memories.number_words import counted
 from memories.page.rows import origin_label
 from memories.viewers import Viewer
-from memories.word_diff import Piece, word_diff
 from reviews.page.panel import document_name
 
 MOST_REVISIONS = 30

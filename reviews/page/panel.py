@@ -8,8 +8,8 @@ from gateway.agents.configuration import consolidation_settings, price_of
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.limits.money import cost_of
-from memories.artifact_paths import SUMMARY_PATH, skill_name
-from memories.artifacts import artifact_usage, live_artifacts
+from memories.artifacts.paths import SUMMARY_PATH, skill_name
+from memories.artifacts.store import artifact_usage, live_artifacts
 from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
 from memories.number_words import times
 from memories.viewers import Viewer

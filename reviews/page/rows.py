@@ -13,10 +13,10 @@ from django.utils.text import Truncator
 from gateway.chat.labels import day_words
 from gateway.chat.session_list import title_of, titled
 from gateway.models import Session
+from memories.history.provenance import Turns
 from memories.models import Target
 from memories.number_words import counted
 from memories.page.rows import IconLabel
-from memories.provenance import Turns
 from memories.viewers import Viewer
 from reviews.models import ReviewRun
 from reviews.page.undo import Steps, near_minute, steps_of, undone_words

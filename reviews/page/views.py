@@ -9,7 +9,7 @@ from django.shortcuts import render
 
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent
-from memories.artifacts import artifact_get
+from memories.artifacts.store import artifact_get
 from memories.caller import DEFAULT_BOOK
 from memories.errors import NotFound
 from memories.ids import parse_uuid

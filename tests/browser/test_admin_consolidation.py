@@ -6,7 +6,7 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from gateway.models import Agent
-from memories.artifacts import artifact_put
+from memories.artifacts.store import artifact_put
 from memories.models import Artifact, Book, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.runs import cancel, claim

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.models import Agent, Session
+from memories.messaging.outbox import notify
 from memories.models import Memory, Notification
-from memories.outbox import notify
 from tests.browser.asking import ask, send, status_is
 from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.browser.told_model import ToldModel

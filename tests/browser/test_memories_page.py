@@ -11,8 +11,8 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 import scanning
 from gateway.models import Agent, Message, Run, Session
+from memories.messaging.outbox import notify
 from memories.models import Artifact, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
-from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_limits_set, book_writing
 from reviews.models import ConsolidationRun
 from tests.browser.axe import findings_light_and_dark

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from memories.messaging.outbox import notify
 from memories.models import Book, Memory, Notification
-from memories.outbox import notify
 from memories.services import book_get_or_create
 from tests.browser.conftest import LiveServer, NewVisitor, in_a_worker, owner_of
 from tests.browser.test_reviews_page import saved_review

@@ -8,9 +8,9 @@ from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
 from gateway.models import Agent, Configuration, Message, Run, Session
-from memories.artifacts import artifact_put
+from memories.artifacts.store import artifact_put
+from memories.messaging.outbox import notify
 from memories.models import Artifact, Book, ChangeSet, Memory, Notification, WriteOrigin
-from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.writes import ReviewWrite

@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from memories.errors import UpstreamTimeout
+from memories.messaging.outbox import notify
 from memories.models import Notification
-from memories.outbox import notify
 from memories.services import book_get_or_create
 from tests.browser.asking import ask, send
 from tests.browser.axe import findings_light_and_dark

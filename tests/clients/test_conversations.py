@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
 from tests.clients.recorded import PATHS, Case, Placed, Score, cases, play

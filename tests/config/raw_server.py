@@ -8,7 +8,7 @@ from typing import Any
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from config.http_deadline import DeadlineProtocol
+from config.serving.http_deadline import DeadlineProtocol
 
 PATIENCE = 20  # seconds of a test, far above the limits it sets
 Address = tuple[str, int]

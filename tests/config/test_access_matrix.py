@@ -17,9 +17,9 @@ from gateway.mcp import prompts, resources, tools
 from gateway.models import Agent, Message, Run, Session
 from gateway.routing import websocket_routes
 from gateway.webhooks.services import webhook_create
-from memories.artifacts import artifact_put
-from memories.audit import SYSTEM
-from memories.auditors import AUDITORS, auditors_make
+from memories.artifacts.store import artifact_put
+from memories.audit.auditors import AUDITORS, auditors_make
+from memories.audit.log import SYSTEM
 from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun

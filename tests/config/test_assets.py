@@ -14,7 +14,7 @@ from django.contrib.staticfiles.storage import staticfiles_storage
 from django.templatetags.static import static
 from django.test import Client
 
-from config import assets
+from config.serving import assets
 
 HASHED = re.compile(r"^/static/gateway/chat\.[0-9a-f]{12}\.js$")
 
@@ -67,7 +67,7 @@ def own_files(tmp_path: Path, settings: Any) -> Iterator[Path]:
     (folder / "app").mkdir(parents=True)
     (folder / "app" / "page.js").write_text('import { word } from "./word.js";\n\nsay(word);\n')
     (folder / "app" / "word.js").write_text('export const word = "tea";\n')
-    settings.STATICFILES_FINDERS = ["config.joined_files.JoinedFinder"]
+    settings.STATICFILES_FINDERS = ["config.serving.joined_files.JoinedFinder"]
     settings.STATICFILES_DIRS = [folder]
     settings.STATIC_ROOT = str(tmp_path / "prepared")
     yield folder

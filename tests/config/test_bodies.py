@@ -12,10 +12,10 @@ from django.db import connections
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from config.asgi_handler import HttpApplication
-from config.bodies import JSON_BYTES, SMALL_BYTES, _budget
+from config.serving.asgi_handler import HttpApplication
+from config.serving.bodies import JSON_BYTES, SMALL_BYTES, _budget
 from gateway.api import body_parser
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.json_input import read_json
 from memories.models import Owner
 from tests.factories import agent_make, key_make, session_make

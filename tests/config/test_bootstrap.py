@@ -1,4 +1,4 @@
-"""config.bootstrap: the first administrator, the first key, and the copy before a migration."""
+"""config.processes.bootstrap: the first administrator, the first key, and the copy before a migration."""
 
 import sqlite3
 from contextlib import closing
@@ -10,9 +10,9 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import Settings
 
-from config import bootstrap
-from config.bootstrap import KEPT_BACKUPS, back_up, first_credentials
 from config.environment import ConfigurationError
+from config.processes import bootstrap
+from config.processes.bootstrap import KEPT_BACKUPS, back_up, first_credentials
 from gateway.keys import key_hash
 from gateway.models import ApiKey
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from config import cores
-from config.cores import Cores, watch
+from config.serving import cores
+from config.serving.cores import Cores, watch
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one core only"

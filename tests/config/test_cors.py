@@ -7,7 +7,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from config.asgi import application
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make

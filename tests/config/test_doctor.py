@@ -15,16 +15,17 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from config import doctor, heartbeat
+from config import doctor
 from config.doctor import Level, findings, upstream_finding
+from config.processes import heartbeat
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from gateway.upstream.dialects import DIALECTS
 from gateway.webhooks.services import KINDS, webhook_create
-from memories.audit import SYSTEM
+from memories.audit.log import SYSTEM
 from memories.ids import uuid7
+from memories.recall.vectors import packed, vectors_store
 from memories.services import owner_for_user
-from memories.vectors import packed, vectors_store
 from tests.factories import memory_make
 
 

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from config.api import api, v1
 from gateway.api.documented import DocumentedAPI
 from gateway.models import Agent, Run, UsageDay
-from memories.artifacts import artifact_put
+from memories.artifacts.store import artifact_put
 from memories.models import ChangeSet, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun

@@ -12,8 +12,9 @@ from django.http import HttpRequest, JsonResponse
 from django.test import AsyncClient, RequestFactory
 from pytest_django import Settings
 
-from config import health, heartbeat
-from memories import database
+from config import health
+from config.processes import heartbeat
+from memories.database import access
 from memories.ids import uuid7
 from tests.endings import close_lanes
 from tests.waiting import eventually_async
@@ -84,7 +85,7 @@ async def test_with_a_nearly_full_disk_it_is_not_ready(
 async def test_after_a_write_that_found_no_room_it_is_not_ready(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memories.database._full_at", time.monotonic())
+    monkeypatch.setattr("memories.database.access._full_at", time.monotonic())
     status, body = _told(await health.readyz(request_to))
     assert (status, body["reasons"]) == (
         503,
@@ -96,8 +97,8 @@ async def test_after_a_write_that_found_no_room_it_is_not_ready(
 async def test_healthz_answers_while_every_database_thread_is_busy(settings: Settings) -> None:
     settings.DB_THREADS = 1
     free, held = threading.Event(), threading.Event()
-    writing = asyncio.create_task(database.in_thread(lambda: held.set() or free.wait(30)))
-    reading = [asyncio.create_task(database.in_read_thread(free.wait, 30)) for _ in range(settings.DB_READ_THREADS)]
+    writing = asyncio.create_task(access.in_thread(lambda: held.set() or free.wait(30)))
+    reading = [asyncio.create_task(access.in_read_thread(free.wait, 30)) for _ in range(settings.DB_READ_THREADS)]
     await eventually_async(held.is_set, within=10)
     answer = await AsyncClient().get("/healthz")
     assert not writing.done()

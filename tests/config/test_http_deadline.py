@@ -9,8 +9,8 @@ import pytest_asyncio
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from config import http_deadline
-from config.http_deadline import HEAD_BYTES, DeadlineProtocol
+from config.serving import http_deadline
+from config.serving.http_deadline import HEAD_BYTES, DeadlineProtocol
 from tests.config.raw_server import PATIENCE, Address, closes, raw_server
 
 

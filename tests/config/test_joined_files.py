@@ -4,7 +4,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.core.exceptions import ImproperlyConfigured
 
-from config.joined_files import joined_script, joined_styles
+from config.serving.joined_files import joined_script, joined_styles
 
 MODULES = {
     "a/page.js": 'import { say } from "./words.js";\nimport { one, two } from "../b/numbers.js";\n\nsay(one, two);\n',

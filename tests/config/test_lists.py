@@ -10,9 +10,9 @@ from config.api import api
 from gateway.models import Agent
 from gateway.runs.rows import messages_insert
 from gateway.services import session_create
-from memories.database import in_thread
+from memories.database.access import in_thread
+from memories.messaging.outbox import notify
 from memories.models import Notification, Owner, WriteOrigin
-from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.conftest import Api

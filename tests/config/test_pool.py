@@ -11,8 +11,8 @@ from django.db import connection, connections
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from config.asgi_handler import HttpApplication
-from memories.database import in_read_thread, in_thread
+from config.serving.asgi_handler import HttpApplication
+from memories.database.access import in_read_thread, in_thread
 from memories.models import Owner
 from tests.endings import close_lanes
 

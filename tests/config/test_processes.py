@@ -1,4 +1,4 @@
-"""config.processes: forks that end with their parent. Binding lasts, so each case is a process of its own."""
+"""config.processes.forking: forks that end with their parent. Binding lasts, so each case is a process of its own."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from config.processes import SignalInbox, is_stop
+from config.processes.forking import SignalInbox, is_stop
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
@@ -37,7 +37,7 @@ def _gone(pid: int) -> bool:
 def test_forks_and_their_forks_end_when_the_first_is_killed() -> None:
     code = (
         "import os, time\n"
-        "from config.processes import forks_die_with_parent\n"
+        "from config.processes.forking import forks_die_with_parent\n"
         "forks_die_with_parent()\n"
         "os.fork() or os.fork()\n"  # the child forks once more
         "os.write(1, b'%d\\n' % os.getpid())\n"  # one write: lines of several processes don't mix
@@ -53,7 +53,7 @@ def test_forks_and_their_forks_end_when_the_first_is_killed() -> None:
 
 
 def test_a_child_whose_parent_is_another_one_exits_at_once() -> None:
-    code = "from config.processes import die_with_parent; die_with_parent(1); print('still here')"
+    code = "from config.processes.forking import die_with_parent; die_with_parent(1); print('still here')"
     with _python(code) as child:
         out, _ = child.communicate(timeout=20)
     assert (child.returncode, out) == (1, "")

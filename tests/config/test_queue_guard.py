@@ -1,4 +1,5 @@
-"""config.queue_guard.KernelLock; that the queue goes on when any of its processes is killed: tests/e2e/test_kill.py"""
+"""KernelLock of config.processes.queue_guard; that the queue goes on when any of its processes is killed:
+tests/e2e/test_kill.py"""
 
 import os
 import signal
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from config.queue_guard import KernelLock
+from config.processes.queue_guard import KernelLock
 from tests.waiting import eventually
 
 

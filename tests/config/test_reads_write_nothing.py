@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.plugin import DjangoDbBlocker
 
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from memories.tools import TOOLS as TOOL_TABLE
 from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from pytest_django import Settings
 
-from config import backup, backup_files, postgres_tools
+from config.backups import backup, files, postgres_tools
 from config.doctor import findings
 from gateway.attachments.files import file_name, file_store
 from memories.ids import uuid7
@@ -60,7 +60,7 @@ def test_an_installation_with_data_is_refused_before_anything_is_read(
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
     with pytest.raises(CommandError, match="not empty"):
         backup.restore(tmp_path)
-    monkeypatch.setattr("config.heartbeat.alive", lambda: True)
+    monkeypatch.setattr("config.processes.heartbeat.alive", lambda: True)
     with pytest.raises(CommandError, match="Daybook runs"):
         backup.restore(tmp_path)
 
@@ -121,10 +121,10 @@ def test_attachments_that_have_no_room_leave_those_that_are_there(tmp_path: Path
     owner_id, there, new = uuid7(), b"is there", b"is new"
     named = [(owner_id, hashlib.sha256(data).hexdigest()) for data in (there, new)]
     for (_, sha256), data in zip(named, (there, new), strict=True):
-        backup_files._write(tmp_path / "attachments" / file_name(owner_id, sha256), data)
-    backup_files._write(tmp_path / "attachments" / "another" / "fo" / "lder", b"is no attachment")
+        files._write(tmp_path / "attachments" / file_name(owner_id, sha256), data)
+    files._write(tmp_path / "attachments" / "another" / "fo" / "lder", b"is no attachment")
     file_store(*named[0], there)
-    adding = backup_files.attachments_added(tmp_path)
+    adding = files.attachments_added(tmp_path)
     assert adding.__enter__() == {named[1]}
     full = OSError("No space left on device")
     assert not adding.__exit__(OSError, full, None)

@@ -1,4 +1,4 @@
-"""config.serve: the listening socket."""
+"""config.serving.serve: the listening socket."""
 
 import gc
 import resource
@@ -12,9 +12,9 @@ from django.core.management import call_command
 from django.http.request import split_domain_port, validate_host
 from uvicorn import Config
 
-from config import http_deadline, serve_uvicorn
 from config.environment import ConfigurationError
-from config.serve import SERVERS, address, listening_socket, raise_open_files, reachable, serve
+from config.serving import http_deadline, serve_uvicorn
+from config.serving.serve import SERVERS, address, listening_socket, raise_open_files, reachable, serve
 
 _seen_when_served: list[tuple[int, float]] = []
 

@@ -1,4 +1,4 @@
-"""memories.database.settle_worker: a worker shares no connection with its forks, and waits longer for the database"""
+"""settle_worker: a worker shares no connection with its forks, and waits longer for the database"""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.config.test_deployment import DEPLOYED, manage
 
 _SETTLE = """
 from django.db import connection, connections
-from memories.database import settle_worker
+from memories.database.access import settle_worker
 {before}
 settle_worker()
 options = connections.settings["default"]["OPTIONS"]

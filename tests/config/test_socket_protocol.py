@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from websockets.frames import Frame, Opcode
 
-from config.socket_protocol import CLIENT_BYTES, ListenerProtocol
+from config.serving.socket_protocol import CLIENT_BYTES, ListenerProtocol
 from tests.config.raw_server import PATIENCE, Address, closes, raw_server
 
 OPENING = (

@@ -1,4 +1,4 @@
-"""config.supervisor: children that end together. Tiny ones here; tests/e2e/test_up.py has the real ones."""
+"""config.processes.supervisor: children that end together. Tiny ones here; tests/e2e/test_up.py has the real ones."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from config import health
-from config import supervisor as supervisor_module
-from config.supervisor import Readiness, Supervisor, ending, readiness, start
+from config.processes import supervisor as supervisor_module
+from config.processes.supervisor import Readiness, Supervisor, ending, readiness, start
 from tests.waiting import eventually
 
 SLEEPS = "import time; time.sleep(600)"

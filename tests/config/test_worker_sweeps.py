@@ -1,4 +1,4 @@
-"""config.worker.SweepLoop and the heartbeat."""
+"""config.processes.worker.SweepLoop and the heartbeat."""
 
 import logging
 import os
@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from config import heartbeat
-from config.worker import SweepLoop
+from config.processes import heartbeat
+from config.processes.worker import SweepLoop
 from gateway.models import Worker
 from memories.ids import uuid7
 

@@ -15,8 +15,8 @@ from reviews.consolidation.clearing import book_clear, clear_code_make
 
 from gateway import upstream
 from gateway.models import Compaction, Session, Worker
-from memories.artifacts import artifact_read
-from memories.changes import undo_changes
+from memories.artifacts.store import artifact_read
+from memories.history.undo import undo_changes
 from memories.models import Artifact, ChangeSet, Lease, Memory, MemoryVector, Owner, ScanDay, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from tests.factories import agent_make, key_make, memory_make, owner_make, session_make

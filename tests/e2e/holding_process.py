@@ -23,9 +23,9 @@ def main() -> None:
     gc.unfreeze()  # what is frozen is not in `gc.get_objects`
     import scanning  # noqa: PLC0415 - models can be imported only now
     from memories.books import book_state  # noqa: PLC0415
-    from memories.invalidation import watcher  # noqa: PLC0415
-    from memories.snapshot import snapshots  # noqa: PLC0415
-    from memories.threads import outside_window, thread_cache  # noqa: PLC0415
+    from memories.messaging.invalidation import watcher  # noqa: PLC0415
+    from memories.recall.snapshot import snapshots  # noqa: PLC0415
+    from memories.recall.threads import outside_window, thread_cache  # noqa: PLC0415
 
     def warm(owner: str, session: str) -> int:
         state = book_state(UUID(owner), "main")

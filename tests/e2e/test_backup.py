@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from django.core.management.base import CommandError
 
-import config.backup
+import config.backups.backup
 from tests.config.test_upgrade import STORED
 from tests.data.stored import load_stored
 from tests.e2e.conftest import new_storage
@@ -100,7 +100,7 @@ def test_what_is_there_is_replaced_by_force_only_and_kept_beside(filled: Path, t
     (kept,) = (filled / "backups").glob("replaced-*")
     assert rows(kept, "SELECT DISTINCT content FROM memories_memory") == [("Written after the backup.",)]
     with pytest.raises(CommandError, match="is not empty"):
-        config.backup.backup(backup)
+        config.backups.backup.backup(backup)
 
 
 @pytest.mark.usefixtures("sqlite_only")
@@ -119,7 +119,7 @@ def test_a_backup_that_is_not_whole_changes_nothing(filled: Path, tmp_path: Path
     assert "newer version" in manage(second, "restore", str(backup)).stderr
     (backup / "manifest.json").unlink()
     with pytest.raises(CommandError, match="not a whole one"):
-        config.backup.restore(backup)
+        config.backups.backup.restore(backup)
 
 
 @pytest.mark.usefixtures("sqlite_only")

@@ -84,7 +84,7 @@ def test_the_supervisor_is_a_program_without_django_and_killing_it_leaves_nothin
     daybook = start_daybook(anew=True)
     _answers(daybook)
     command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
-    assert b"config.supervise" in command
+    assert b"config.processes.supervise" in command
     kept = Path(f"/proc/{daybook.process.pid}/smaps_rollup").read_text()
     (kilobytes,) = re.findall(r"^Private_Dirty: +(\d+) kB$", kept, re.MULTILINE)
     assert int(kilobytes) < 40_000  # with Django it is three times that

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
 from gateway.oauth.registration import client_register
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 
 RESOURCE = "http://testserver/mcp"

@@ -9,9 +9,9 @@ from gateway.jobs import lease_take
 from gateway.models import Webhook
 from gateway.webhooks.delivery import LEASE, deliver
 from gateway.webhooks.services import KINDS, webhook_create
-from memories.audit import SYSTEM
+from memories.audit.log import SYSTEM
+from memories.messaging.outbox import notify
 from memories.models import Notification, Owner
-from memories.outbox import notify
 
 
 class Receiver:

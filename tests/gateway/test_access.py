@@ -11,7 +11,7 @@ from gateway.keys import api_key_revoke
 from gateway.models import Agent, ApiKey, Run
 from gateway.runs import held
 from gateway.runs.access import refused_now
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make

@@ -8,7 +8,7 @@ from django.contrib.sessions.models import Session as LoginSession
 from django.utils import timezone
 from pytest_django import Settings
 
-from config.worker import SWEEPS
+from config.processes.worker import SWEEPS
 from gateway.keys import api_key_revoke
 from gateway.models import ApiKey
 from gateway.sweep import accounts_sweep

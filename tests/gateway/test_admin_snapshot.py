@@ -13,9 +13,9 @@ from django.utils import timezone
 from gateway.admin.snapshot_state import snapshot_lines
 from gateway.models import Run, Session
 from gateway.services import agent_save
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Book, Owner
-from memories.snapshot import snapshots
+from memories.recall.snapshot import snapshots
 from tests.admin_rows import session_make, staff_client
 from tests.conftest import Api
 from tests.factories import REMEMBERS, agent_make, memory_make

@@ -15,8 +15,8 @@ from gateway.admin.sight import Sight
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run, Session
 from gateway.services import configuration_save
-from memories.artifacts import artifact_put
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.models import AuditEntry, Book, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from tests.admin_rows import session_make, staff_client

@@ -16,7 +16,7 @@ from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.native import open_native
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.ids import uuid7
 from memories.models import Owner
 from prompts.conversation import ATTACHED_BEFORE

@@ -18,7 +18,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.worker import SWEEPS
+from config.processes.worker import SWEEPS
 from gateway.attachments import keeping
 from gateway.attachments.decoding import bytes_in, joined_data, media_type, split_data
 from gateway.attachments.files import Unread
@@ -35,7 +35,7 @@ from gateway.runs.native import open_native
 from gateway.runs.requested import V1Request
 from gateway.runs.v1 import open_v1
 from gateway.services import session_delete
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.ids import uuid7
 from memories.json_output import LONG
 from memories.models import Owner

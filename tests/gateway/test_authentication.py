@@ -13,7 +13,7 @@ from django.utils import timezone
 from gateway import authentication
 from gateway.keys import api_key_create, key_warnings
 from gateway.models import Agent, ApiKey, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.models import Memory, Owner
 from memories.services import owner_for_end_user

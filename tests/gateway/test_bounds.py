@@ -15,7 +15,7 @@ from gateway.api.errors import as_domain_error, error_response
 from gateway.api.openai_body import read_body
 from gateway.origins import origin_allowed
 from gateway.routing import websocket_application
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
 from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, QUERY_LENGTH, SHORT_LENGTH, TOOLS

@@ -12,10 +12,10 @@ from gateway.models import Compaction, Message, Run, Session
 from gateway.runs import branches
 from gateway.runs.branches import branch_choose, way_to
 from gateway.runs.leases import lease_end
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
-from memories.threads import thread_cache
+from memories.recall.threads import thread_cache
 from reviews.frozen import reviewable
 from tests.conftest import Api
 from tests.factories import agent_make, caller_make, session_make

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.models import Agent, Message, Run
 from gateway.tool_calls import ObjectEnd
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory
 from tests.conftest import Api
 from tests.gateway.v1 import PATH, ask, stream

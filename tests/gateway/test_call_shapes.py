@@ -10,7 +10,7 @@ from django.urls import reverse
 from gateway.models import Agent, Message, Session
 from gateway.runs.window import as_openai
 from gateway.sessions.as_json import message_json
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.limits import TOOLS
 from memories.models import Owner
 from reviews.consolidation.conversation import read_record

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.models import Agent, Message, Run
 from gateway.runs.tool_loop import loop_messages, loop_start
-from memories.database import in_thread
+from memories.database.access import in_thread
 from tests.conftest import Api
 from tests.factories import agent_make
 from tests.gateway.test_client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results

@@ -8,7 +8,7 @@ from django.utils import timezone
 from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.waiting import complete_waiting
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, ThreadRecord
 from tests.conftest import Api

@@ -12,7 +12,7 @@ from uuid_utils import compat
 
 from gateway.models import Run, Session
 from memories import ids
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.ids import first_id, uuid7_after
 from memories.models import ThreadRecord
 from tests.conftest import Api

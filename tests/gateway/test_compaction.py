@@ -10,7 +10,7 @@ from gateway.compaction import choose_cut, compact_session
 from gateway.models import Compaction, Message, Session
 from gateway.tokens import estimate, estimate_message
 from gateway.upstream.kept import Kept, with_kept
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
 from memories.tokens import text_tokens

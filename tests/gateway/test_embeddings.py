@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from gateway import embeddings, jobs
 from gateway.models import Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.health import book_health
 from memories.models import Book, Memory, MemoryVector, Owner, WriteOrigin
+from memories.recall.vectors import vectors_of_book
 from memories.services import MemoryFields, Source, book_writing
-from memories.vectors import vectors_of_book
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
 from tests.scripted_model import ScriptedModel, calls

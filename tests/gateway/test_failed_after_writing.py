@@ -7,8 +7,8 @@ from django.test import Client
 
 from gateway.chat.labels import ERROR_WORDS
 from gateway.models import Agent, Run, Session
-from gateway.turns import Turn
-from memories.database import in_thread
+from gateway.turns.engine import Turn
+from memories.database.access import in_thread
 from memories.errors import DomainError, UpstreamError, UpstreamTimeout
 from memories.models import Memory, Owner
 from tests.conftest import Api

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gateway.evidence import reads_untrusted
 from gateway.models import Agent, Message, Run, Session
 from gateway.services import session_delete
-from memories.database import in_thread
+from gateway.turns.evidence import reads_untrusted
+from memories.database.access import in_thread
 from memories.models import Memory, Notification, Owner, Revision
 from reviews.models import ReviewRun
 from tests.conftest import Api

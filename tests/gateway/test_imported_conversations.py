@@ -16,9 +16,9 @@ from gateway.chat.session_list import found_page, session_page
 from gateway.chat.transcript import conversation as transcript
 from gateway.models import Agent, Message, Run, Session
 from memories.caller import KeyLimits
-from memories.changes import change_set_get
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import Conflict, NotFound
+from memories.history.undo import change_set_get
 from memories.ids import parse_uuid
 from memories.imports import conversations as parts
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, WriteOrigin

@@ -21,7 +21,7 @@ from gateway.models import Agent
 from gateway.upstream import Attempts, OpenAIModel, in_process
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingModel, unusable
 from memories.models import Book, Owner
-from memories.vectors import vectors_of_book
+from memories.recall.vectors import vectors_of_book
 from tests.conftest import Api
 from tests.factories import memory_make
 

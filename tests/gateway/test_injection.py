@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gateway.agents.settings import AgentSettings
-from gateway.injection import parse_keywords, prepare
 from gateway.models import Run, Session
 from gateway.runs.native import open_native
-from memories.database import in_thread
+from gateway.turns.injection import parse_keywords, prepare
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Book, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
@@ -83,7 +83,7 @@ async def test_injection_off_sends_exactly_instructions_and_transcript_and_does_
     def forbidden(*args: object, **kwargs: object) -> None:
         raise AssertionError("memory was read")
 
-    monkeypatch.setattr("memories.snapshot.load_view", forbidden)
+    monkeypatch.setattr("memories.recall.snapshot.load_view", forbidden)
     off = await in_thread(agent_make, "off", inject_memories=False, tools=[])
     session = await in_thread(session_make, alice, off)
     model.script("Yes.")

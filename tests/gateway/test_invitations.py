@@ -15,7 +15,7 @@ from gateway.accounts import invitations
 from gateway.accounts.invitation_page import AccountForm
 from gateway.accounts.invitations import invitation_accept, invitation_find, invitation_mail, invitations_purge
 from gateway.models import Invitation
-from memories.auditors import AUDITORS
+from memories.audit.auditors import AUDITORS
 from memories.errors import Conflict
 from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client, user_make

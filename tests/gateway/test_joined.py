@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from gateway import joined, upstream
+from gateway import upstream
 from gateway.api import v1_turn
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, Run, Session
 from gateway.runs.held import StoppedBy, stop
+from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make

@@ -8,7 +8,7 @@ import pytest
 
 from gateway import sse
 from gateway.models import Agent, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from tests.conftest import Api
 from tests.gateway.v1 import PATH

@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway.keys import api_key_create, key_limits
 from gateway.models import Agent, ApiKey, Session, UsageDay
 from memories.caller import KeyLimits
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.ids import uuid7
 from memories.models import ChangeSet, Memory, Notification, Owner
 from reviews.models import ConsolidationRun, ReviewRun

@@ -11,7 +11,7 @@ from django.utils import timezone
 from gateway.authentication import forget_keys
 from gateway.keys import MOST_KEYS
 from gateway.models import Agent, ApiKey
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import AuditEntry, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, owner_make

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.models import Run, Session
 from memories.counters import recall_lanes
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from memories.services import book_get_or_create
 from tests.conftest import Api

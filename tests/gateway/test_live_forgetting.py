@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from gateway import live, upstream
+from gateway import upstream
 from gateway.models import Run, Session
+from gateway.turns import live
 from gateway.upstream import Chunk, ModelRequest
-from memories.database import in_thread
-from memories.invalidation import Forgotten, Kind
+from memories.database.access import in_thread
+from memories.messaging.invalidation import Forgotten, Kind
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import memory_make

@@ -8,7 +8,7 @@ import pytest
 from gateway.keys import api_key_revoke
 from gateway.mcp import api as mcp_api
 from gateway.models import Agent
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Book, Memory, Owner, Revision
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make

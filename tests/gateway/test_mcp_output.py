@@ -8,8 +8,8 @@ from django.conf import settings
 from jsonschema import Draft202012Validator
 
 from config.version import package_version
-from memories.artifacts import artifact_put
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.models import Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_limits_set
 from memories.tools import Stage, output_schema, tools_at

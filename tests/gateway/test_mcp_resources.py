@@ -11,8 +11,8 @@ from gateway.keys import api_key_revoke
 from gateway.mcp import resources
 from gateway.mcp.cursors import cursor_of
 from gateway.models import Agent
-from memories.artifacts import artifact_put
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.models import ArtifactUsage, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
 from tests.conftest import Api

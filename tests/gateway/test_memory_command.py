@@ -20,8 +20,8 @@ from gateway.command_syntax import (
 )
 from gateway.commands import CommandReply, _handlers, register_handler
 from gateway.models import Message, Run, Session
-from memories.artifacts import artifact_put
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.models import Memory, Owner, ThreadRecord, WriteOrigin
 from memories.services import Source, book_get_or_create
 from reviews.models import ConsolidationRun

@@ -12,16 +12,17 @@ from gateway import compaction, upstream
 from gateway.models import Run, Session
 from gateway.upstream import ModelRequest
 from gateway.upstream.answer import chunk_of_completion
-from memories import providers, threads
-from memories.artifacts import artifact_put
+from memories import providers
+from memories.artifacts.store import artifact_put
 from memories.counters import recall_lanes
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner, WriteOrigin
 from memories.providers import MemoryProvider
+from memories.recall import threads
+from memories.recall.snapshot import snapshots
+from memories.recall.threads import ThreadCache, ThreadView, thread_cache
 from memories.services import Source, book_get_or_create
-from memories.snapshot import snapshots
-from memories.threads import ThreadCache, ThreadView, thread_cache
 from prompts.files import PromptError
 from search.index import BookIndex
 from tests.conftest import Api
@@ -100,7 +101,7 @@ def raising(error: Exception) -> Callable[..., Any]:
 
 
 def no_snapshot(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr("memories.snapshot.load_view", raising(OperationalError(SECRET)))
+    patch.setattr("memories.recall.snapshot.load_view", raising(OperationalError(SECRET)))
 
 
 def no_thread(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
@@ -116,11 +117,11 @@ def no_long_term(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> Non
 
 
 def no_guidance(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr("memories.snapshot.guidance", raising(PromptError(SECRET)))
+    patch.setattr("memories.recall.snapshot.guidance", raising(PromptError(SECRET)))
 
 
 def no_blocks(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr("memories.recall.thread_block", raising(PromptError(SECRET)))
+    patch.setattr("memories.recall.two_lanes.thread_block", raising(PromptError(SECRET)))
 
 
 def no_embedding(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
@@ -186,7 +187,7 @@ async def test_an_earlier_conversation_that_cannot_be_rendered_leaves_the_turn(
     faulty.script("Noted.", "Yes.")
     await say(alice_api, talked, "native", "The gate code is on the blue door.")
     await in_thread(compaction.store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
-    monkeypatch.setattr("gateway.injection.earlier_block", raising(PromptError(SECRET)))
+    monkeypatch.setattr("gateway.turns.injection.earlier_block", raising(PromptError(SECRET)))
     assert await say(alice_api, talked, "native", "What is on the blue door?") == "Yes."
     run = await in_thread(Run.objects.latest, "id")
     assert run.trace["recall"]["earlier_conversation"] == {"state": "failed", "kind": "PromptError"}

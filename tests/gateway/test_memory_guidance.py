@@ -5,8 +5,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Agent, Session
-from memories.artifacts import artifact_put
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.models import Artifact, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
 from memories.tokens import text_tokens

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.api.tool_names import short_name
 from gateway.models import Agent, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory
 from tests.conftest import Api

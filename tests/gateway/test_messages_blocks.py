@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.api.anthropic_body import read_messages, session_in
 from gateway.models import Agent, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError
 from tests.conftest import Api
 from tests.gateway.messages import send

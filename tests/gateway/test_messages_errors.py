@@ -11,7 +11,7 @@ from config.asgi import application
 from gateway import sse
 from gateway.errors import RequestRefused
 from gateway.models import Agent
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import Overloaded, RateLimited
 from memories.models import Owner
 from tests.conftest import Api

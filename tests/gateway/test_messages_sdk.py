@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from config.asgi import application
 from gateway.models import Agent, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.factories import key_make
 from tests.scripted_model import Says, ScriptedModel, calls

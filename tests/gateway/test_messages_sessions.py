@@ -7,7 +7,7 @@ import pytest
 
 from gateway.api.anthropic_answer import whole_message
 from gateway.models import Agent, Message, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make

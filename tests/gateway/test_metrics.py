@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from config import metrics
 from gateway.models import Session
 from gateway.routing import websocket_application
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import BlockedByScan, UpstreamError
 from memories.models import Owner
 from reviews.models import ReviewRun

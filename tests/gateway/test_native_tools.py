@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Message, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import ThreadRecord
 from prompts.conversation import NO_RESULT
 from tests.conftest import Api

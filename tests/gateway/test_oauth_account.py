@@ -17,8 +17,8 @@ from gateway.models import ApiKey
 from gateway.oauth.connections import app_connect, token_find, token_hash
 from gateway.oauth.tokens import access_token_make, refresh_token_make
 from gateway.sweep import accounts_sweep
-from memories.audit import SYSTEM
-from memories.batches import finish
+from memories.audit.log import SYSTEM
+from memories.database.batches import finish
 from memories.forgetting import Scope, erasure_begin, erasure_slices
 from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client

@@ -12,7 +12,7 @@ from oauth2_provider.models import Application, Grant
 from gateway.models import ApiKey
 from gateway.oauth.connections import MOST_CONNECTIONS
 from gateway.oauth.registration import client_register
-from memories.audit import audit_sentence
+from memories.audit.log import audit_sentence
 from memories.models import AuditEntry, Owner
 from tests.factories import memory_make
 from tests.gateway.oauth_app import CALLBACK, App, answered, person_of

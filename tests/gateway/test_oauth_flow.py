@@ -16,8 +16,8 @@ from gateway.models import ApiKey
 from gateway.oauth.connections import app_disconnect
 from gateway.oauth.endpoints import token_answer
 from gateway.oauth.validator import Validator
-from memories.audit import SYSTEM
-from memories.database import in_thread
+from memories.audit.log import SYSTEM
+from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make

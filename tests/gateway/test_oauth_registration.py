@@ -14,8 +14,8 @@ from oauth2_provider.models import Application
 from gateway.oauth.connections import app_connect
 from gateway.oauth.registration import MOST_UNUSED, PER_MINUTE, client_register
 from gateway.sweep import accounts_sweep
-from memories.audit import SYSTEM
-from memories.database import in_thread
+from memories.audit.log import SYSTEM
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.gateway.oauth_app import CALLBACK, App, rpc
 

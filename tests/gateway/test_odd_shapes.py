@@ -14,7 +14,7 @@ from gateway.sessions.as_json import message_json
 from gateway.upstream import Chunk, ModelRequest
 from gateway.upstream.dialects import DIALECTS
 from gateway.upstream.outgoing import request_body
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Book, Owner
 from reviews.api import ingest
 from reviews.consolidation.conversation import read_record

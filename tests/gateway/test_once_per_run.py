@@ -10,13 +10,13 @@ from django.utils import timezone
 from gateway.models import Agent, Run
 from gateway.runs.lapsed import stop_lapsed
 from gateway.runs.waiting import complete_waiting
-from memories.artifacts import artifact_put
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Book, Owner, WriteOrigin
+from memories.recall.snapshot import snapshots
+from memories.recall.threads import thread_cache
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from memories.snapshot import snapshots
-from memories.threads import thread_cache
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.gateway.test_client_tools import LOOKUP, results
@@ -151,7 +151,7 @@ async def test_a_failed_snapshot_is_not_tried_again_in_the_run(
     def fails(state: Any) -> Any:
         raise RuntimeError("no view")
 
-    monkeypatch.setattr("memories.snapshot.load_view", fails)
+    monkeypatch.setattr("memories.recall.snapshot.load_view", fails)
     await rounds(alice_api, model, between=monkeypatch.undo)
     systems = [messages[0]["content"] for messages in loop_steps(model)]
     assert systems == ["You are terse."] * 3

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from gateway.accounts.openid import BEGUN_SECONDS
 from gateway.models import Identity, Login
-from memories.auditors import AUDITORS
+from memories.audit.auditors import AUDITORS
 from memories.models import AuditEntry, Owner
 from tests.factories import owner_make
 from tests.openid_server import ALICE, OpenIDServer

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from gateway.live import LiveTurn
 from gateway.models import Agent, Run, Session
 from gateway.runs import held, opening
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
-from gateway.turn_events import TurnOptions
-from memories.database import in_thread
+from gateway.turns.events import TurnOptions
+from gateway.turns.live import LiveTurn
+from memories.database.access import in_thread
 from memories.errors import NotFound
 from memories.models import Owner
 from tests.factories import caller_make

@@ -14,7 +14,7 @@ from gateway import upstream as upstreams
 from gateway.models import Agent, Message, Run, Session
 from gateway.upstream import Attempts, OpenAIModel, wire
 from gateway.upstream.attempts import outcomes
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.limits import INPUTS
 from memories.models import Owner
 from tests.conftest import Api

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Message
-from memories.artifacts import artifact_put
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.models import Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
 from memories.tools import free_read_name

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.models import Agent, Message, Run
-from memories.database import in_thread
+from memories.database.access import in_thread
 from tests.conftest import Api
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from config.asgi import application
 from gateway.models import Agent, Message, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.limits import TOOLS
 from memories.models import Memory

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 
 from gateway import sse
 from gateway.models import Agent, Message, Run
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from tests.conftest import Api
 from tests.factories import agent_make, key_make

@@ -18,15 +18,15 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from gateway.errors import Restarting
-from gateway.live import LiveTurn
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import held, leases
 from gateway.runs.holder import is_gone, this_process
 from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
-from gateway.turn_events import TurnOptions
-from memories.database import in_spare_thread, in_thread
+from gateway.turns.events import TurnOptions
+from gateway.turns.live import LiveTurn
+from memories.database.access import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
 from tests.conftest import Api

@@ -12,7 +12,7 @@ from gateway.runs.native import open_native
 from gateway.services import session_create
 from gateway.sessions.keeping import session_discard, session_restore, sessions_purge
 from gateway.sweep import sessions_sweep
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import NotFound
 from memories.models import Owner
 from tests.conftest import Api

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Message, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from tests.conftest import Api
 from tests.gateway.test_client_tools import FIRST, LOOKUP, results
 from tests.gateway.v1 import Chat, ask

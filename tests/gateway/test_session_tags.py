@@ -11,7 +11,7 @@ from gateway.models import Message, Session
 from gateway.portability import export_conversations
 from gateway.sessions.keeping import session_change, session_discard
 from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tags_of
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, session_make

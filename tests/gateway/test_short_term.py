@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner, ThreadRecord
-from memories.snapshot import snapshots
-from memories.threads import thread_cache
+from memories.recall.snapshot import snapshots
+from memories.recall.threads import thread_cache
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
 from tests.gateway.test_client_tools import FIRST, LOOKUP, USER, results

@@ -26,7 +26,7 @@ from gateway.models import Agent, ApiKey, Run, Session, UsageDay
 from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
 from gateway.services import configuration_save
 from gateway.upstream.usage import usage_of
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.admin_rows import staff_client
 from tests.conftest import Api

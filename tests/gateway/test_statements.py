@@ -1,4 +1,5 @@
-"""memories.statements on the models of a turn: what the ORM compiles once stores and finds what the ORM itself does."""
+"""memories.database.statements on the models of a turn: what the ORM compiles once stores and finds
+what the ORM itself does."""
 
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -16,9 +17,9 @@ from django.utils import timezone
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.session_rows import open_runs
+from memories.database.statements import PARTS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
 from memories.ids import uuid7
 from memories.models import Owner
-from memories.statements import PARTS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
 from tests.factories import session_make
 
 

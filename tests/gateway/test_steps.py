@@ -6,10 +6,10 @@ import pytest
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.native import open_native
-from gateway.turn_events import Delta, TurnOptions
-from gateway.turns import Turn
+from gateway.turns.engine import Turn
+from gateway.turns.events import Delta, TurnOptions
 from gateway.upstream.usage import add_usage, usage_since
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import caller_make

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gateway import thinking
 from gateway.models import Agent, Run, Session
 from gateway.portability import erase_traces, export_conversations
+from gateway.turns import thinking
 from gateway.upstream.reasoning import reasoning_in, without_thinking
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.gateway.v1 import ask

@@ -1,9 +1,9 @@
 """The kept record of a session grows with its turns, and says what a fresh reading would say."""
 
 from gateway.models import Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
-from memories.threads import ThreadTurn, thread_cache
+from memories.recall.threads import ThreadTurn, thread_cache
 from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner, ThreadRecord
 from tests.conftest import Api
 from tests.factories import key_make, owner_make

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.models import Message, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, Owner
 from tests.conftest import Api

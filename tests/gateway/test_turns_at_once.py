@@ -8,7 +8,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Message, Run, Session, UsageDay
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import ThreadRecord
 from tests.conftest import Api
 from tests.endings import close_lanes

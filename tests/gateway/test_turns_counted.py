@@ -3,7 +3,7 @@
 from typing import Any
 
 from gateway.models import Run, Session, UsageDay
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
 from reviews.models import ReviewRun

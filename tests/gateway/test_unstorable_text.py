@@ -8,7 +8,7 @@ import pytest
 
 from gateway.models import Agent, Message, Session
 from gateway.upstream.faults import domain_error
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Book, Memory, Owner
 from memories.storable import storable
 from reviews.consolidation.answers import parse_synthesis

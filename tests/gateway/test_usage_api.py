@@ -10,7 +10,7 @@ import time_machine
 from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.models import Agent, ApiKey, UsageDay
 from gateway.services import configuration_save
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make

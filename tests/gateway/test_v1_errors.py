@@ -15,7 +15,7 @@ from gateway.api.errors import error_response
 from gateway.errors import RunStopped, SessionBusy, SessionEnded, TooManySteps, UpstreamRefused, UpstreamUnreachable
 from gateway.keys import api_key_revoke, api_key_rotate
 from gateway.models import Agent, ApiKey
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from memories.models import Owner
 from tests.conftest import Api

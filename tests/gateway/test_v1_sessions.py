@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
 from gateway.services import session_end
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
 from tests.conftest import Api

@@ -10,10 +10,11 @@ from django.contrib.sessions.models import Session as LoginSession
 from django.test import AsyncClient
 from django.utils import timezone
 
-from gateway import live, watching
+from gateway import watching
 from gateway.keys import api_key_revoke
 from gateway.models import ApiKey, Session
-from memories.database import in_thread
+from gateway.turns import live
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make

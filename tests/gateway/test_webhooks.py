@@ -20,11 +20,11 @@ from gateway.webhooks import addresses, delivery, sending
 from gateway.webhooks.addresses import may_be_reached
 from gateway.webhooks.delivery import LEASE, MOST_ATTEMPTS, deliver, pause_after, webhooks_sweep
 from gateway.webhooks.services import KINDS, MOST, webhook_disable
-from memories.audit import SYSTEM
-from memories.database import in_thread
+from memories.audit.log import SYSTEM
+from memories.database.access import in_thread
 from memories.errors import InvalidRequest
+from memories.messaging.outbox import notifications_after
 from memories.models import AuditEntry, Book, Owner
-from memories.outbox import notifications_after
 from tests.admin_rows import staff_client
 from tests.conftest import Api
 from tests.factories import key_make, memory_make

@@ -23,10 +23,10 @@ from gateway.metrics import open_websockets
 from gateway.models import ApiKey
 from gateway.routing import websocket_application
 from gateway.sockets import look_again
-from memories.database import in_thread
-from memories.datagrams import DatagramChannelLayer
+from memories.database.access import in_thread
+from memories.messaging.datagrams import DatagramChannelLayer
+from memories.messaging.outbox import notify, wake
 from memories.models import Notification, Owner
-from memories.outbox import notify, wake
 from memories.services import owner_for_end_user
 from tests.factories import agent_make, key_make, memory_make
 
@@ -177,7 +177,7 @@ async def test_an_after_that_cannot_be_is_no_harm(alice: Owner, alice_login: Cli
 async def test_a_lost_hint_is_found_by_looking(
     alice: Owner, alice_login: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memories.outbox.wake", lambda owner_id: None)
+    monkeypatch.setattr("memories.messaging.outbox.wake", lambda owner_id: None)
     settings.PUSH_POLL_SECONDS = 0.05
     async with opened(cookie(alice_login), ORIGIN) as browser:
         await tell(alice, "one")

@@ -7,7 +7,7 @@ import pytest
 from gateway.models import Agent, Session
 from gateway.runs.rows import title_of
 from gateway.runs.wrappers import own_words
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
-from memories.auditors import AUDITORS, auditors_make, auditors_unmake
+from memories.audit.auditors import AUDITORS, auditors_make, auditors_unmake
 from memories.models import Revision
 from tests.admin_pages import review_make
 from tests.admin_rows import book_make, memory_make, session_make, staff_client

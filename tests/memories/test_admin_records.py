@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from memories.admin.diffs import field_changes, pieces_html, revision_diff
+from memories.history.word_diff import word_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
-from memories.word_diff import word_diff
 from tests.admin_pages import counts_a_table
 from tests.admin_rows import agent_make, memory_make, owner_make, session_make, staff_client
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from memories import artifacts
-from memories.artifact_paths import clean_path, is_skill_name
-from memories.artifacts import KEPT_HEADING, artifact_put, artifacts_replace, with_person_lines
-from memories.database import in_thread
-from memories.documents import clean_output
+from memories.artifacts import store
+from memories.artifacts.cleaning import clean_output
+from memories.artifacts.paths import clean_path, is_skill_name
+from memories.artifacts.store import KEPT_HEADING, artifact_put, artifacts_replace, with_person_lines
+from memories.database.access import in_thread
 from memories.errors import Conflict, InvalidRequest
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
@@ -24,7 +24,7 @@ def book(alice: Owner) -> Book:
     return book_get_or_create(alice.pk, "main")
 
 
-def consolidated(book: Book, **documents: str) -> artifacts.Replaced:
+def consolidated(book: Book, **documents: str) -> store.Replaced:
     paths = {"memory": "MEMORY.md", "summary": "memory_summary.md"}
     with book_writing(book, BY_CONSOLIDATION) as writer:
         return artifacts_replace(
@@ -201,7 +201,7 @@ def test_a_blocked_line_deep_in_a_long_document_is_found() -> None:
 async def test_what_people_took_out_is_kept_up_to_the_length_of_a_document(
     alice_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artifacts, "MAX_DOCUMENT", 30)
+    monkeypatch.setattr(store, "MAX_DOCUMENT", 30)
     for content in ("- first line\n- second line", "- third line", "- fourth line", "- fifth line"):
         await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": content})
     kept = await in_thread(Artifact.objects.values_list("struck_lines", flat=True).get)

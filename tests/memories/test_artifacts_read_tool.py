@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Session
-from memories.artifacts import artifact_put
-from memories.book_views import BookState
-from memories.database import in_thread
+from memories.artifacts.store import artifact_put
+from memories.database.access import in_thread
 from memories.models import Artifact, ArtifactUsage, Book, Owner, WriteOrigin
+from memories.recall.book_views import BookState
 from memories.services import Source, book_get_or_create
 from memories.tools import ToolCall, ToolScope, run_calls
 from memories.tools.documents import PAGE_CHARACTERS

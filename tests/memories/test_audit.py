@@ -15,10 +15,11 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from memories import audit, portability
-from memories.audit import NOBODY, SYSTEM, Action, Actor, audit_entry, audit_purge, audit_record, audit_sentence
-from memories.audit_triggers import create_statements
-from memories.database import in_thread
+from memories import portability
+from memories.audit import log
+from memories.audit.log import NOBODY, SYSTEM, Action, Actor, audit_entry, audit_purge, audit_record, audit_sentence
+from memories.audit.triggers import create_statements
+from memories.database.access import in_thread
 from memories.models import AppendOnlyError, AuditEntry, Owner
 from tests.admin_rows import memory_make, staff_client
 from tests.conftest import Api
@@ -240,7 +241,7 @@ def old_entry(days: int, action: Action = Action.VIEW) -> AuditEntry:
 def test_a_purge_deletes_old_entries_is_an_entry_and_leaves_the_triggers(
     triggers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(audit, "_PURGE_BATCH", 2)
+    monkeypatch.setattr(log, "_PURGE_BATCH", 2)
     for _ in range(3):
         old_entry(400)
     young, former = old_entry(100), old_entry(500, Action.PURGE)
@@ -260,7 +261,7 @@ def test_a_purge_deletes_old_entries_is_an_entry_and_leaves_the_triggers(
 
 def test_a_purge_that_fails_leaves_entries_and_triggers(triggers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     old_entry(400)
-    monkeypatch.setattr(audit, "create_statements", lambda vendor: ["CREATE TRIGGER nonsense"])
+    monkeypatch.setattr(log, "create_statements", lambda vendor: ["CREATE TRIGGER nonsense"])
     with pytest.raises(DatabaseError), transaction.atomic():
         audit_purge(timezone.now() - timedelta(days=365), actor=SYSTEM)
     assert AuditEntry.objects.filter(action="view").count() == 1

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from memories.batches import finish
 from memories.bulk_edits import BulkAction, bulk_edit_slices, edit_of
-from memories.changes import undo_slices
-from memories.database import in_thread
+from memories.database.access import in_thread
+from memories.database.batches import finish
+from memories.history.undo import undo_slices
 from memories.limits import BULK_MEMORIES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import Source

@@ -1,15 +1,15 @@
-"""memories.changes: undo and restore."""
+"""memories.history.undo: undo and restore."""
 
 import json
 from uuid import UUID
 
 import pytest
 
-from memories import changes
-from memories.batches import finish
-from memories.changes import change_set_get, memory_restore, undo_slices
-from memories.database import in_thread
+from memories.database.access import in_thread
+from memories.database.batches import finish
 from memories.errors import NotFound
+from memories.history import undo
+from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.conftest import Api
@@ -110,7 +110,7 @@ def test_somebody_elses_change_set_is_not_found(book: Book, alice: Owner, charli
 
 
 def test_a_large_set_is_taken_back_in_short_transactions(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "ATOMIC", 5)
+    monkeypatch.setattr(undo, "ATOMIC", 5)
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(120))
     book_limits_set({"main": (0, 0)})
     imported = import_text(alice.pk, lines, actor="user:1", preview=False).change_sets[0]

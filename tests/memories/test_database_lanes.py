@@ -19,8 +19,8 @@ from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
 
 from gateway.models import ApiKey
-from memories import database
-from memories.database import in_read_thread, in_thread, overloaded
+from memories.database import access
+from memories.database.access import in_read_thread, in_thread, overloaded
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.endings import close_lanes
@@ -50,7 +50,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     """Real database threads, which wait a second at most."""
     settings.DB_THREADS = 1
     settings.DB_BUSY_SECONDS = 1.0
-    monkeypatch.setattr("memories.database._full_at", -1000.0)
+    monkeypatch.setattr("memories.database.access._full_at", -1000.0)
     # A write that an earlier test planned ended with its threads.
     monkeypatch.setattr("gateway.limits.key_uses._due", 0.0)
     yield
@@ -139,11 +139,11 @@ async def test_a_read_whose_connection_the_server_ended_is_done_again(alice: Own
 
 
 def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    monkeypatch.setattr(database, "_is_worker", True)
-    monkeypatch.setattr(database, "LATER_SECONDS", 0)
+    monkeypatch.setattr(access, "_is_worker", True)
+    monkeypatch.setattr(access, "LATER_SECONDS", 0)
     settings.DB_THREADS = 1
     done = threading.Event()
-    database.write_later(done.set)
+    access.write_later(done.set)
     assert done.wait(10)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from memories.datagrams import DatagramChannelLayer
+from memories.messaging.datagrams import DatagramChannelLayer
 from tests.waiting import eventually_async
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import NotFound
 from memories.models import Memory, Owner, WriteOrigin
 from memories.portability import export_lines

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gateway.models import Agent
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.filters import MemoryFilters
 from memories.models import Book, Memory, Owner
 from tests.conftest import Api

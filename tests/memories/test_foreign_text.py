@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, clean_path, is_skill_name, resolve_uri, skill_path
-from memories.batches import finish
+from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, clean_path, is_skill_name, resolve_uri, skill_path
 from memories.books import book_state
+from memories.database.batches import finish
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords
 from memories.errors import InvalidRequest, TooLarge
 from memories.imports.files import Upload

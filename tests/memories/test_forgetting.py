@@ -13,11 +13,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from config.worker import SWEEPS
+from config.processes.worker import SWEEPS
 from gateway.chat import account
 from memories import forgetting
-from memories.batches import BatchSize, finish
-from memories.database import in_thread
+from memories.database.access import in_thread
+from memories.database.batches import BatchSize, finish
 from memories.forgetting import KEPT, Scope, erasure_begin, erasure_slices, forgetting_sweep
 from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Owner, Revision
 from memories.services.erasing import each_page, owner_tables
@@ -34,7 +34,7 @@ ROWS, EACH = 3, 5
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of three rows."""
     monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
-    monkeypatch.setattr("memories.batches._LEAST", ROWS)
+    monkeypatch.setattr("memories.database.batches._LEAST", ROWS)
     monkeypatch.setattr(forgetting, "SWEEP_SECONDS", 600.0)  # one sweep finishes it, however slow the machine
 
 

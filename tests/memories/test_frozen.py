@@ -1,11 +1,11 @@
-"""memories.frozen: which memories every request carries, in which bytes."""
+"""memories.recall.frozen: which memories every request carries, in which bytes."""
 
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.frozen import ViewEntry, freeze
+from memories.recall.frozen import ViewEntry, freeze
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import batches
-from memories.batches import BatchSize, finish, in_slices
-from memories.changes import change_set_get
-from memories.database import in_thread
+from memories.database import batches
+from memories.database.access import in_thread
+from memories.database.batches import BatchSize, finish, in_slices
 from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
+from memories.history.undo import change_set_get
 from memories.ids import parse_uuid
 from memories.imports.files import Upload
 from memories.imports.formats import found_in

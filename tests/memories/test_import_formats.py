@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings as configured
 
-from memories.batches import finish
+from memories.database.batches import finish
 from memories.errors import InvalidRequest, TooLarge
 from memories.imports import files, json_members
 from memories.imports.files import Upload

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memories.batches import finish
+from memories.database.batches import finish
 from memories.errors import InvalidRequest, TooLarge
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, found_in

@@ -1,4 +1,5 @@
-"""memories.invalidation: what was forgotten elsewhere leaves the caches of this process, and nothing else does."""
+"""memories.messaging.invalidation: what was forgotten elsewhere leaves the caches of this process, and nothing
+else does."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,15 +12,15 @@ from django.utils import timezone
 
 from gateway.models import Session
 from gateway.services import session_delete, session_end
-from memories import invalidation
-from memories.book_views import BookState, BookView, load_view
 from memories.books import book_state
-from memories.invalidation import Forgotten, Kind, Watcher
+from memories.messaging import invalidation
+from memories.messaging.invalidation import Forgotten, Kind, Watcher
 from memories.models import Book, Invalidation, Memory, Owner, WriteOrigin
+from memories.recall.book_views import BookState, BookView, load_view
+from memories.recall.snapshot import SessionSnapshot, snapshots
+from memories.recall.threads import thread_cache
 from memories.services import Source, book_writing
-from memories.snapshot import SessionSnapshot, snapshots
 from memories.sweep import memories_sweep
-from memories.threads import thread_cache
 from search.analysis import PROCESS_CACHE
 from search.query import message_of
 from tests.factories import memory_make
@@ -160,7 +161,7 @@ def test_a_view_that_was_read_before_a_forgetting_is_not_kept_after_it(
         invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
         return view
 
-    monkeypatch.setattr("memories.snapshot.load_view", forgotten_meanwhile)
+    monkeypatch.setattr("memories.recall.snapshot.load_view", forgotten_meanwhile)
     snapshot_of(alice, session)
     assert snapshots.held(session) is None
     assert snapshots.sizes()[:2] == (0, 0)
@@ -173,7 +174,7 @@ def test_a_thread_that_was_read_before_a_forgetting_is_not_kept_after_it(
         invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=owner_id))
         return []
 
-    monkeypatch.setattr("memories.threads.thread_reader._value", forgotten_meanwhile)
+    monkeypatch.setattr("memories.recall.threads.thread_reader._value", forgotten_meanwhile)
     thread_cache.read(session.owner_id, session.pk)
     assert thread_cache._threads == {}
 

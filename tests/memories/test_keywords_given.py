@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.entry_rules import clean_keywords
 from memories.errors import InvalidRequest
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.conftest import Api

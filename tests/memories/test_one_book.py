@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Owner
 from reviews.models import ConsolidationRun
 from tests.conftest import Api

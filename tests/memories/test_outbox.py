@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from memories.database import in_thread
+from memories.database.access import in_thread
+from memories.messaging.outbox import notifications_after, notify
 from memories.models import Notification, Owner
-from memories.outbox import notifications_after, notify
 from tests.conftest import Api
 
 pytestmark = pytest.mark.django_db

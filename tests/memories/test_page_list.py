@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from gateway.models import Agent
 from memories import number_words
-from memories.changes import change_set_get
+from memories.history.undo import change_set_get
 from memories.models import Memory, Owner, WriteOrigin
 from memories.page import filters, listing
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
 from memories.portability import export_lines

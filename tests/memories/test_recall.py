@@ -1,4 +1,4 @@
-"""memories.recall: the two lanes, their limits and their faults."""
+"""memories.recall.two_lanes: the two lanes, their limits and their faults."""
 
 import asyncio
 import threading
@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.book_views import BookState, BookView
-from memories.frozen import ViewEntry, freeze
-from memories.recall import (
+from memories.recall.book_views import BookState, BookView
+from memories.recall.frozen import ViewEntry, freeze
+from memories.recall.snapshot import SessionSnapshot
+from memories.recall.threads import ThreadHit, ThreadTurn, ThreadView
+from memories.recall.two_lanes import (
     SHORT_TERM_BYTES,
     SNIPPET_BYTES,
     TOTAL_BYTES,
@@ -22,8 +24,6 @@ from memories.recall import (
     recall,
     share,
 )
-from memories.snapshot import SessionSnapshot
-from memories.threads import ThreadHit, ThreadTurn, ThreadView
 from search import Hit, Reason
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -27,11 +27,11 @@ from config import health
 from gateway.limits import rates
 from gateway.models import Session
 from gateway.routing import websocket_application
-from memories.background import Background, redis_calls
-from memories.database import in_thread
+from memories.database.access import in_thread
+from memories.messaging.background import Background, redis_calls
+from memories.messaging.outbox import notify
+from memories.messaging.redis_clients import HintLayer, QueueBroker
 from memories.models import Memory, Notification, Owner
-from memories.outbox import notify
-from memories.redis_clients import HintLayer, QueueBroker
 from reviews.models import ReviewRun
 from tests.conftest import Api, free_port
 from tests.endings import close_lanes
@@ -85,7 +85,7 @@ def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -
     settings.DB_THREADS = 1
     hosts = [{"address": own.url, "socket_timeout": 8, "socket_connect_timeout": 1}]
     before = channel_layers.set("default", HintLayer(hosts=hosts))
-    monkeypatch.setattr(Conf, "BROKER_CLASS", "memories.redis_clients.QueueBroker")
+    monkeypatch.setattr(Conf, "BROKER_CLASS", "memories.messaging.redis_clients.QueueBroker")
     monkeypatch.setattr(Conf, "ORM", None)
     monkeypatch.setattr(rates, "_rest_until", 0.0)
     rates._limiters.clear()

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection, connections, transaction
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
-from memories.artifacts import artifact_put
+from memories.artifacts.store import artifact_put
 from memories.counters import scan_refused, unstored_take
 from memories.errors import BlockedByScan
 from memories.models import Memory, Owner, ScanDay, WriteOrigin

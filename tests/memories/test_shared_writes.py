@@ -1,4 +1,4 @@
-"""memories.shared: writes that wait at the same time are stored with one commit, or each by itself."""
+"""memories.database.shared: writes that wait at the same time are stored with one commit, or each by itself."""
 
 import asyncio
 import sqlite3
@@ -13,12 +13,12 @@ from django.db import IntegrityError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from pytest_django.fixtures import Settings
 
-from memories import database
-from memories.database import in_patient_shared_thread, in_shared_thread, in_thread
+from memories.database import access
+from memories.database.access import in_patient_shared_thread, in_shared_thread, in_thread
+from memories.database.shared import is_shared, shareable, when_stored
 from memories.errors import Conflict
 from memories.ids import uuid7
 from memories.models import Owner, ThreadRecord
-from memories.shared import is_shared, shareable, when_stored
 from tests.endings import close_lanes
 from tests.waiting import eventually_async
 
@@ -81,7 +81,7 @@ async def together(*calls: Callable[[], Any]) -> list[Any]:
     """Do the calls in the thread that writes, where all of them wait at first; errors are returned."""
     async with busy_thread():
         waiting = [asyncio.create_task(in_shared_thread(call)) for call in calls]
-        await eventually_async(lambda: len(database._write_lane._shared) == len(calls), within=10)
+        await eventually_async(lambda: len(access._write_lane._shared) == len(calls), within=10)
     return await asyncio.gather(*waiting, return_exceptions=True)
 
 
@@ -159,7 +159,7 @@ async def test_a_held_lock_refuses_each(alice: Owner) -> None:
 async def test_what_nobody_waits_for_any_more_is_not_done(alice: Owner) -> None:
     async with busy_thread():
         gone, kept = (asyncio.create_task(in_shared_thread(record, alice, number)) for number in (1, 2))
-        await eventually_async(lambda: len(database._write_lane._shared) == 2, within=10)
+        await eventually_async(lambda: len(access._write_lane._shared) == 2, within=10)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
     assert (await kept, await stored()) == (2, 1)

@@ -1,4 +1,4 @@
-"""memories.snapshot: warm without a query, never older than what was committed, never somebody else's."""
+"""memories.recall.snapshot: warm without a query, never older than what was committed, never somebody else's."""
 
 import asyncio
 import threading
@@ -10,11 +10,11 @@ import time_machine
 from django.db import connections
 from django.utils import timezone
 
-from memories.book_views import _Row, load_view
 from memories.books import book_state
 from memories.models import Book, Memory, Owner, ScanRenewal, WriteOrigin
+from memories.recall.book_views import _Row, load_view
+from memories.recall.snapshot import SessionSnapshot, Snapshots
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from memories.snapshot import SessionSnapshot, Snapshots
 from memories.sweep import verdicts_renew
 from memories.verdicts import hash_of
 from tests.factories import memory_make, owner_make

@@ -1,4 +1,4 @@
-"""memories.threads: which recorded turns a request no longer shows, and what the cache holds."""
+"""memories.recall.threads: which recorded turns a request no longer shows, and what the cache holds."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.invalidation import Forgotten, Kind
-from memories.threads import ThreadCache, ThreadTurn, ThreadView, outside_window
+from memories.messaging.invalidation import Forgotten, Kind
+from memories.recall.threads import ThreadCache, ThreadTurn, ThreadView, outside_window
 
 WORDS = st.text(alphabet="ab cd\n", min_size=1, max_size=12).filter(str.strip)
 SESSION = UUID(int=1)
@@ -107,8 +107,8 @@ def test_a_view_is_forgotten_with_its_session(kind: Kind) -> None:
 
 
 def test_the_views_that_were_not_used_longest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memories.threads.MOST_VIEW_BYTES", 1)
-    monkeypatch.setattr("memories.threads._WEIGHED_SECONDS", 0)
+    monkeypatch.setattr("memories.recall.threads.MOST_VIEW_BYTES", 1)
+    monkeypatch.setattr("memories.recall.threads._WEIGHED_SECONDS", 0)
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     for number in (1, 2, 3):
         cache.append(OWNER, UUID(int=number), turn, after=None)

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memories.books import book_state
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.limits import TOOL_ARGUMENTS
 from memories.models import Memory, Owner
 from memories.tools import ToolCall, ToolScope, in_lane_of, run_calls

@@ -13,9 +13,10 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
-from memories import changes, database
-from memories.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
-from memories.database import in_turn
+from memories.database import access
+from memories.database.access import in_turn
+from memories.database.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
+from memories.history import undo
 from memories.imports import formats, running, standing
 from memories.imports.files import Upload
 from memories.imports.running import ImportRequest, import_slices
@@ -36,11 +37,11 @@ ROWS, COUNT = 2, 7
 def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Real database threads, and slices of two memories."""
     settings.DB_THREADS = 1
-    monkeypatch.setattr(changes, "ATOMIC", ROWS)
+    monkeypatch.setattr(undo, "ATOMIC", ROWS)
     monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
-    for module in (changes, clear):
+    for module in (undo, clear):
         monkeypatch.setattr(module, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
-    monkeypatch.setattr("memories.batches._LEAST", ROWS)
+    monkeypatch.setattr("memories.database.batches._LEAST", ROWS)
     yield
     close_lanes()
 
@@ -70,8 +71,8 @@ class Watch:
         self.seen: list[tuple[str, bool]] = []
         self._other = threading.Thread(target=in_turn, args=(self._write, other))
         self._queued = threading.Event()
-        self._submit = database._write_lane.submit
-        monkeypatch.setattr(database._write_lane, "submit", self._watched_submit)
+        self._submit = access._write_lane.submit
+        monkeypatch.setattr(access._write_lane, "submit", self._watched_submit)
 
     def _watched_submit(self, *args: Any) -> Any:
         # The length of the queue would not tell: the gateway queues small writes of its own (`write_later`).
@@ -144,8 +145,8 @@ def test_somebody_else_writes_between_two_slices_of_an_undo(
 ) -> None:
     review = review_make(alice)
     watch = Watch(charlie, monkeypatch)
-    take_back = changes._Undoing.take_back
-    monkeypatch.setattr(changes._Undoing, "take_back", lambda *args, **how: watch.slice(take_back, *args, **how))
+    take_back = undo._Undoing.take_back
+    monkeypatch.setattr(undo._Undoing, "take_back", lambda *args, **how: watch.slice(take_back, *args, **how))
     client = Client()
     client.force_login(User.objects.get(pk=bob.user_id))
     assert undo(client, review).status_code in {200, 302}

@@ -5,11 +5,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 import scanning
-from memories.artifacts import artifact_put
-from memories.book_views import load_view
+from memories.artifacts.store import artifact_put
 from memories.books import book_state
 from memories.entry_rules import check_scan
 from memories.models import Artifact, Book, Memory, Owner, ScanRenewal, WriteOrigin
+from memories.recall.book_views import load_view
 from memories.services import Source
 from memories.sweep import memories_sweep, verdicts_renew
 from memories.verdicts import scan_ahead

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.word_diff import word_diff
+from memories.history.word_diff import word_diff
 
 
 @given(st.text(max_size=120), st.text(max_size=120))

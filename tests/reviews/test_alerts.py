@@ -13,7 +13,7 @@ from django.core import mail
 from django.utils import timezone
 from standardwebhooks import Webhook as StandardWebhook
 
-from config.worker import SWEEPS
+from config.processes.worker import SWEEPS
 from gateway.models import Alert, ApiKey, Run, Session, UsageDay
 from memories.models import Lease, Owner, ScanDay
 from memories.services import book_get_or_create

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from reviews.models import ReviewRun
 from tests.conftest import Api

@@ -6,7 +6,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Message, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from reviews.models import ReviewRun
 from tests.conftest import Api

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.health import ago, health_of_books
 from memories.models import Memory, Owner
 from reviews.models import ReviewRun

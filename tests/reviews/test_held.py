@@ -8,8 +8,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from gateway.services import session_delete
-from memories.audit import AuditEntry
-from memories.database import in_thread
+from memories.audit.log import AuditEntry
+from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from memories.portability import export_lines
 from reviews.models import ReviewRun

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management import call_command
 
-from memories.changes import Undone, change_set_get
 from memories.evidence import HeldStep, Proposal, held_keeper, proposal_id
+from memories.history.undo import Undone, change_set_get
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Evidence, Memory, Notification, Owner, WriteOrigin
 from memories.services import Source

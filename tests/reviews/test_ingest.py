@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from gateway.models import Agent, Message, Session
 from gateway.runs import held
 from gateway.runs.rows import message_rows
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from reviews.ingest import _earlier
 from reviews.models import ReviewRun

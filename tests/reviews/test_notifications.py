@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from memories.messaging.outbox import notifications_after
 from memories.models import Memory, Notification, Owner
-from memories.outbox import notifications_after
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from gateway.models import Agent, Configuration, Message, Run, Session
-from memories.artifacts import artifact_put
-from memories.changes import Undone, change_set_get
+from memories.artifacts.store import artifact_put
+from memories.history.undo import Undone, change_set_get
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun

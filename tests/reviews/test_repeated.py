@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, Session
 from gateway.services import session_delete
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.models import Book, Evidence, EvidenceKind, Memory, Notification, Owner
 from memories.services import book_get_or_create

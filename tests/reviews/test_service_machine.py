@@ -24,12 +24,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memories.book_views import load_view
 from memories.books import book_state
-from memories.changes import memory_restore
 from memories.entry_rules import content_key
 from memories.errors import DomainError, InvalidRequest
+from memories.history.undo import memory_restore
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
+from memories.recall.book_views import load_view
 from memories.services import (
     Budgets,
     MemoryFields,

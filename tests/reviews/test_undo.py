@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 import scanning
-from memories.changes import Undone, change_set_get
 from memories.errors import Conflict, InvalidRequest
+from memories.history.undo import Undone, change_set_get
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream.collected import Collected
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError
 from tests.conftest import Api
 from tests.gateway.v1 import ask

@@ -11,7 +11,7 @@ from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
 from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream.error_body import read_error
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from tests.conftest import Api
 from tests.gateway.v1 import ask

@@ -25,7 +25,7 @@ from gateway.models import Message, Run, Session
 from gateway.upstream import Attempts, ModelRequest, ModelTarget, OpenAIModel, wire
 from gateway.upstream.attempts import outcomes
 from gateway.upstream.kept import Kept, with_kept
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, Owner, Target
 from reviews.frozen import FrozenConversation

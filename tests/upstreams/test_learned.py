@@ -24,7 +24,7 @@ from gateway.upstream import known as known_module
 from gateway.upstream.known import Known, known
 from gateway.upstream.learned import MOST_OF_MODEL, change_of
 from gateway.upstream.refusals import changes_for
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import DomainError
 from reviews.frozen import FrozenConversation
 from reviews.runner import Reflection, reflect

@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from gateway import upstream as upstreams
 from gateway.models import Agent, Run, Session
 from gateway.upstream import Attempts, ModelTarget, OpenAIModel, wire
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
 from reviews.consolidation.runner import Job
 from reviews.consolidation.runs import ConsolidationClaim

@@ -19,7 +19,7 @@ from gateway.models import Agent, LearnedChange, Run
 from gateway.upstream import Attempts, OpenAIModel
 from gateway.upstream.error_body import takes_no_tools
 from gateway.upstream.learned import change_of
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
 from reviews.frozen import FrozenConversation
 from reviews.presenter import reason_words

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Run
-from memories.database import in_thread
+from memories.database.access import in_thread
 from tests.conftest import Api
 from tests.gateway.v1 import Answer, ask, stream
 from tests.upstreams.server import RuledServer

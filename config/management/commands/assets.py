@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.assets import prepare_assets
+from config.serving.assets import prepare_assets
 
 
 class Command(BaseCommand):

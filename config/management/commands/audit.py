@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memories.audit import SYSTEM, audit_purge, audit_purgeable
+from memories.audit.log import SYSTEM, audit_purge, audit_purgeable
 from memories.errors import DomainError
 
 

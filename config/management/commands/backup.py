@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.backup import KEY_FILE, backup
+from config.backups.backup import KEY_FILE, backup
 from memories.number_words import counted
 
 

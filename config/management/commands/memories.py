@@ -12,8 +12,8 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from memories.audit import SYSTEM, Action, audit_record
-from memories.batches import finish
+from memories.audit.log import SYSTEM, Action, audit_record
+from memories.database.batches import finish
 from memories.errors import DomainError
 from memories.ids import parse_uuid
 from memories.imports.files import Upload

@@ -4,8 +4,8 @@ repeated, and run in several places at once."""
 from argparse import ArgumentParser
 from typing import Any
 
-from config.bootstrap import prepare
 from config.management.commands import up
+from config.processes.bootstrap import prepare
 
 
 class Command(up.Command):

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from config.backup import restore
+from config.backups.backup import restore
 from memories.number_words import counted
 
 _KEY = {

@@ -13,17 +13,17 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config import collector
-from config.bootstrap import Prepared, prepare
 from config.checks import MEANWHILE
 from config.environment import ConfigurationError
 from config.health import model_kind
-from config.processes import STOPS, fork, may_fork
-from config.serve import address, allow_host, listening_socket, preload, reachable, serve
-from config.supervisor import start
-from config.warm import first_work_beside, warm_up
-from config.worker import run_worker
-from memories.database import disconnect
+from config.processes.bootstrap import Prepared, prepare
+from config.processes.forking import STOPS, fork, may_fork
+from config.processes.supervisor import start
+from config.processes.worker import run_worker
+from config.serving import collector
+from config.serving.serve import address, allow_host, listening_socket, preload, reachable, serve
+from config.serving.warm import first_work_beside, warm_up
+from memories.database.access import disconnect
 from prompts.files import prompt_problems
 
 NO_ADMINISTRATOR = (
@@ -100,7 +100,7 @@ class Command(BaseCommand):
         """Become the supervisor: replace this program by one without Django; the children remain its children."""
         (host, port), ready = reachable(listener), f"Daybook is ready at {address(listener)}"
         told = {"children": children, "host": host, "port": port, "ready": [*self._about_model(), ready]}
-        program = [sys.executable, "-P", "-m", "config.supervise", json.dumps(told)]
+        program = [sys.executable, "-P", "-m", "config.processes.supervise", json.dumps(told)]
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -7,9 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.processes import die_with_parent, name_process
-from config.serve import allow_host, listening_socket, serve
-from config.warm import warm_up
+from config.processes.forking import die_with_parent, name_process
+from config.serving.serve import allow_host, listening_socket, serve
+from config.serving.warm import warm_up
 
 
 class Command(BaseCommand):

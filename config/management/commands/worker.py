@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.processes import die_with_parent, name_process
-from config.worker import run_worker
+from config.processes.forking import die_with_parent, name_process
+from config.processes.worker import run_worker
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Callable
 
 from gateway.upstream import Chunk, ModelRequest
-from memories.database import in_thread
+from memories.database.access import in_thread
 
 SESSION = re.compile(r"The record of session (\S+), as JSON")
 Answer = str | Exception

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from gateway.models import Agent
-from memories.artifacts import artifact_put
+from memories.artifacts.store import artifact_put
 from memories.models import Artifact, ArtifactRevision, AuditEntry, Owner, WriteOrigin
 from memories.services import Source
 from tests.admin_rows import bob as actor_of_bob

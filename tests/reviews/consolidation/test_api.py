@@ -7,7 +7,7 @@ import pytest
 
 from gateway.models import Agent
 from gateway.services import configuration_save, settings_check
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import InvalidRequest
 from memories.health import health_of_books
 from memories.models import Owner

@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from gateway.models import Agent, Session
 from gateway.services import session_delete, session_forget
-from memories.artifacts import artifact_put, live_artifacts
-from memories.batches import finish
-from memories.changes import change_set_get
+from memories.artifacts.store import artifact_put, live_artifacts
+from memories.database.batches import finish
 from memories.errors import Conflict
+from memories.history.undo import change_set_get
 from memories.models import (
     Artifact,
     ArtifactRevision,
@@ -29,8 +29,8 @@ from memories.models import (
     ThreadRecord,
     WriteOrigin,
 )
+from memories.recall.threads import record_run
 from memories.services import Source, book_limits_set
-from memories.threads import record_run
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
 from reviews.consolidation.clear import FIRST_BATCH, clear_code_make, clear_confirmed, contents_of, purge_cleared

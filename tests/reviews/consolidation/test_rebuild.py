@@ -12,7 +12,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from gateway.models import Agent, Run, Session
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import RateLimited, UpstreamError
 from memories.models import Notification, Owner
 from reviews.consolidation.requests import Trigger

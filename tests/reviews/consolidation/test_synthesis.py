@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.models import Agent, Session
-from memories.artifacts import artifact_put, artifact_read
-from memories.changes import change_set_get
+from memories.artifacts.store import artifact_put, artifact_read
 from memories.errors import UpstreamError
+from memories.history.undo import change_set_get
 from memories.models import Artifact, ArtifactRevision, Book, Notification, Owner, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.requests import Trigger

@@ -15,7 +15,7 @@ from config.doctor import findings
 from gateway.agents.configuration import consolidation_settings
 from gateway.models import Agent
 from gateway.services import configuration_save
-from memories.database import in_thread
+from memories.database.access import in_thread
 from memories.errors import Conflict
 from memories.models import Owner
 from reviews.consolidation.requests import Trigger

@@ -1,0 +1,311 @@
+"""Backups: a folder with a copy of the database, the attachments and signing key if they are kept in DAYBOOK_HOME, and
+a manifest that describes them. Used by `manage.py backup` and `manage.py restore`.
+
+A backup can be made while Daybook runs: SQLite's online backup and pg_dump copy one consistent state. It is written to
+a temporary folder, which is renamed at the end, so a folder with a manifest is always complete."""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from django.conf import settings
+from django.core.management.base import CommandError
+from django.db import DatabaseError, connection, connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+
+from config.backups import postgres_tools
+from config.backups.files import (
+    attachments_added,
+    attachments_check,
+    attachments_copy,
+    attachments_known,
+    attachments_settle,
+)
+from config.processes import heartbeat
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+KEY_FILE = "secret_key"
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_PRIMARY = 0xFF  # the bits of SQLite's codes of errors that say the kind
+_DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The description of a backup. `files` maps names to SHA-256; `migrations` are the applied ones; `attachments` is
+    their number, each file named by its SHA-256, or None if they are in another storage."""
+
+    format: int
+    made_at: str
+    engine: str
+    files: dict[str, str]
+    migrations: list[list[str]]
+    attachments: int | None = None
+
+    @property
+    def database(self) -> str:
+        """The name of the database's file."""
+        return _DATABASE[self.engine]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """The result of a restore. `replaced` is the folder with a backup of the replaced data, if there was any."""
+
+    manifest: Manifest
+    secret_key: Literal["restored", "environment", "missing"]
+    attachments: int
+    replaced: Path | None
+
+
+def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
+    """Write a backup to `folder`, which must be empty or not exist; the default is a new folder in
+    DAYBOOK_HOME/backups. Raises CommandError."""
+    target = (folder or _default_folder("daybook")).absolute()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise CommandError(f"{target} is not empty. Name a folder that does not exist yet.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _temporary_folder(target.parent) as part:
+        manifest = _write(part)
+        part.rename(target)
+    return target, manifest
+
+
+def restore(folder: Path, *, force: bool = False) -> Restored:
+    """Restore a backup. It is checked before anything is changed, and what takes long comes last. Raises CommandError
+    for a backup that is incomplete or of another kind of installation and, without `force`, if there are data already
+    or Daybook runs. With `force`, existing data are backed up first. A restore that fails leaves everything as it
+    was."""
+    manifest = _read_manifest(folder)
+    there = _is_there(refuse=not force)
+    verify(folder, manifest)
+    if there and manifest.engine == "sqlite":
+        _refuse_damaged(Path(connection.settings_dict["NAME"]))
+    replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if there else (None, set())
+    with attachments_added(folder) as added:
+        connections.close_all()
+        if manifest.engine == "sqlite":
+            _restore_sqlite(folder / manifest.database, into=there)
+        else:
+            postgres_tools.load(folder / manifest.database)
+    return Restored(
+        manifest=manifest,
+        secret_key=_restore_key(folder, manifest),
+        attachments=attachments_settle(folder, added=added, replaced=known),
+        replaced=replaced,
+    )
+
+
+def _is_there(*, refuse: bool) -> bool:
+    """Return True if there are data already. Raises CommandError if there are and these are to be refused."""
+    try:
+        there = bool(connection.introspection.table_names())
+        if there and refuse and heartbeat.alive():
+            raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
+    except DatabaseError:
+        if connection.vendor == "sqlite":
+            _refuse_damaged(Path(connection.settings_dict["NAME"]))
+        raise
+    if there and refuse:
+        raise CommandError("The database is not empty. --force replaces it, after a backup of what is there.")
+    return there
+
+
+def verify(folder: Path, manifest: Manifest) -> None:
+    """Check that a backup is complete and can be restored here. Raises CommandError."""
+    for name, expected in manifest.files.items():
+        path = folder / name
+        if Path(name).name != name or not path.is_file() or _sha256(path) != expected:
+            raise CommandError(f"{path} is missing or is not the file that was backed up. Nothing was changed.")
+    attachments_check(folder, manifest.attachments)
+    known = set(MigrationLoader(None).disk_migrations)
+    if newer := [".".join(step) for step in manifest.migrations if tuple(step) not in known]:
+        raise CommandError(f"The backup is of a newer version, which has the migration {newer[-1]}. Upgrade first.")
+    if manifest.engine == "sqlite":
+        _check_sqlite(folder / manifest.database)
+    else:
+        postgres_tools.check(folder / manifest.database)
+
+
+def _write(folder: Path) -> Manifest:
+    engine = connection.vendor
+    database = folder / _DATABASE[engine]
+    if engine == "sqlite":
+        _copy_sqlite(Path(connection.settings_dict["NAME"]), database)
+    else:
+        postgres_tools.dump(database)
+    key = settings.DAYBOOK_HOME / KEY_FILE
+    if key.exists() and not settings.SECRET_KEY_GIVEN:
+        shutil.copyfile(key, folder / KEY_FILE)
+    attachments = attachments_copy(folder, database)
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    manifest = Manifest(
+        format=FORMAT,
+        made_at=timezone.now().isoformat(timespec="seconds"),
+        engine=engine,
+        files={path.name: _sha256(path) for path in files},
+        migrations=sorted([app, name] for app, name in _applied(database)),
+        attachments=attachments,
+    )
+    (folder / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+    for path in (*files, folder / MANIFEST):
+        _sync(path)
+    return manifest
+
+
+def _applied(database: Path) -> set[tuple[str, str]]:
+    """Return the migrations in the copy if it can be queried, since the server may be migrated in the meantime."""
+    if connection.vendor == "sqlite":
+        with closing(sqlite3.connect(database)) as copy:
+            return set(copy.execute("SELECT app, name FROM django_migrations").fetchall())
+    return set(MigrationRecorder(connection).applied_migrations())
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    try:
+        told: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+        manifest = Manifest(**told)
+    except FileNotFoundError:
+        raise CommandError(f"{folder} holds no {MANIFEST}: it is not a backup, or not a whole one.") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise CommandError(f"{folder / MANIFEST} cannot be read ({type(error).__name__}).") from None
+    if manifest.format != FORMAT or not _is_of_known_form(manifest):
+        raise CommandError(f"{folder / MANIFEST} is of a form that this version does not know.")
+    if manifest.engine != connection.vendor:
+        raise CommandError(f"This is a backup of {manifest.engine}; this installation uses {connection.vendor}.")
+    return manifest
+
+
+def _is_of_known_form(manifest: Manifest) -> bool:
+    steps = manifest.migrations
+    return (
+        manifest.engine in list(_DATABASE)  # a list is asked by equality: it may be anything
+        and isinstance(manifest.files, dict)
+        and manifest.database in manifest.files
+        and isinstance(steps, list)
+        and all(isinstance(step, list) and list(map(type, step)) == [str, str] for step in steps)
+    )
+
+
+# ---- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+def _copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a database, which may be in use, as one consistent state into one file without a write-ahead log."""
+    if not source.exists():
+        raise CommandError(f"There is no database {source} yet.")
+    try:
+        with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
+            original.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error as error:  # the disk is full, or the file is damaged
+        raise CommandError(f"The database was not copied: {error}. Nothing was backed up.") from None
+    _check_sqlite(target)
+
+
+def _check_sqlite(database: Path) -> None:
+    if (answer := _integrity(_at_rest(database))) != "ok":
+        raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
+
+
+def _refuse_damaged(database: Path) -> None:
+    """Raise CommandError for a damaged database in place: what it holds cannot be copied before it is replaced."""
+    if database.exists() and (answer := _integrity(database.absolute().as_uri())) != "ok":
+        raise CommandError(
+            f"{database}, which is there now, is damaged: {answer}. Stop Daybook, move this file "
+            f"away together with {database.name}-wal and {database.name}-shm, and restore again. Nothing was changed."
+        )
+
+
+def _at_rest(database: Path) -> str:
+    """Return SQLite's URI of a file that nobody writes to."""
+    return f"{database.absolute().as_uri()}?mode=ro&immutable=1"
+
+
+def _integrity(address: str) -> str:
+    """Return SQLite's result of an integrity check: "ok", or what is wrong. Raises CommandError if the file cannot be
+    read at the moment: it is locked, or belongs to somebody else."""
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            return str(database.execute("PRAGMA integrity_check").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & _PRIMARY not in _DAMAGED:
+            path = address.partition("?")[0].removeprefix("file://")
+            raise CommandError(f"{path} cannot be read: {error}. Nothing was changed.") from None
+        return str(error)
+
+
+def _restore_sqlite(source: Path, *, into: bool) -> None:
+    """Put a copy in place by a rename if there is no database. Write it into an existing database with SQLite's backup:
+    one transaction, which a process that has the file open sees as well."""
+    target = Path(settings.DATABASES["default"]["NAME"])
+    if not into:
+        with _temporary_folder(target.parent) as part:
+            shutil.copyfile(source, part / target.name)
+            _sync(part / target.name)
+            for left in ("-wal", "-shm", "-journal"):  # SQLite would write what they hold into the copy
+                target.with_name(target.name + left).unlink(missing_ok=True)
+            (part / target.name).replace(target)
+        return
+    try:
+        with (
+            closing(sqlite3.connect(_at_rest(source), uri=True)) as copy,
+            closing(sqlite3.connect(target, timeout=30)) as live,
+        ):
+            copy.backup(live)
+    except sqlite3.Error as error:  # the disk is full, or somebody else holds a transaction
+        raise CommandError(f"The database was not replaced: {error}. It is as it was.") from None
+    if (answer := _integrity(target.as_uri())) != "ok":
+        raise CommandError(f"{target} is damaged after the restore: {answer}.")
+
+
+# ---- Files -----------------------------------------------------------------------------------------------------------
+
+
+def _restore_key(folder: Path, manifest: Manifest) -> Literal["restored", "environment", "missing"]:
+    source, target = folder / KEY_FILE, settings.DAYBOOK_HOME / KEY_FILE
+    if settings.SECRET_KEY_GIVEN:
+        return "environment"
+    if KEY_FILE not in manifest.files:
+        return "missing"
+    fresh = target.with_name(f"{KEY_FILE}.{os.getpid()}")
+    shutil.copyfile(source, fresh)
+    _sync(fresh)
+    fresh.replace(target)
+    return "restored"
+
+
+def _default_folder(name: str) -> Path:
+    return Path(settings.DAYBOOK_HOME) / "backups" / f"{name}-{timezone.now():%Y%m%dT%H%M%S%f}Z"
+
+
+@contextmanager
+def _temporary_folder(parent: Path) -> Iterator[Path]:
+    """Yield a folder beside the target, so that it can be renamed. It is deleted in the end if it still exists."""
+    parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".daybook-part-", dir=parent))
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

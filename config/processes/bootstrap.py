@@ -1,0 +1,171 @@
+"""The preparation in `up`: the database is backed up and migrated; the first administrator, key and agents are created.
+A lock ensures that several starts at once do it only once."""
+
+import fcntl
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.sql import emit_post_migrate_signal
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+from config.backups import postgres_tools
+from config.databases import unusable_database
+from config.environment import ConfigurationError
+from config.health import pending_migrations
+from config.permissions import tighten
+from config.processes import heartbeat
+from gateway.agents.file import bootstrap_agents
+from gateway.keys import api_key_create, plain_keys
+from gateway.runs.lapsed import stop_former
+from memories.errors import DomainError
+from memories.services import owner_for_user
+
+KEPT_BACKUPS = 3
+_UNFINISHED = "unfinished"  # names the copy with which an upgrade began that has not ended
+_LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook": advisory locks of PostgreSQL are numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """The result. `admin_user` is "" if there was one already; password and key are set only if they were generated.
+    `no_administrator`: there is no administrator, and an account already has the name that one would get."""
+
+    admin_user: str = ""
+    admin_password: str = ""
+    api_key: str = ""
+    agents: tuple[str, ...] = ()
+    backup: Path | None = None
+    no_administrator: bool = False
+
+
+def prepare() -> Prepared:
+    """Migrate and create what is missing. Raises ConfigurationError with one line for an unusable database and for
+    invalid first values."""
+    tighten(settings.DAYBOOK_HOME)
+    sqlite = _sqlite_path()
+    existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
+    try:
+        with _one_at_a_time():
+            _refuse_half_restored()
+            backup = _migrate(sqlite if existed else None)
+            heartbeat.forget_dead()
+            stop_former()
+            admin_user, admin_password, api_key = first_credentials()
+            agents = bootstrap_agents()
+    except DatabaseError as error:
+        raise ConfigurationError(unusable_database(error)) from error
+    except DomainError as error:
+        raise ConfigurationError(str(error)) from None
+    except (OSError, sqlite3.Error) as error:  # a folder of somebody else, or a full disk
+        home = settings.DAYBOOK_HOME
+        raise ConfigurationError(f"DAYBOOK_HOME is '{home}'; it cannot be prepared: {error}.") from error
+    return Prepared(
+        admin_user=admin_user,
+        admin_password=admin_password,
+        api_key=api_key,
+        agents=tuple(agents),
+        backup=backup,
+        no_administrator=not User.objects.filter(is_superuser=True, is_active=True).exists(),
+    )
+
+
+@transaction.atomic
+def first_credentials() -> tuple[str, str, str]:
+    """Create the first administrator if there is none, and the first key if there never was one. Returns the name of
+    the new administrator, and the generated password and key (or "")."""
+    users = User.objects
+    name = password = key = ""
+    admin = users.filter(is_superuser=True, is_active=True).order_by("pk").first()
+    if admin is None:
+        name, password = settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD
+        if users.filter(username=name).exists():
+            return "", "", ""  # do not silently make an existing account an administrator
+        made_up = "" if password else secrets.token_urlsafe(12)
+        admin = users.create_superuser(username=name, password=password or made_up)
+        password = made_up
+    if not plain_keys().exists():
+        key = _first_key(admin)
+    return name, password, key
+
+
+def _first_key(admin: User) -> str:
+    given = settings.DAYBOOK_API_KEY
+    try:
+        _, plain = api_key_create(owner=owner_for_user(admin), name="first key", plain=given or None)
+    except DomainError as error:
+        raise ConfigurationError(f"DAYBOOK_API_KEY is a value that is not shown; {error}") from None
+    return "" if given else plain
+
+
+def _refuse_half_restored() -> None:
+    """Raise ConfigurationError if a restore was killed between two schemas: the installation would seem to be new."""
+    if connection.vendor != "postgresql" or connection.introspection.table_names():
+        return
+    if aside := postgres_tools.set_aside():
+        raise ConfigurationError(
+            f"A restore was interrupted: what was there before it is in the schema {aside}. Restore again, or put it "
+            f'back: DROP SCHEMA public CASCADE; ALTER SCHEMA "{aside}" RENAME TO public.'
+        )
+
+
+def _migrate(sqlite: Path | None) -> Path | None:
+    """Apply pending migrations. An existing SQLite file is copied first; returns the copy."""
+    folder, backup = settings.DAYBOOK_HOME / "backups", None
+    if pending_migrations():
+        backup = back_up(sqlite, folder) if sqlite else None
+        call_command("migrate", interactive=False, verbosity=0)
+    else:
+        # A start that was killed after its last migration has not made permissions and triggers.
+        emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
+    (folder / _UNFINISHED).unlink(missing_ok=True)
+    return backup
+
+
+def back_up(database: Path, folder: Path) -> Path:
+    """Copy a SQLite database, which may be in use, to `folder/before-<UTC time>.sqlite3`. The newest three copies are
+    kept, and the first one of an upgrade until it has ended: an upgrade that is interrupted again and again copies what
+    it has migrated so far."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for left in folder.glob("before-*.part"):
+        left.unlink()
+    target = folder / f"before-{timezone.now():%Y%m%dT%H%M%S%f}Z.sqlite3"
+    part = target.with_suffix(".part")
+    part.touch(mode=0o600)
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as copy:
+        source.backup(copy)
+    part.replace(target)  # an interrupted copy never looks complete
+    first = folder / _UNFINISHED
+    if not first.exists():
+        first.write_text(target.name)
+    for old in sorted(folder.glob("before-*.sqlite3"))[:-KEPT_BACKUPS]:
+        if old.name != first.read_text():
+            old.unlink()
+    return target
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Hold a lock that ends with the process: one of PostgreSQL's, or one on a file in DAYBOOK_HOME."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK_NUMBER])
+            try:
+                yield
+            finally:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK_NUMBER])
+        return
+    with (settings.DAYBOOK_HOME / "up.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _sqlite_path() -> Path | None:
+    return Path(settings.DATABASES["default"]["NAME"]) if connection.vendor == "sqlite" else None

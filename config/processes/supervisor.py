@@ -1,0 +1,166 @@
+"""Starts the web server and the worker as two children, reports when they are ready, and ends them together. If one
+child ends the other is ended, too: otherwise Daybook would seem to run and yet lose reviews."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from config.processes.forking import STOPS, SignalInbox, is_stop
+
+GRACE_SECONDS = 6.0  # the worker gives a running task 3 of them, the web server its open streams 2
+READY_SECONDS = 90.0
+_PROBE_SECONDS = 1.0
+_LITTLE_ROOM = "the disk of "  # how config.health says it
+_PAUSE_SECONDS = 0.05
+_ECHO_SECONDS = 0.5  # make and service managers may pass the same signal on a second time
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The answer of /readyz. `reasons` say why it is not ready, or what is wrong all the same."""
+
+    ready: bool
+    reasons: tuple[str, ...] = ()
+
+
+def readiness(host: str, port: int) -> Readiness:
+    """Ask /readyz once, for about a second at most. Does not raise if the server does not answer. A disk with little
+    room counts as ready: reading goes on, and it is where something can be deleted."""
+    connection = http.client.HTTPConnection(host, port, timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        response = connection.getresponse()
+        body = response.read()
+        if response.status == http.client.OK:
+            return Readiness(ready=True)
+        reasons = tuple(json.loads(body)["reasons"])
+        return Readiness(ready=all(reason.startswith(_LITTLE_ROOM) for reason in reasons), reasons=reasons)
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return Readiness(ready=False, reasons=("the web server does not answer",))
+    finally:
+        connection.close()
+
+
+def ending(returncode: int) -> str:
+    """Return how a process ended, in words."""
+    return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"exit code {returncode}"
+
+
+class _Child:
+    """A child of this process, by its process id: it was started by the program that this process was before."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return how it ended; None if it is running."""
+        return self._look(os.WNOHANG)
+
+    def wait(self) -> int:
+        code = self._look(0)
+        assert code is not None
+        return code
+
+    def terminate(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def _look(self, options: int) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, options)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+
+def start(command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, so that Ctrl-C reaches only us."""
+    return subprocess.Popen(  # noqa: S603 - the command is ours
+        command, env=env, pass_fds=pass_fds, start_new_session=True, stdin=subprocess.DEVNULL
+    )
+
+
+class Supervisor:
+    """Children by name; a context manager that ends all of them. `tell` is called with one line for the operator about
+    anything that goes wrong; `grace` is in seconds."""
+
+    def __init__(self, *, tell: Callable[[str], None], grace: float = GRACE_SECONDS) -> None:
+        self._tell = tell
+        self._grace = grace
+        self._children: dict[str, _Child] = {}
+        self._inbox = SignalInbox(*STOPS, signal.SIGCHLD)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def adopt(self, name: str, pid: int) -> None:
+        """Supervise a child of this process that was started before."""
+        self._children[name] = _Child(pid)
+
+    def watch(
+        self, *, probe: Callable[[], Readiness], on_ready: Callable[[], None], within: float = READY_SECONDS
+    ) -> int:
+        """Return 0 after a signal to end, 1 after a failure. Calls `on_ready` once."""
+        deadline = time.monotonic() + within
+        ready = False
+        while True:
+            # SIGCHLD wakes us; the long pause is for a signal that was merged with another.
+            if is_stop(self._inbox.wait(5.0 if ready else _PAUSE_SECONDS)):
+                return 0
+            if dead := self._ended():
+                name, returncode = dead
+                self._tell(f"The {name} ended unexpectedly ({ending(returncode)}); stopping everything.")
+                return 1
+            if ready:
+                continue
+            state = probe()
+            if state.ready:
+                ready = True
+                if state.reasons:
+                    self._tell(f"Started, but {'; '.join(state.reasons)}.")
+                on_ready()
+            elif time.monotonic() > deadline:
+                self._tell(f"Not ready after {within:.0f} s ({'; '.join(state.reasons)}); stopping everything.")
+                return 1
+
+    def _ended(self) -> tuple[str, int] | None:
+        for name, child in self._children.items():
+            if (returncode := child.poll()) is not None:
+                return name, returncode
+        return None
+
+    def stop(self) -> None:
+        """Ask every child to end; kill its group after the grace period or a second Ctrl-C."""
+        for child in self._children.values():
+            child.terminate()  # does nothing if the child has ended
+        begun = time.monotonic()
+        while any(child.poll() is None for child in self._children.values()):
+            passed = time.monotonic() - begun
+            impatient = signal.SIGINT in self._inbox.wait(0.5) and passed > _ECHO_SECONDS
+            if impatient or passed > self._grace:
+                break
+        for child in self._children.values():
+            _kill_group(child.pid)  # also processes that an ended child has left
+            child.wait()
+        self._children.clear()
+        self._inbox.close()
+
+
+def _kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # nobody is left in it
+    except PermissionError:
+        if sys.platform != "darwin":  # macOS raises this for a group of ended processes
+            raise

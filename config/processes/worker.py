@@ -1,0 +1,145 @@
+"""The worker process: the queue (config.processes.queue_guard) and, beside it, the loop of sweeps with the heartbeat.
+django-q2 looks at its own schedules only every 30 s and waits for running tasks for ever; this doesn't."""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from multiprocessing.synchronize import Event
+
+from django.conf import settings
+from django.db import close_old_connections, connections
+from django_q.conf import Conf
+
+from config.processes import heartbeat
+from config.processes.forking import SignalInbox, forks_die_with_parent, is_stop
+from config.processes.queue_guard import guard_start
+from gateway.attachments.sweep import attachments_sweep
+from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
+from gateway.upstream.known import known
+from gateway.webhooks.delivery import webhooks_sweep
+from memories.database.access import settle_worker
+from memories.forgetting import forgetting_sweep
+from memories.ids import uuid7
+from memories.sweep import log_sweep, memories_sweep
+from reviews.alerts import alerts_sweep
+from reviews.consolidation.triggers import consolidation_sweep
+from reviews.sweep import reviews_sweep
+
+logger = logging.getLogger("daybook.worker")
+sweep_logger = logging.getLogger("daybook.sweep")
+TASK_GRACE_SECONDS = 3.0
+
+Sweep = Callable[[], None]
+SWEEPS: tuple[Sweep, ...] = (
+    runs_sweep,
+    webhooks_sweep,
+    reviews_sweep,
+    consolidation_sweep,
+    memories_sweep,
+    forgetting_sweep,
+    sessions_sweep,
+    attachments_sweep,
+    accounts_sweep,
+    alerts_sweep,
+    log_sweep,
+)
+"""What is done every few seconds, in this order: idempotent, safe in several workers at once. Each ends what was left
+behind (lost jobs, expired leases, old rows)."""
+
+
+class SweepLoop:
+    """Runs the sweeps and the heartbeat in a thread, every settings.SWEEP_SECONDS. An error in one sweep is logged and
+    does not stop the others; the next round tries all of them again."""
+
+    def __init__(self, sweeps: Sequence[Sweep]) -> None:
+        self.worker_id = uuid7()
+        self._sweeps = sweeps
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="daybook-sweeps", daemon=True)
+
+    def start(self) -> None:
+        """Start with a round at once."""
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self, within: float) -> None:
+        """Stop after the current sweep; wait up to `within` seconds for it."""
+        self._stopping.set()
+        self._thread.join(within)
+
+    def round(self) -> None:
+        """Beat once and call each sweep once."""
+        for step in (self._beat, *self._sweeps):
+            if self._stopping.is_set():
+                return
+            self._guarded(step)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                close_old_connections()  # one that failed in the last round is replaced
+                self.round()
+                self._stopping.wait(settings.SWEEP_SECONDS)
+            self._guarded(self._end)
+        finally:
+            connections.close_all()
+
+    def _guarded(self, step: Sweep) -> None:
+        try:
+            step()
+        except Exception:  # whatever it is, the other sweeps must run, and this one is tried again
+            sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
+
+    def _beat(self) -> None:
+        heartbeat.beat(self.worker_id)
+
+    def _end(self) -> None:
+        heartbeat.end(self.worker_id)
+
+
+def run_worker(processes: int | None = None) -> int:
+    """Work until SIGTERM or SIGINT, with this many processes (DAYBOOK_WORKERS). Returns the exit code: 1 if queue or
+    sweeps ended by themselves."""
+    if processes is not None:
+        Conf.WORKERS = Conf.QUEUE_LIMIT = processes
+    forks_die_with_parent()
+    known.sync()  # the queue's processes inherit it
+    settle_worker()
+    inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)
+    guard, stop = guard_start()
+    sweeps = SweepLoop(SWEEPS)
+    sweeps.start()  # a thread, so only after the fork
+    try:
+        return _watch(guard, inbox, sweeps)
+    finally:
+        _stop_queue(guard, stop)
+        sweeps.stop(within=1.0)
+
+
+def _watch(guard: ForkProcess, inbox: SignalInbox, sweeps: SweepLoop) -> int:
+    while True:
+        wait([inbox.fileno(), guard.sentinel], timeout=1.0)
+        if is_stop(inbox.wait(0)):
+            return 0
+        if not guard.is_alive():
+            logger.error("The queue ended unexpectedly (exit code %s).", guard.exitcode)
+            return 1
+        if not sweeps.is_alive():
+            logger.error("The loop of sweeps ended unexpectedly.")
+            return 1
+
+
+def _stop_queue(guard: ForkProcess, stop: Event) -> None:
+    """Give running tasks some seconds, then kill the queue: their leases run out, and sweeps take them up."""
+    if guard.is_alive():
+        stop.set()
+        guard.join(TASK_GRACE_SECONDS)
+    if guard.is_alive():
+        logger.warning("A task still ran after %s s and was cut off.", TASK_GRACE_SECONDS)
+        guard.kill()  # its processes go with it
+        guard.join()

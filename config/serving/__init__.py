@@ -1,0 +1,1 @@
+"""The web server: sockets, protocols and their limits, middlewares, static files."""

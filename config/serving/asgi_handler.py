@@ -1,0 +1,146 @@
+"""HTTP under ASGI: pages use Django's handler, API requests a smaller one.
+
+Django's handler gives each request a thread of its own, in which it runs three synchronous signal receivers and closes
+the response. API requests use the ORM only in the long-lived database threads, which manage their own connections, so
+they need none of that."""
+
+import asyncio
+import contextlib
+import io
+from typing import Any
+
+from corsheaders.middleware import CorsMiddleware
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
+from django.db import OperationalError
+from django.http import HttpResponse, HttpResponseBase
+from django.urls import set_script_prefix
+
+from config.serving.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
+from config.serving.middleware import refused_page
+from gateway.api.anthropic_errors import is_anthropic
+from gateway.api.body_parser import read_ahead
+from gateway.api.errors import as_domain_error, error_response
+from gateway.oauth.addresses import RESOURCE_PATH, challenge
+from gateway.requests import OPERATIONS, is_api, request_id, request_id_of
+from gateway.sse import EventStream
+from memories.errors import DomainError, InvalidRequest, Unauthorized
+
+_cors = CorsMiddleware(lambda request: HttpResponse())
+
+
+class HttpApplication:
+    """Chooses the handler by path; both share one middleware chain."""
+
+    def __init__(self) -> None:
+        self.pages = ASGIHandler()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Django would read the whole body of a page before it checks anything, so bodies are read here."""
+        api = is_api(scope["path"])
+        if not api and not has_body(scope):
+            await self.pages(scope, receive, send)
+            return
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                body = await held.enter_async_context(body_of(scope, receive))
+                request = _request(scope, body) if api else None
+            except Disconnected:
+                return
+            except (DomainError, OperationalError) as error:
+                refusal = as_domain_error(error)
+                await _send_response(_refused(refusal, scope) if api else refused_page(refusal), send)
+                return
+            if request is not None:
+                await self._answer_while_connected(request, receive, send)
+            else:
+                await self.pages(scope, _replayed(body, receive), send)
+
+    async def _answer_while_connected(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
+        answering = asyncio.create_task(self._answer(request, send))
+        watching = asyncio.create_task(_disconnect(receive))
+        try:
+            await asyncio.wait({answering, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                answering.cancel()  # the client is gone: the view ends its upstream request and closes the run
+            await answering
+        except asyncio.CancelledError:
+            if not answering.done():  # we are cancelled ourselves (shutdown)
+                answering.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await answering
+                raise
+        finally:
+            watching.cancel()
+
+    async def _answer(self, request: ASGIRequest, send: Send) -> None:
+        if len(request.body) > SMALL_BYTES:
+            await read_ahead(request)
+        response = await self.pages.get_response_async(request)
+        await _send_response(response, send)
+
+
+def _request(scope: Scope, body: bytes) -> ASGIRequest:
+    """Raises InvalidRequest for an address or a host that cannot be."""
+    try:
+        set_script_prefix(get_script_prefix(scope))
+        request = ASGIRequest(scope, io.BytesIO(body))
+        if not request.path_info.startswith(OPERATIONS):
+            request.get_host()  # raises DisallowedHost, as every page does
+    except UnicodeDecodeError:
+        raise InvalidRequest("The address is not valid UTF-8.") from None
+    except DisallowedHost:
+        raise InvalidRequest("This host name is not in DAYBOOK_ALLOWED_HOSTS.") from None
+    return request
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives a body, which was read already, as one message and then continues."""
+    read = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def replayed() -> dict[str, Any]:
+        return next(read, None) or await receive()
+
+    return replayed
+
+
+def _refused(error: DomainError, scope: Scope) -> HttpResponse:
+    """Return the answer to an API request that was refused before it became a request object."""
+    given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin1")
+    request_id.set(request_id_of(given))
+    response = error_response(error, scope["path"])
+    response["x-request-id"] = request_id.get()
+    if is_anthropic(scope["path"]):
+        response["request-id"] = request_id.get()
+    response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "no-store"
+    if response.status_code == Unauthorized.http_status and scope["path"].startswith(RESOURCE_PATH):
+        with contextlib.suppress(DisallowedHost):  # then there is no address to name
+            response["WWW-Authenticate"] = challenge(ASGIRequest(scope, io.BytesIO()))
+    with contextlib.suppress(UnicodeDecodeError):  # then it is no address
+        _cors.add_response_headers(ASGIRequest(scope, io.BytesIO()), response)
+    return response
+
+
+async def _send_response(response: HttpResponseBase, send: Send) -> None:
+    headers = [(name.encode("ascii"), str(value).encode("latin1")) for name, value in response.items()]
+    if not response.streaming and not response.has_header("Content-Length"):
+        headers.append((b"Content-Length", str(len(response.content)).encode("ascii")))  # type: ignore[attr-defined]
+    headers += [(b"Set-Cookie", cookie.OutputString().encode("ascii")) for cookie in response.cookies.values()]
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+    if not response.streaming:
+        await send(start)
+        await send({"type": "http.response.body", "body": response.content})  # type: ignore[attr-defined]
+        return
+    source: Any = response.source if isinstance(response, EventStream) else response.streaming_content  # type: ignore[attr-defined]
+    # Closing the generator here, and not when it is collected, is what ends the upstream request at once.
+    async with contextlib.aclosing(source) as pieces:
+        await send(start)
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,194 @@
+"""Reads the bodies of requests, with bounds on size, time and memory.
+
+Small bodies are read as they arrive. For a body above SMALL_BYTES the key or login is looked up first, so that nobody
+without one can make this process hold it, and all large bodies together have a budget."""
+
+import asyncio
+import io
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
+
+from gateway.authentication import UNKNOWN_TOKEN, find_caller, find_caller_by_cookie, given_key, known_key
+from gateway.keys import key_hash
+from gateway.oauth.connections import token_find, token_hash
+from gateway.oauth.tokens import is_access_token
+from gateway.requests import OPEN, OPERATIONS, is_api
+from memories.database.access import in_read_thread
+from memories.errors import DomainError, Overloaded, TooLarge, Unauthorized
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+SMALL_BYTES = 64_000
+# JSON of the native API and of /mcp. A conversation (/v1, ingest), a turn with images and an import have
+# DAYBOOK_MAX_BODY.
+JSON_BYTES = 4_000_000
+_LARGE = re.compile(r"/v1/|/api/import|/api/memories/ingest/?$|/api/sessions/[^/]+/turns(/[^/]+/results)?/?$")
+_BYTES_PER_CHARACTER = 12  # of JSON that escapes everything
+# How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is
+# cut off in the middle never reads the answer.
+DRAINED = 4
+# A body may take BODY_SECONDS and a second more for each of these bytes.
+_LEAST_BYTES_PER_SECOND = 50_000
+_RETRY_SECONDS = 2
+
+
+class Disconnected(Exception):
+    """The client disconnected before its body was complete."""
+
+
+class TooSlow(DomainError):
+    """The body did not arrive in time."""
+
+    code, http_status = "request_timeout", 408
+
+
+class _Budget:
+    """The bytes of large bodies that this process holds."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    def take(self, count: int) -> None:
+        """Add to the bytes. Raises Overloaded if they would be too many."""
+        if self.held + count > settings.BODY_BUDGET:
+            raise Overloaded(
+                "Too many large requests are being read. Try again in a moment.", retry_after=_RETRY_SECONDS
+            )
+        self.held += count
+
+    def give_back(self, count: int) -> None:
+        self.held -= count
+
+
+_budget = _Budget()
+
+
+def has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip() not in {b"", b"0"})
+        for name, value in scope["headers"]
+    )
+
+
+@asynccontextmanager
+async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
+    """Yield the complete body of a request, which counts towards the budget until the block ends. Raises Disconnected,
+    TooLarge, TooSlow, Overloaded, and Unauthorized if the API requires a key and there is none."""
+    reading = _Reading(scope, receive)
+    try:
+        yield await reading.whole()
+    finally:
+        _budget.give_back(reading.counted)
+
+
+def _most_bytes(path: str) -> int:
+    if not is_api(path) or _LARGE.match(path):
+        return settings.DAYBOOK_MAX_BODY
+    return min(settings.DAYBOOK_MAX_BODY, max(JSON_BYTES, _BYTES_PER_CHARACTER * settings.DAYBOOK_MAX_MESSAGE))
+
+
+class _Reading:
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._scope, self._receive = scope, receive
+        self._headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
+        self._api = is_api(scope["path"])
+        self._limit = _most_bytes(scope["path"])
+        self._drained = settings.DAYBOOK_MAX_BODY * DRAINED
+        self._begun = time.monotonic()
+        self._admitted = False
+        self.counted = 0
+
+    async def whole(self) -> bytes:
+        if not has_body(self._scope):
+            return b""
+        announced = self._announced()
+        if announced is not None and announced > self._drained:
+            raise self._too_large()
+        self._need_credentials()
+        body: bytearray | bytes = bytearray()
+        size, more = 0, True
+        if announced is not None and announced > SMALL_BYTES:
+            await self._admit()
+        while more and size <= self._drained:
+            message = await self._next(size)
+            piece = message.get("body", b"")
+            more = message.get("more_body", False)
+            size += len(piece)
+            if size > SMALL_BYTES:
+                await self._admit()
+                more_bytes = min(size, self._limit) - self.counted
+                _budget.take(more_bytes)
+                self.counted += more_bytes
+            if not more and not body:
+                body = piece  # most bodies arrive in one piece
+            elif size <= self._limit:
+                body += piece
+            else:
+                body = bytearray()
+        if size > self._limit:
+            raise self._too_large()
+        return bytes(body)
+
+    def _announced(self) -> int | None:
+        """Return the length in the headers; None if the body arrives in chunks."""
+        text = self._headers.get("content-length", "").strip()
+        if "transfer-encoding" in self._headers or not text.isdecimal():
+            return None
+        return int(text) if len(text) < 18 else self._drained + 1
+
+    def _need_credentials(self) -> None:
+        if not self._api or self._scope["path"].startswith((*OPERATIONS, *OPEN)):
+            return
+        if not given_key(self._headers.get) and not self._cookie():
+            raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
+
+    async def _admit(self) -> None:
+        """Look up the sender of a large body once. On pages, only logged-in users may send one."""
+        if self._admitted:
+            return
+        self._admitted = True
+        key = given_key(self._headers.get)
+        try:
+            if self._scope["path"].startswith(OPEN):
+                raise Unauthorized("Nobody is asked for a login here.")
+            if self._api and is_access_token(key):
+                if await in_read_thread(token_find, token_hash(key)) is None:
+                    raise Unauthorized(UNKNOWN_TOKEN)
+            elif self._api and key:
+                if not known_key(self._headers.get):
+                    await in_read_thread(find_caller, key_hash(key))
+            else:
+                if not self._cookie() or self._scope["path"].startswith(OPERATIONS):
+                    raise Unauthorized("Sign in first.")
+                await in_read_thread(find_caller_by_cookie, ASGIRequest(self._scope, io.BytesIO()))
+        except Unauthorized:
+            if self._api and not self._scope["path"].startswith((*OPERATIONS, *OPEN)):
+                raise
+            self._limit = SMALL_BYTES
+            raise self._too_large() from None
+
+    def _cookie(self) -> bool:
+        return f"{settings.SESSION_COOKIE_NAME}=" in self._headers.get("cookie", "")
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"A request has at most {self._limit} bytes.", limit=self._limit)
+
+    async def _next(self, size: int) -> dict[str, Any]:
+        """Return the next message of the client, within the time limits between messages and for the whole body."""
+        left = self._begun + settings.BODY_SECONDS + size / _LEAST_BYTES_PER_SECOND - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, min(left, settings.BODY_SILENCE_SECONDS))):
+                message = await self._receive()
+        except TimeoutError:
+            raise TooSlow("The body of the request did not come in time.") from None
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        return message

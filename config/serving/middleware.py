@@ -1,0 +1,212 @@
+"""Middlewares. Under ASGI each of Django's own costs a switch of threads per request, so API requests skip them and use
+only RequestBoundary."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase, HttpResponseNotFound
+from django.middleware.common import CommonMiddleware
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.gzip import GZipMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.shortcuts import render
+from django.utils.html import format_html
+
+from config.serving.assets import AssetMiddleware
+from gateway.api.anthropic_errors import is_anthropic
+from gateway.api.errors import error_of_status, error_response
+from gateway.limits.rate_headers import rate_headers, windows
+from gateway.requests import (
+    client_address,
+    content_policy,
+    is_api,
+    request_id,
+    request_id_for,
+    trace_context,
+    trace_context_of,
+)
+from memories.audit.log import Origin, origin
+from memories.database.access import overloaded
+from memories.errors import DomainError, Forbidden, InvalidRequest
+
+GetResponse = Callable[[HttpRequest], Any]
+
+_STRICT = content_policy()
+_INLINE = {"style_src": "'self' 'unsafe-inline'", "font_src": "'self' data:", "manifest_src": "'none'"}
+# The admin theme uses Alpine's eval build and inline styles. The API docs page loads nothing from other hosts, either.
+_ADMIN = content_policy(script_src="'self' 'unsafe-eval'", **_INLINE)
+# Swagger's page has inline styles; its scripts are our files.
+_DOCS = content_policy(form_action="'none'", **_INLINE)
+
+_FAILED_PAGE = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title></head>'
+    "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
+)
+_FAILED = "The server’s log says more. Go back and try again."
+_UNREADABLE = "This request cannot be read: send forms in UTF-8, to the address of this Daybook, with fewer fields."
+_NOT_OURS = (
+    "This form is older than your sign-in, or your browser sent no cookie with it. Go back, reload the page and try "
+    "again. A Daybook whose address is https takes no forms over http."
+)
+
+
+def _policy(path: str) -> str:
+    """Return the content security policy of a page; "" for other answers of the APIs."""
+    if is_api(path):
+        return _DOCS if path == "/api/docs" else ""
+    return _ADMIN if path.startswith("/admin/") else _STRICT
+
+
+def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
+    """Return a page or plain text of Django or ninja as JSON of the APIs, which pages of other origins may read like
+    any answer."""
+    kind = response.headers.get("Content-Type", "")
+    if response.status_code < 400 or kind.startswith("application/json"):
+        return response
+    answer = error_response(error_of_status(response.status_code, path), path)
+    for name, value in response.headers.items():
+        if not name.lower().startswith("content-"):
+            answer.headers.setdefault(name, value)
+    return answer
+
+
+def _unreadable(request: HttpRequest) -> HttpResponse | None:
+    """Return the refusal of an address with a NUL, which no database stores, so that nothing can have that address."""
+    if "\x00" in request.path_info:
+        return HttpResponseNotFound()
+    if "%00" in request.META.get("QUERY_STRING", ""):
+        return HttpResponseBadRequest()
+    return None
+
+
+def page_failed(request: HttpRequest) -> HttpResponse:
+    """Django's handler500: a plain page, with 503 and Retry-After if the database is busy or full. It uses no session,
+    no database, and no template that would."""
+    error = sys.exc_info()[1]
+    busy = overloaded(error) if error else None
+    if busy is None:
+        return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)
+    return refused_page(busy)
+
+
+def page_unreadable(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler400: a plain page. Django's own looks for a token in the form, which may be unreadable itself."""
+    return refused_page(InvalidRequest(_UNREADABLE))
+
+
+def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler404: a page with a link back. RequestBoundary gives APIs JSON."""
+    if is_api(request.path_info) or request.path_info.startswith(settings.STATIC_URL):
+        return HttpResponseNotFound()
+    return render(request, "gateway/not_found.html", status=404)
+
+
+def page_not_ours(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's CSRF_FAILURE_VIEW: explains to the person what happened to their form."""
+    return refused_page(Forbidden(_NOT_OURS))
+
+
+def refused_page(error: DomainError) -> HttpResponse:
+    """Return a plain page that says why a request was refused."""
+    heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not accepted"
+    response = HttpResponse(format_html(_FAILED_PAGE, heading, str(error)), status=error.http_status)
+    response.headers["Content-Security-Policy"] = _STRICT
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cache-Control"] = "no-store"
+    if wait := error.details.get("retry_after"):
+        response.headers["Retry-After"] = str(wait)
+    return response
+
+
+class RequestBoundary:
+    """The outermost middleware: gives the request its id and every response its headers."""
+
+    async_capable = True
+    sync_capable = True
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if self.is_async:
+            return self._call_async(request)
+        self._enter(request)
+        return self._leave(request, _unreadable(request) or self.get_response(request))
+
+    async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
+        self._enter(request)
+        return self._leave(request, _unreadable(request) or await self.get_response(request))
+
+    @staticmethod
+    def _enter(request: HttpRequest) -> None:
+        request_id.set(request_id_for(request))
+        headers = request.headers
+        trace_context.set(trace_context_of(headers.get("traceparent", ""), headers.get("tracestate", "")))
+        windows.set({})
+        origin.set(Origin(client_address(request) or "", request_id.get()))
+        if is_api(request.path_info) and request.path_info.endswith("/"):
+            request.path_info = request.path_info.rstrip("/")  # API addresses work with and without a trailing slash
+
+    @staticmethod
+    def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if is_api(request.path_info):
+            response = _as_json(response, request.path_info)
+        headers = response.headers
+        headers["x-request-id"] = request_id.get()
+        if is_anthropic(request.path_info):
+            headers["request-id"] = request_id.get()
+        headers["X-Content-Type-Options"] = "nosniff"
+        if is_api(request.path_info):
+            headers.setdefault("Cache-Control", "no-store")
+            for name, value in rate_headers(request.path_info):
+                headers[name] = value
+        if policy := _policy(request.path_info):
+            headers.setdefault("Content-Security-Policy", policy)
+            headers.setdefault("X-Frame-Options", "DENY")
+        return response
+
+
+def _for_pages(base: type) -> type:
+    """Return a middleware that API requests skip. Its `process_view` becomes a coroutine, since Django would otherwise
+    use a thread for it on every request."""
+
+    class ForPages(base):  # type: ignore[misc]  # a dynamic base
+        def __call__(self, request: HttpRequest) -> Any:
+            return self.get_response(request) if is_api(request.path_info) else super().__call__(request)
+
+        if hasattr(base, "process_view"):
+
+            async def process_view(self, request: HttpRequest, *view: Any) -> HttpResponse | None:
+                return None if is_api(request.path_info) else super().process_view(request, *view)
+
+    ForPages.__name__ = ForPages.__qualname__ = f"Page{base.__name__}"
+    return ForPages
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """Compresses pages. All else is compressed already (static files, pictures) or is a download."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if response.streaming or not response.headers.get("Content-Type", "").startswith("text/html"):
+            return response
+        return super().process_response(request, response)
+
+
+PageSecurity = _for_pages(SecurityMiddleware)
+PageStatic = _for_pages(AssetMiddleware)
+PageCompression = _for_pages(CompressionMiddleware)
+PageSessions = _for_pages(SessionMiddleware)
+PageCommon = _for_pages(CommonMiddleware)
+PageCsrf = _for_pages(CsrfViewMiddleware)
+PageAuthentication = _for_pages(AuthenticationMiddleware)
+PageMessages = _for_pages(MessageMiddleware)

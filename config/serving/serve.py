@@ -1,0 +1,98 @@
+"""The listening socket and the choice of the ASGI server. The socket is opened before anything is started, so that a
+port in use is reported at once."""
+
+import errno
+import os
+import resource
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from config.environment import ConfigurationError, allowed_hosts
+from config.serving import collector
+from config.serving.cores import keep_on_one_core
+
+# By name, since each server imports an event loop library, and a process needs only one.
+SERVERS = {"daphne": "config.serving.serve_daphne.serve", "uvicorn": "config.serving.serve_uvicorn.serve"}
+_BACKLOG = 2048
+# How long a thread that computes keeps the interpreter while another one waits. An answer takes several turns of the
+# event loop, and each may wait that long behind somebody's search or import; Python's own 5 ms show in the answer.
+_SWITCH_SECONDS = 0.001
+_MOST_FILES = 65_536
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+
+
+def allow_host(host: str) -> None:
+    """Accept requests for the host on the command line, as settings do for DAYBOOK_HOST."""
+    if host != settings.DAYBOOK_HOST:
+        settings.ALLOWED_HOSTS = allowed_hosts(settings.ENV.allowed_hosts, host)
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on host and port (0: any free one). Raises ConfigurationError with one line."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise ConfigurationError(f"DAYBOOK_HOST is {host!r}; it is no address ({error.strerror}).") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            text = f"DAYBOOK_PORT is {port}; another program already listens there (on {host})."
+        elif error.errno == errno.EACCES:
+            text = f"DAYBOOK_PORT is {port}; this user may not listen there ({host})."
+        else:
+            text = f"DAYBOOK_HOST is {host!r}; it can't be listened on ({os.strerror(error.errno or 0)})."
+        raise ConfigurationError(text) from None
+    listener.setblocking(False)
+    return listener
+
+
+def reachable(listener: socket.socket) -> tuple[str, int]:
+    """Return host and port at which a listener is reached from this machine."""
+    host, port = listener.getsockname()[:2]
+    return _ANY.get(host, host), port
+
+
+def address(listener: socket.socket) -> str:
+    """Return the URL of the server for people."""
+    host, port = reachable(listener)
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def preload(name: str) -> None:
+    """Import the named server so that forks share it; not daphne, whose reactor belongs to one process."""
+    if name == "uvicorn":
+        import_string(SERVERS[name])
+
+
+def raise_open_files() -> None:
+    """Let this process open as many files as the system allows, up to _MOST_FILES: each connection is one, and the
+    1,024 that systems begin with are fewer than one address can hold open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(_MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def serve(name: str, listener: socket.socket) -> None:
+    """Serve the ASGI application on the listener with the named server, until SIGINT or SIGTERM."""
+    run: Callable[[socket.socket], None] = import_string(SERVERS[name])
+    raise_open_files()
+    collector.resume(collect=True)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    keep_on_one_core()
+    run(listener)

@@ -1,0 +1,94 @@
+"""Daphne, in this process. Importing this installs Twisted's reactor."""
+
+import asyncio
+import socket
+import time
+from typing import Any
+
+import daphne.server
+from daphne.http_protocol import HTTPFactory, WebRequest
+from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
+from django.conf import settings
+from twisted.internet.defer import Deferred
+
+from config.asgi import application
+from config.serving.bodies import DRAINED
+from config.serving.socket_protocol import CLIENT_BYTES, CLIENT_SECONDS
+from gateway.runs.held import shut_down
+
+_GRACEFUL_SECONDS = 1.0
+
+
+class _Request(WebRequest):  # type: ignore[misc]  # daphne has no types
+    """A request that is cut off once its body is more than what `bodies` throws away. Daphne would read it to its
+    end, into a file."""
+
+    _body_bytes = 0
+
+    def handleContentChunk(self, data: bytes) -> None:
+        self._body_bytes += len(data)
+        if self._body_bytes > settings.DAYBOOK_MAX_BODY * DRAINED:
+            self.channel.forceAbortClient()
+        else:
+            super().handleContentChunk(data)
+
+
+class _HttpFactory(HTTPFactory):  # type: ignore[misc]
+    def buildProtocol(self, addr: Any) -> Any:
+        protocol = super().buildProtocol(addr)
+        protocol.requestFactory = _Request
+        return protocol
+
+
+class _Socket(WebSocketProtocol):  # type: ignore[misc]
+    """A websocket that is closed if its client sends more than CLIENT_BYTES in CLIENT_SECONDS."""
+
+    _client_bytes = 0
+    _counted_since = 0.0
+
+    def dataReceived(self, data: bytes) -> None:
+        now = time.monotonic()
+        if now - self._counted_since > CLIENT_SECONDS:
+            self._counted_since, self._client_bytes = now, 0
+        self._client_bytes += len(data)
+        if self._client_bytes > CLIENT_BYTES:
+            self.transport.abortConnection()
+        else:
+            super().dataReceived(data)
+
+
+class _SocketFactory(WebSocketFactory):  # type: ignore[misc]
+    protocol = _Socket
+
+
+# Its server names the factories itself.
+daphne.server.HTTPFactory = _HttpFactory
+daphne.server.WebSocketFactory = _SocketFactory
+
+
+class _Server(daphne.server.Server):  # type: ignore[misc]
+    def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
+        """Daphne takes the root path from a header, which anybody may send: what is checked by path would then be
+        another path than the one that is answered."""
+        return super().create_application(protocol, scope | {"root_path": ""})
+
+    def kill_all_applications(self) -> "Deferred[Any]":
+        """Before the reactor stops: open runs end as stopped, their streams tell it, and then all else is cut."""
+        ended = Deferred.fromFuture(asyncio.ensure_future(self._end_runs()))
+        ended.addBoth(lambda _: super(_Server, self).kill_all_applications())
+        return ended
+
+    async def _end_runs(self) -> None:
+        await shut_down()
+        requests = [
+            details["application_instance"]
+            for protocol, details in self.connections.items()
+            if isinstance(protocol, WebRequest) and "application_instance" in details
+        ]
+        if requests:
+            await asyncio.wait(requests, timeout=_GRACEFUL_SECONDS)
+
+
+def serve(listener: socket.socket) -> None:
+    """Serve until SIGINT or SIGTERM. No access log: runs are rows."""
+    _Server(application, endpoints=[f"fd:fileno={listener.fileno()}"], server_name="").run()

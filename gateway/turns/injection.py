@@ -1,0 +1,288 @@
+"""What a run is given from memory: the snapshot of its session, the recall of this turn, and the messages built from
+both. With a warm snapshot nothing here uses the database. Each step is contained: if it fails, its result is empty, the
+run's trace names the error, and the turn goes on. This happens once per run: a run that waits for its client's tools
+keeps what it was given (`kept`) and is given the same again."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+from django.conf import settings
+
+from gateway.agents.model_choice import agent_target, agent_upstreams
+from gateway.embeddings import query_vector
+from gateway.model_call import ask
+from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.fingerprint import last_asked, text_of
+from gateway.upstream.dialects import dialect_of
+from gateway.upstream.outgoing import joined_content
+from memories.counters import recall_lanes
+from memories.database.access import in_read_thread
+from memories.errors import DomainError, UpstreamTimeout
+from memories.providers import Scope
+from memories.recall.book_views import BookState
+from memories.recall.frozen import freeze
+from memories.recall.snapshot import SessionSnapshot, empty_snapshot, snapshots
+from memories.recall.threads import ThreadTurn, ThreadView, outside_window, thread_cache
+from memories.recall.two_lanes import Injection, RecallSettings, contained, log_failure, recall, searches_book
+from memories.tokens import cut_to_tokens
+from memories.tools import READ
+from prompts.consolidation import guidance
+from prompts.conversation import earlier_block
+from prompts.files import prompt_file
+from search.keywords import extract_keywords
+
+_SEPARATORS = re.compile(r"[,，、\s]+")
+_MOST_KEYWORDS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keywords:
+    """Search words for the long-term lane. `none_matter` is True if a model was asked and named none. `trace` is for
+    the run's trace, `usage` is that of the model."""
+
+    words: Sequence[str] = ()
+    none_matter: bool = False
+    trace: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
+
+
+async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Injection:
+    """Return everything that a run is given from memory; all its steps use it. It is empty without injection.
+    `read_tool` is the name of the tool that reads documents in the guidance. Never raises."""
+    if context.injected is not None:
+        given = {name: context.injected[name] for name in _KEPT}
+        return Injection(**given, trace=context.earlier.trace.get("recall", {}))
+    agent = context.agent.settings
+    if context.book is None or not (agent.inject_memories or context.agent.consolidation.enabled):
+        return Injection()
+    trace: dict[str, Any] = {}
+    snapshot = await _snapshot(context, context.book, trace)
+    guidance_text = ""
+    with contained("guidance", trace):
+        guidance_text = snapshot.guidance(read_tool)
+    if not agent.inject_memories:
+        return Injection(guidance=guidance_text, trace=trace)
+    thread = await _thread(context, trace)
+    keywords, vector = await _search_terms(context, snapshot, trace)
+    injection = await recall(
+        snapshot=snapshot,
+        thread=thread,
+        query=context.user_text,
+        keywords=keywords.words,
+        limits=RecallSettings(
+            max_memories=agent.max_inject_memories,
+            search=agent.memory_search,
+            lane_seconds=settings.RECALL_LANE_SECONDS,
+        ),
+        scope=provider_scope(context),
+        query_vector=vector,
+        long_term=not keywords.none_matter,
+    )
+    return replace(injection, guidance=guidance_text, trace=injection.trace | trace, usage=keywords.usage)
+
+
+_KEPT = ("frozen", "guidance", "recall")
+
+
+def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
+    """Return what a run that waits for its client's tools stores (`Run.injected`), so that its next request begins with
+    the same bytes in any process. `epoch` is None without a book: then it holds nothing from memory."""
+    agent = context.agent.settings
+    return {
+        "epoch": context.book.epoch if context.book else None,
+        "instructions": agent.instructions,
+        "recall_role": agent.recall_role,
+        "read_tool": read_tool,
+        **{name: getattr(injection, name) for name in _KEPT},
+    }
+
+
+def provider_scope(context: TurnContext) -> Scope | None:
+    """Return the scope of a run for other memory providers; None for a run without memory."""
+    if context.book is None:
+        return None
+    return Scope(
+        owner_id=context.owner_id, book=context.book.name, session_id=context.session_id, request_id=context.request_id
+    )
+
+
+def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
+    """Return the messages of the request: one system message, the transcript, and the recall before the last user
+    message, or inside of it if a server's rules on roles leave no other place."""
+    parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
+    system = reduce(joined_content, parts)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    with contained("earlier_conversation", injection.trace):
+        if earlier := earlier_block(context.summary):
+            messages.append({"role": context.agent.settings.recall_role, "content": earlier})
+    messages.extend(context.messages)
+    if injection.recall:
+        last_user = last_asked(messages)
+        # Every server that may answer has to take it, the fall-backs too.
+        if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
+            asked = messages[last_user]
+            messages[last_user] = {**asked, "content": joined_content(injection.recall, asked.get("content"))}
+        else:
+            messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
+    return messages
+
+
+async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]) -> SessionSnapshot:
+    version, agent = (context.agent.version, context.compaction_epoch), context.agent.settings
+    with contained("snapshot", trace):
+        found = snapshots.warm(context.session_id, book, version)
+        limits = {"max_memories": agent.max_inject_memories, "char_limit": agent.frozen_char_limit}
+        if found is None and not guidance_tokens(context.agent):
+            found = snapshots.from_view(context.session_id, book, version, **limits)
+        if found is None:
+            found = await in_read_thread(
+                snapshots.build,
+                context.session_id,
+                book,
+                version,
+                **limits,
+                guidance_tokens=guidance_tokens(context.agent),
+            )
+        trace["snapshot"] = _as_of(found)
+        return found
+    return empty_snapshot(book)
+
+
+def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
+    """Return the entry of a snapshot for the run's trace: the state that it was made from, and its size."""
+    state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
+    return {
+        "generation": state.generation,
+        "epoch": state.epoch,
+        "agent_version": agent_version,
+        "compaction_epoch": compaction_epoch,
+        "frozen": len(snapshot.frozen.entries),
+    }
+
+
+def guidance_tokens(agent: AgentConfig) -> int:
+    """Return the most tokens of the summary that a session of this agent carries; 0 if consolidation is off."""
+    return agent.consolidation.summary_injection_token_limit if agent.consolidation.enabled else 0
+
+
+def injected_blocks(book: BookState, agent: AgentConfig) -> str:
+    """Return exactly what each request of a session with this agent carries from memory. Uses the database."""
+    view = snapshots.view(book)
+    limit = guidance_tokens(agent)
+    guidance_text = guidance(cut_to_tokens(view.summary, limit)) if limit else ""
+    frozen = freeze(
+        view.entries, max_memories=agent.settings.max_inject_memories, char_limit=agent.settings.frozen_char_limit
+    )
+    parts = (guidance_text, frozen.text if agent.settings.inject_memories else "")
+    return "\n\n".join(part for part in parts if part)
+
+
+async def _thread(context: TurnContext, trace: dict[str, Any]) -> ThreadView | None:
+    """Return the turns of this session that are no longer in the request; None if none were recorded."""
+    newest = context.newest_record
+    if newest is None:
+        return None
+    with contained("thread", trace):
+        turns: Sequence[ThreadTurn] | None = thread_cache.known(context.session_id, newest)
+        if turns is None:
+            turns = await in_read_thread(thread_cache.read, context.owner_id, context.session_id, newest)
+        # A turn that is being replaced is no longer part of the conversation, nor are the turns after it.
+        earlier = [turn for turn in turns if turn.turn < context.turn]
+        return thread_cache.view(context.session_id, outside_window(earlier, _window(context.messages)))
+    return None
+
+
+def _window(messages: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Return the text of each user message with the texts of the assistant messages after it."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for message in messages:
+        if message.get("role") == "user":
+            found.append((text_of(message.get("content")), []))
+        elif message.get("role") == "assistant":
+            found[-1][1].append(text_of(message.get("content")))
+    return found
+
+
+async def _search_terms(
+    context: TurnContext, snapshot: SessionSnapshot, trace: dict[str, Any]
+) -> tuple[Keywords, Sequence[float] | None]:
+    """Return the keywords and the vector of the message. If the book is not searched, both are empty and no model is
+    asked."""
+    agent = context.agent.settings
+    if not searches_book(snapshot, agent.max_inject_memories):
+        if agent.inject_memories_strategy == "llm":
+            trace["keywords"] = {"strategy": "llm", "skipped": "nothing_to_search"}
+        return Keywords(), None
+    if not settings.EMBEDDING_MODEL:
+        keywords, vector = await _keywords(context), None
+    else:
+        keywords, vector = await asyncio.gather(_keywords(context), _vector(context, snapshot.view.vector_model, trace))
+    if keywords.trace:
+        trace["keywords"] = keywords.trace
+        fallback = keywords.trace.get("fallback", "ok")
+        recall_lanes["keywords", fallback if fallback in {"ok", "timeout"} else "failed"] += 1
+    return keywords, vector
+
+
+async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Sequence[float] | None:
+    with contained("embedding", trace):
+        vector, outcome = await query_vector(
+            context.user_text, upstreams=agent_upstreams(context.agent.settings), model=model
+        )
+        trace |= outcome
+        state = outcome["embedding"]
+        recall_lanes["embedding", state if state in {"ok", "timeout"} else "failed"] += 1
+        return vector
+    return None
+
+
+async def _keywords(context: TurnContext) -> Keywords:
+    """Return search words of the last user message: by rule, or from a model with the rule as its fall-back."""
+    if context.agent.settings.inject_memories_strategy == "local":
+        return Keywords(words=extract_keywords(context.user_text))
+    usage: dict[str, Any] = {}
+    messages = (
+        {"role": "system", "content": prompt_file("keywords").text},
+        {"role": "user", "content": context.user_text},
+    )
+    target = agent_target(context.agent.settings)
+    try:
+        answer = await ask(
+            target,
+            messages,
+            seconds=settings.KEYWORDS_SECONDS,
+            owner=str(context.owner_id),
+            request_id=context.request_id,
+        )
+        usage = answer.usage
+        words = parse_keywords(answer.said, finished=answer.was_ended and answer.finish_reason == "stop")
+    except UpstreamTimeout:
+        fallback = "timeout"
+    except DomainError as error:
+        fallback = error.code
+    except ValueError:
+        fallback = "unusable_answer"
+    except Exception as error:  # noqa: BLE001 - memory never breaks a turn
+        fallback = f"failed:{type(error).__name__}"
+        log_failure("keywords", error)
+    else:
+        trace = {"strategy": "llm", "found": len(words), "usage": usage}
+        return Keywords(words=words, none_matter=not words, trace=trace, usage=usage)
+    trace = {"strategy": "llm", "fallback": fallback, "usage": usage}
+    return Keywords(words=extract_keywords(context.user_text), trace=trace, usage=usage)
+
+
+def parse_keywords(answer: str, *, finished: bool = True) -> list[str]:
+    """Return keywords that are separated by commas or white space; an empty answer has none. Raises ValueError for
+    prose, and for an empty answer that is not `finished`."""
+    words = [word.strip(".;:\"'`()[]").casefold() for word in _SEPARATORS.split(answer)]
+    found = list(dict.fromkeys(word for word in words if word))
+    if not found and not finished:
+        raise ValueError("no answer")
+    if len(found) > _MOST_KEYWORDS:
+        raise ValueError("prose instead of keywords")
+    return found

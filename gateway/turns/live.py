@@ -1,0 +1,209 @@
+"""Native turns run in a task of their own, so that a turn goes on when its browser disconnects.
+
+Watchers in the task's own process get its events; other processes read the text that is saved in the run's row. The
+number of an event is the length of the text so far: `after=N` works everywhere, and a reload starts at 0."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway.api.errors import as_domain_error
+from gateway.errors import Restarting, RunStopped
+from gateway.models import Run
+from gateway.runs import held, leases
+from gateway.runs.context import TurnContext
+from gateway.runs.held import StoppedBy
+from gateway.turns.engine import Turn
+from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions
+from gateway.turns.serializing import done_json, run_json
+from memories.database.access import in_thread
+from memories.errors import DomainError, NotFound
+from memories.messaging.invalidation import Forgotten, register_cache
+
+logger = logging.getLogger("daybook.live")
+
+Note = tuple[str, dict[str, Any]]
+
+
+@dataclass(slots=True)
+class LiveTurn:
+    """A native turn that runs in this process."""
+
+    context: TurnContext
+    text: str = ""
+    reasoning: str = ""
+    notes: list[tuple[int, Note]] = field(default_factory=list)  # (length of the text then, event)
+    final: Note | None = None
+    failure: DomainError | None = None
+    watchers: int = 0
+    _left: asyncio.TimerHandle | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: "asyncio.Task[None] | None" = None
+
+    def start(self, options: TurnOptions) -> None:
+        """Start the task. The turn goes on without watchers."""
+        self.text, self.reasoning = self.context.earlier.text, self.context.earlier.reasoning
+        _live[self.context.run_id] = self
+        self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
+        self._unwatched()
+
+    def stop(self, by: StoppedBy = StoppedBy.REQUEST) -> None:
+        """Stop answering; the text so far is kept. Safe from any thread."""
+        if self._task is not None:
+            # Not at once: the task holds its run from its first step on.
+            self._task.get_loop().call_soon_threadsafe(held.stop, self.context.run_id, by)
+
+    def unrecall(self) -> None:
+        """Empty the events with recalled memories, for browsers that reconnect."""
+        self.notes[:] = [
+            (at, ("recalled", {"recalled": []}) if name == "recalled" else (name, data))
+            for at, (name, data) in self.notes
+        ]
+
+    async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
+        """Yield `(number, event)` from the text's position `after` on, until the turn is over. Reasoning starts at its
+        beginning; each piece has its place `at`."""
+        self._watched()
+        noted, said, thought = 0, after, 0
+        try:
+            while True:
+                self._changed.clear()
+                if thought < len(self.reasoning):
+                    at, thought = thought, len(self.reasoning)
+                    yield said, ("reasoning", {"at": at, "text": self.reasoning[at:]})
+                while noted < len(self.notes):
+                    at, note = self.notes[noted]
+                    noted += 1
+                    if at < after:
+                        continue
+                    if said < at:  # what was said before the note goes out before it
+                        piece, said = self.text[said:at], at
+                        yield said, ("delta", {"text": piece})
+                    yield at, note
+                if said < len(self.text):
+                    piece, said = self.text[said:], len(self.text)
+                    yield said, ("delta", {"text": piece})
+                if self.final is not None and noted == len(self.notes) and said >= len(self.text):
+                    yield len(self.text), self.final
+                    return
+                if self.final is None:
+                    await self._changed.wait()
+        finally:
+            self.watchers -= 1
+            self._unwatched()
+
+    def _watched(self) -> None:
+        self.watchers += 1
+        if self._left is not None:
+            self._left.cancel()
+
+    def _unwatched(self) -> None:
+        """Wait some time for watchers to return, if none is left."""
+        if not self.watchers and self.final is None:
+            loop = asyncio.get_running_loop()
+            self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)
+
+    async def _run(self, options: TurnOptions) -> None:
+        try:
+            await self._take_events(options)
+        except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
+            self.failure = as_domain_error(error)
+            self.final = error_note(self.failure, self.context.run_id)
+        finally:
+            if self._left is not None:
+                self._left.cancel()
+            self._changed.set()
+            _live.pop(self.context.run_id, None)
+
+    async def _take_events(self, options: TurnOptions) -> None:
+        """Take what the turn tells; of one that was stopped, how its row ends. Raises what the turn raises, and
+        NotFound where it was deleted."""
+        try:
+            turn = Turn(self.context, options)
+            async with aclosing(turn.events()) as events:
+                async for event in events:
+                    self.text, self.reasoning = turn.output.text, turn.output.reasoning
+                    self._take(event)
+        except (RunStopped, Restarting):
+            self.final = await held.in_closing_thread(self._stored_note)
+
+    def _take(self, event: Delta | Recalled | ToolUsed | Done) -> None:
+        if isinstance(event, Recalled):
+            items = [item.as_json() | {"content": item.text} for item in event.injection.recalled]
+            self.notes.append((len(self.text), ("recalled", {"recalled": items})))
+        elif isinstance(event, ToolUsed):
+            note = {"name": event.name, "arguments": event.arguments, "result": event.result}
+            self.notes.append((len(self.text), ("tool", note)))
+        elif isinstance(event, Done):
+            self.final = ("done", done_json(self.context, event))
+        self._changed.set()
+
+    def _stored_note(self) -> Note:
+        context = self.context
+        return final_note(leases.run_get(context.owner_id, context.session_id, context.run_id))
+
+
+_live: dict[UUID, LiveTurn] = {}
+
+
+def forget(forgotten: Forgotten) -> None:
+    """Stop the live turns of a deleted session. If a memory was forgotten, remove recalled memories from the owner's
+    live turns; their answers remain in the transcript. Safe from any thread."""
+    for turn in list(_live.values()):
+        if turn.context.owner_id != forgotten.owner_id or not forgotten.words_are_gone:
+            continue
+        if forgotten.session_id is None:
+            turn.unrecall()
+        elif turn.context.session_id == forgotten.session_id:
+            turn.stop()
+
+
+register_cache(forget)
+
+
+def find(run_id: UUID) -> LiveTurn | None:
+    """Return the live turn in this process, or None."""
+    return _live.get(run_id)
+
+
+def error_note(error: DomainError, run_id: UUID) -> Note:
+    """Return the last event of a turn that ended with an error."""
+    return "error", error.as_json()["error"] | {"run_id": str(run_id)}
+
+
+def final_note(row: Run) -> Note:
+    """Return the last event of a finished turn, from its row."""
+    turn = run_json(row)
+    if row.state != Run.State.FAILED:
+        return "done", turn
+    # What was written to memory is not kept with the error: it may have been forgotten since.
+    details = {"details": {"memory_changes": turn["memory_changes"]}} if turn["memory_changes"] else {}
+    return "error", {**(row.error or {}), **details, "run_id": str(row.pk)}
+
+
+async def watch_elsewhere(
+    owner_id: UUID, session_id: UUID, run_id: UUID, after: int
+) -> AsyncGenerator[tuple[int, Note]]:
+    """Yield the events of a turn that runs in another process, or is over, from its row."""
+    said = after
+    while True:
+        try:
+            row = await in_thread(leases.run_get, owner_id, session_id, run_id)
+        except NotFound as error:  # it was deleted meanwhile
+            yield said, error_note(error, run_id)
+            return
+        if len(row.text) > said:
+            piece, said = row.text[said:], len(row.text)
+            yield said, ("delta", {"text": piece})
+        if row.state != Run.State.RUNNING:
+            yield said, await in_thread(final_note, row)
+            return
+        if held.is_ending():
+            return  # watchers come back to another process
+        await asyncio.sleep(held.FLUSH_SECONDS)

@@ -1,0 +1,93 @@
+"""Our own tools in a turn: which of them a model step offers, and what their calls do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from gateway import telemetry
+from gateway.agents.model_choice import agent_upstreams, may_embed
+from gateway.runs.client_tools import asks_for_calls, tool_names
+from gateway.runs.context import RunOutput, TurnContext
+from gateway.turns.events import TurnOptions
+from gateway.turns.evidence import conversation_of
+from memories import tools as memory_tools
+from memories.database.access import in_read_thread
+from memories.evidence import Hold
+from memories.recall.two_lanes import Injection, contained
+from memories.tools import ToolCall, ToolScope
+
+_MOST_OFFERS = 64  # clients' tools with names of ours make others
+
+
+class OwnTools:
+    """Our tools in one run. `clients` are the names of the client's tools; `changes` are what our tools wrote to
+    memory."""
+
+    def __init__(self, context: TurnContext, options: TurnOptions) -> None:
+        self.clients = tool_names(options.client_tools)
+        # Guidance of an earlier part of the run names the tool; else it gives way to a client's of that name.
+        self.read_name: str = (context.injected or {}).get("read_tool") or memory_tools.free_read_name(self.clients)
+        self.changes: list[dict[str, Any]] = []
+        self._missed = 0  # quotes that the model gave as evidence and that stood nowhere
+
+    def offered(self, context: TurnContext, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Return the tools to offer beside the client's; `parameters` are the client's."""
+        agent = context.agent
+        if parameters.get("n") not in (None, 1):
+            return ()  # of several answers at once, which one's calls would be run?
+        if asks_for_calls(parameters.get("tool_choice")):
+            return ()  # a call of ours is not what the client demands
+        if context.book is None or not (agent.settings.memory_tools or agent.consolidation.enabled):
+            return ()
+        return _definitions(agent.settings.memory_tools, self.read_name, self.clients.intersection(memory_tools.TOOLS))
+
+    async def run(
+        self,
+        calls: Sequence[ToolCall],
+        context: TurnContext,
+        output: RunOutput,
+        injection: Injection,
+        part_of: telemetry.Span,
+    ) -> dict[str, str]:
+        """Carry out the calls of a step, and return their results by id. Calls that write are checked against the
+        conversation so far and the memories that the run was given."""
+        named = [replace(call, name=memory_tools.READ.name) if call.name == self.read_name else call for call in calls]
+        scope = self._scope(context)
+        if memory_tools.any_writes(named):
+            known = (context, list(output.messages), injection, self.clients, self._missed)
+            scope = replace(scope, conversation=await in_read_thread(conversation_of, *known))
+        if may_embed(agent_upstreams(context.agent.settings)):
+            vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)
+            scope = replace(scope, vectors=vectors) if vectors else scope
+        noted = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
+        with telemetry.span("daybook.tool", noted, parent=part_of):
+            step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
+        self._missed = scope.conversation.missed if scope.conversation else self._missed
+        self.changes.extend(step.changes)
+        return step.results
+
+    async def all_changes(self, context: TurnContext, trace: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the changes with those of earlier parts of the run, as far as they can be read."""
+        if context.earlier.trace.get("steps"):
+            with contained("changes", trace):
+                return await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
+        return self.changes
+
+    def _scope(self, context: TurnContext) -> ToolScope:
+        assert context.book is not None
+        return ToolScope(
+            book=context.book,
+            search=context.agent.settings.memory_search,
+            session_id=context.session_id,
+            run_id=context.run_id,
+            agent=context.agent.name,
+            hold=Hold(context.agent.settings.memory_hold),
+        )
+
+
+@lru_cache(_MOST_OFFERS)
+def _definitions(memory: bool, read_name: str, taken: frozenset[str]) -> tuple[dict[str, Any], ...]:
+    ours = memory_tools.tools_of_turn(memory=memory)
+    named = [replace(tool, name=read_name) if tool is memory_tools.READ else tool for tool in ours]
+    return memory_tools.definitions(tool for tool in named if tool.name not in taken)

@@ -1,0 +1,285 @@
+"""Artifacts, write and read side: the documents of a book, their revisions and their readers.
+Called by memories.api.artifacts, memories.tools.documents, memories.history.undo and reviews.consolidation. Writes go
+through the BookWriter of memories.services: one transaction under the book's lock, one change set, a new generation.
+
+What a person wrote stays: each document keeps the lines that people added and those that they took out, and a
+consolidation that drops the former or brings back the latter is corrected before it is stored."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+import scanning
+from memories.artifacts.cleaning import MAX_DOCUMENT
+from memories.artifacts.paths import clean_path, skill_name
+from memories.entry_rules import refuse_blocked
+from memories.errors import Conflict, InvalidRequest, NotFound, TooLarge
+from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
+from memories.services import BookWriter, Source, book_writing, refusals_stored
+from memories.verdicts import is_of_words, older_rules, verdict_of_document
+
+Action = ArtifactRevision.Action
+KEPT_HEADING = "## Kept from your edits"
+_BY_PERSON = frozenset({WriteOrigin.USER, WriteOrigin.ADMIN})
+_STATE = ("content", "write_origin", "kept", "person_lines", "struck_lines")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """What a consolidation did to a book's documents, as paths."""
+
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def live_artifacts(owner_id: UUID, book_id: UUID) -> "QuerySet[Artifact]":
+    """Return a book's documents by path."""
+    return Artifact.objects.filter(owner_id=owner_id, book_id=book_id, deleted_at__isnull=True).order_by("path")
+
+
+def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
+    """Return one document. Raises NotFound, also for a path that no document may have."""
+    artifact = live_artifacts(owner_id, book_id).filter(path=path).first()
+    if artifact is None:
+        raise NotFound("There is no such document in this book.")
+    return artifact
+
+
+@refusals_stored()
+def artifact_put(book: Book, path: str, content: str, source: Source, *, version: int | None = None) -> Artifact:
+    """Store a person's edit of a document; empty content removes it. `version` guards against lost updates (0: not
+    there).
+
+    Raises InvalidRequest (path), TooLarge, BlockedByScan, Conflict."""
+    path = clean_path(path)
+    content = clean_document(content)
+    refuse_blocked(verdict_of_document(content))
+    if not content and not live_artifacts(book.owner_id, book.pk).filter(path=path).exists():
+        raise InvalidRequest("A document needs some words.", param="content")
+    with book_writing(book, source) as writer:
+        artifact = _row(writer.book, path)
+        present = artifact.version if artifact and not artifact.deleted_at else 0
+        if version is not None and version != present:
+            raise Conflict("This document was changed in the meantime. Read it again and repeat your change.")
+        if artifact and content == (artifact.content if present else ""):
+            return artifact
+        artifact = artifact or _new(writer, path)
+        before = None if artifact._state.adding else artifact_state(artifact)
+        if not present:
+            artifact.content = ""  # of a removed one nothing is left that could be somebody's
+        _note_person(artifact, content)
+        artifact.content, artifact.kept, artifact.scan_rule = content, False, ""
+        artifact.deleted_at = None if content else timezone.now()
+        _store(writer, artifact, before, Action.WRITE if content else Action.REMOVE)
+    return artifact
+
+
+def clean_document(content: str) -> str:
+    """Return a document as it is stored. Raises TooLarge."""
+    content = content.replace("\x00", "").replace("\r\n", "\n").strip()
+    if len(content) > MAX_DOCUMENT:
+        raise TooLarge(
+            f"A document has at most {MAX_DOCUMENT} characters; this one has {len(content)}.",
+            param="content",
+            limit=MAX_DOCUMENT,
+        )
+    return content
+
+
+def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Replaced:
+    """Replace a book's documents by what a consolidation wrote, `{path: content}`, all in the writer's transaction.
+
+    Lines of people are put back where they are missing. Skills that are no longer named are removed, except those a
+    person edited since: they are kept and marked."""
+    written, removed, kept = [], [], []
+    for path, content in documents.items():
+        artifact = _row(writer.book, path) or _new(writer, path)
+        before = None if artifact._state.adding else artifact_state(artifact)
+        corrected = with_person_lines(artifact, content)
+        if before is not None and corrected == artifact.content and not artifact.deleted_at and not artifact.kept:
+            continue
+        artifact.content, artifact.kept, artifact.deleted_at = corrected, False, None
+        artifact.scan_rule = "" if corrected == content else _rule(corrected)
+        _store(writer, artifact, before, Action.WRITE)
+        written.append(artifact.path)
+    named = {path.casefold() for path in documents}
+    for artifact in live_artifacts(writer.book.owner_id, writer.book.pk).select_for_update():
+        if not skill_name(artifact.path) or artifact.path_key in named:
+            continue
+        if artifact.write_origin in _BY_PERSON or artifact.person_lines:
+            if not artifact.kept:
+                Artifact.objects.filter(pk=artifact.pk).update(kept=True)
+            kept.append(artifact.path)
+            continue
+        _remove(writer, artifact)
+        removed.append(artifact.path)
+    return Replaced(written=tuple(written), removed=tuple(removed), kept=tuple(kept))
+
+
+def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -> list[str]:
+    """Turn documents of the book (None: all) into tombstones, undoable with the writer's change set. Returns the paths
+    of those that were there."""
+    live = live_artifacts(writer.book.owner_id, writer.book.pk).select_for_update()
+    rows = list(live if paths is None else live.filter(path__in=paths))
+    for artifact in rows:
+        _remove(writer, artifact)
+    return [artifact.path for artifact in rows]
+
+
+def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]) -> tuple[list[str], list[str]]:
+    """Take back what a change set did to documents: `(undone, left alone)` as paths. Those whose latest revision is
+    not of the set's `family` (itself, its undos, their undos) are left alone."""
+    undone: list[str] = []
+    left: list[str] = []
+    revisions = ArtifactRevision.objects.filter(owner_id=change_set.owner_id, change_set=change_set)
+    first_of = {revision.artifact_id: revision for revision in revisions.order_by("-version")}
+    for artifact in Artifact.objects.select_for_update().filter(pk__in=first_of).order_by("path"):
+        latest = ArtifactRevision.objects.get(artifact=artifact, version=artifact.version)
+        if latest.change_set_id not in family:
+            left.append(artifact.path)
+            continue
+        first = first_of[artifact.pk]
+        state = first.before or {**first.after, "deleted_at": timezone.now().isoformat()}
+        before = artifact_state(artifact)
+        if before == state or (before["deleted_at"] and state["deleted_at"]):
+            continue
+        for name in _STATE:
+            setattr(artifact, name, state[name])
+        artifact.deleted_at = datetime.fromisoformat(state["deleted_at"]) if state["deleted_at"] else None
+        artifact.scan_rule = _rule(artifact.content)
+        _store(writer, artifact, before, Action.UNDO, origin=WriteOrigin(state["write_origin"]))
+        undone.append(artifact.path)
+    return undone, left
+
+
+def artifact_read(artifact: Artifact) -> None:
+    """Count one reading of a document; no version and no generation moves."""
+    now = timezone.now()
+    ArtifactUsage.objects.get_or_create(artifact=artifact, defaults={"owner_id": artifact.owner_id})
+    ArtifactUsage.objects.filter(artifact=artifact).update(reads=F("reads") + 1, last_read_at=now)
+
+
+def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, ArtifactUsage]:
+    """Return the usage of each artifact, by artifact id; artifacts that were never read are missing."""
+    rows = ArtifactUsage.objects.filter(owner_id=owner_id, artifact__in=[artifact.pk for artifact in artifacts])
+    return {row.artifact_id: row for row in rows}
+
+
+def blocking_rule(artifact: Artifact) -> str:
+    """Return the rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
+    (memories.sweep), or by a scan where it has none. Nothing is written."""
+    known = is_of_words(artifact.scan_hash, artifact.content, (), older_rules())
+    return artifact.scan_rule if known else _rule(artifact.content)
+
+
+def artifact_state(artifact: Artifact) -> dict[str, Any]:
+    """Return what a revision keeps of an artifact, as JSON."""
+    state: dict[str, Any] = {name: getattr(artifact, name) for name in _STATE}
+    state["write_origin"] = str(artifact.write_origin)
+    state["deleted_at"] = artifact.deleted_at.isoformat() if artifact.deleted_at else None
+    return state
+
+
+def with_person_lines(artifact: Artifact, content: str) -> str:
+    """Return what a consolidation wrote, without lines that a person took out, and with those that a person wrote."""
+    struck = {line.strip() for line in artifact.struck_lines}
+    lines = [line for line in content.strip().splitlines() if line.strip() not in struck]
+    present = {line.strip() for line in lines}
+    missing = [line for line in artifact.person_lines if line.strip() not in present]
+    if not missing:
+        return "\n".join(lines).strip()
+    if KEPT_HEADING in present:
+        at = next(index for index, line in enumerate(lines) if line.strip() == KEPT_HEADING)
+        return "\n".join([*lines[: at + 1], "", *missing, *lines[at + 1 :]]).strip()
+    return "\n".join([*lines, "", KEPT_HEADING, "", *missing]).strip()
+
+
+def _note_person(artifact: Artifact, content: str) -> None:
+    old, new = _lines_of(artifact.content), _lines_of(content)
+    before, after = {line.strip() for line in old}, {line.strip() for line in new}
+    mine = [line for line in artifact.person_lines if line.strip() in after]
+    artifact.person_lines = [*mine, *(line for line in new if line.strip() not in before)]
+    out = [line for line in artifact.struck_lines if line.strip() not in after]
+    artifact.struck_lines = _newest([*out, *(line for line in old if line.strip() not in after)])
+
+
+def _newest(lines: Sequence[str]) -> list[str]:
+    """Return the last lines, of as many characters as a document has at most: every revision keeps them."""
+    room = MAX_DOCUMENT
+    for kept, line in enumerate(reversed(lines)):
+        room -= len(line)
+        if room < 0:
+            return list(lines[len(lines) - kept :])
+    return list(lines)
+
+
+def _lines_of(content: str) -> list[str]:
+    """Return the lines that hold letters or digits, each once. Rules and blank lines belong to nobody."""
+    lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
+    return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
+
+
+def _rule(content: str) -> str:
+    return verdict_of_document(content).rule
+
+
+def _row(book: Book, path: str) -> Artifact | None:
+    """Return the artifact of that path in whatever case, also a removed one."""
+    rows = Artifact.objects.select_for_update().filter(owner_id=book.owner_id, book=book)
+    return rows.filter(path_key=path.casefold()).first()
+
+
+def _new(writer: BookWriter, path: str) -> Artifact:
+    return Artifact(
+        owner_id=writer.book.owner_id,
+        book=writer.book,
+        path=path,
+        path_key=path.casefold(),
+        version=0,
+        write_origin=writer.source.origin,
+    )
+
+
+def _remove(writer: BookWriter, artifact: Artifact) -> None:
+    before = artifact_state(artifact)
+    artifact.deleted_at = timezone.now()
+    artifact.person_lines, artifact.struck_lines = [], []
+    _store(writer, artifact, before, Action.REMOVE)
+
+
+def _store(
+    writer: BookWriter,
+    artifact: Artifact,
+    before: dict[str, Any] | None,
+    action: ArtifactRevision.Action,
+    *,
+    origin: WriteOrigin | None = None,
+) -> None:
+    artifact.version += 1
+    artifact.write_origin = origin or writer.source.origin
+    artifact.updated_at = timezone.now()
+    artifact.scan_hash = scanning.scan_hash(artifact.content, ())
+    artifact.save()
+    writer.removed = writer.removed or artifact.deleted_at is not None
+    ArtifactRevision.objects.create(
+        owner_id=artifact.owner_id,
+        artifact=artifact,
+        change_set=writer.changes(),
+        version=artifact.version,
+        action=action,
+        before=before,
+        after=artifact_state(artifact),
+        actor=writer.source.actor,
+        write_origin=writer.source.origin,
+    )
+
+
+def versions_of(artifacts: Sequence[Artifact]) -> dict[str, int]:
+    """Return `{path: version}`, to find out later whether a document was changed."""
+    return {artifact.path: artifact.version for artifact in artifacts}

@@ -1,0 +1,155 @@
+"""The audit log: who looked at or changed whose what, and when. `audit_record` is the only writer, and `audit_purge`
+the only way to delete entries, old ones.
+An entry names accounts and objects by name, kind and id, and never holds a word of anybody's text: no title, no memory,
+nothing that was typed. Where a request came from is set by the outermost middleware."""
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypedDict, Unpack
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from memories.audit.triggers import create_statements, drop_statements
+from memories.errors import InvalidRequest
+from memories.models import AuditEntry, Owner
+
+Action = AuditEntry.Action
+KIND = "audit entry"  # how the log names its own entries
+_ACCOUNT = "user"
+KEPT_DAYS = 30  # nobody erases what was recorded lately
+_PURGE_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """An account as the log names it: its name, and `user:ID`, `key:ID` or `system`."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request came from."""
+
+    address: str = ""
+    request_id: str = ""
+
+
+SYSTEM = Actor("system", "system")
+NOBODY = Actor("", "")
+origin: ContextVar[Origin] = ContextVar("audit_origin", default=Origin())  # noqa: B039 - frozen
+
+
+def actor_of(user: AbstractBaseUser | AnonymousUser | None) -> Actor:
+    """Return the actor that a signed-in user is."""
+    return Actor(user.get_username(), f"user:{user.pk}") if user is not None and user.pk else NOBODY
+
+
+def actor_of_caller(owner_id: UUID, actor: str) -> Actor:
+    """Return the actor of an API request: the owner's name with the key or the login that was used. One query."""
+    owner = Owner.objects.select_related("user").get(pk=owner_id)
+    return Actor(str(owner), actor)
+
+
+class About(TypedDict, total=False):
+    """What an entry is about. `note` is a sentence of ours, without anybody's words."""
+
+    kind: str
+    object_id: object
+    owner: Owner | None
+    count: int
+    note: str
+
+
+def audit_record(action: Action, *, actor: Actor, **about: Unpack[About]) -> AuditEntry:
+    """Add an entry, in the caller's transaction."""
+    entry = audit_entry(action, actor=actor, **about)
+    entry.save()
+    return entry
+
+
+def audit_record_own(action: Action, owner_id: UUID, actor: str, **about: Unpack[About]) -> None:
+    """Add an entry about what an owner did, by login or key, to something of their own."""
+    about["owner"] = owner = Owner.objects.select_related("user").get(pk=owner_id)
+    audit_record(action, actor=Actor(str(owner), actor), **about)
+
+
+def audit_record_each(entries: Sequence[AuditEntry]) -> None:
+    """Add several entries with one statement."""
+    AuditEntry.objects.bulk_create(entries)
+
+
+def audit_entry(action: Action, *, actor: Actor, **about: Unpack[About]) -> AuditEntry:
+    """Return an entry that is not stored yet."""
+    where, owner = origin.get(), about.get("owner")
+    return AuditEntry(
+        action=action,
+        actor=actor.name[:255],
+        actor_id=actor.id[:80],
+        kind=about.get("kind", "")[:64],
+        object_id=str(about.get("object_id", ""))[:80],
+        owner=str(owner)[:255] if owner else "",
+        owner_id=str(owner.pk) if owner else "",
+        count=about.get("count", 1),
+        note=about.get("note", "")[:200],
+        address=where.address[:64],
+        request_id=where.request_id[:64],
+    )
+
+
+def audit_sentence(entry: AuditEntry) -> str:
+    """Return an entry as a person reads it: `bob opened memory 0199… of alice.`"""
+    counted = entry.count != 1 or entry.action == Action.LIST
+    what = f"{entry.count} × {entry.kind}" if counted else entry.kind
+    what = f"{what} {entry.object_id}".strip()
+    if entry.kind == _ACCOUNT and entry.owner:
+        joined = ["as"] if entry.action in {Action.SIGN_IN_FAILED, Action.SIGN_IN_REFUSED} else []
+        whom = [*joined, f"{entry.owner} ({what})"]
+    else:
+        whom = [what, f"of {entry.owner}" if entry.owner else ""]
+    parts = [entry.actor or "Somebody", Action(entry.action).label, *whom]
+    return " ".join(part for part in parts if part) + "." + (f" {entry.note}" if entry.note else "")
+
+
+def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "QuerySet[AuditEntry]":
+    """Return the entries with these names, in no order yet."""
+    given = {"actor": actor, "owner": owner, "action": action}
+    return AuditEntry.objects.filter(**{name: value for name, value in given.items() if value})
+
+
+def audit_purgeable(before: datetime) -> "QuerySet[AuditEntry]":
+    """Return the entries that a purge of what is older than `before` deletes: all but those that record a purge.
+
+    Raises InvalidRequest if that would delete entries of the last KEPT_DAYS days."""
+    if before > timezone.now() - timedelta(days=KEPT_DAYS):
+        raise InvalidRequest(f"Entries of the last {KEPT_DAYS} days are kept.", param="before")
+    rows: QuerySet[AuditEntry] = QuerySet(AuditEntry)  # the manager of the model refuses to delete
+    return rows.filter(at__lt=before).exclude(action=Action.PURGE)
+
+
+def audit_purge(before: datetime, *, actor: Actor) -> int:
+    """Delete the entries that are older than `before`, record that, and return how many they were.
+
+    The triggers are out of the way only inside the transaction of each batch, which nobody else sees. Raises
+    InvalidRequest as audit_purgeable does."""
+    rows = audit_purgeable(before)
+    count = rows.count()
+    if count:
+        # First, so that a purge that is cut short is recorded as well.
+        audit_record(Action.PURGE, actor=actor, kind=KIND, count=count, note=f"Older than {before.isoformat()}.")
+    deleted = 0
+    while batch := list(rows.order_by("pk").values_list("pk", flat=True)[:_PURGE_BATCH]):
+        with transaction.atomic(), connection.cursor() as cursor:
+            for statement in drop_statements(connection.vendor):
+                cursor.execute(statement)
+            deleted += rows.filter(pk__in=batch).delete()[0]
+            for statement in create_statements(connection.vendor):
+                cursor.execute(statement)
+    return deleted

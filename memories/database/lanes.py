@@ -1,0 +1,152 @@
+"""Lanes: a few threads each that work for the database, with connections of their own (memories.database.access)."""
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from memories.database.shared import MOST_TOGETHER, Job, do_together
+
+T = TypeVar("T")
+BUSY = "The database is busy. Try again in a moment."
+_CLOSE_ENOUGH = 0.5
+_LOG_PAGES = 10_000  # of 4 kB; memories.database.access copies the log before it is that long
+_DEFAULT = "default"
+_thread = threading.local()
+
+
+class DatabaseBusy(OperationalError):
+    """No database thread was free within the time that a request may wait."""
+
+
+def in_lane() -> bool:
+    """Return True in a thread of a lane."""
+    return getattr(_thread, "here", False)
+
+
+class Lane:
+    """A few threads that run jobs in the order in which they came. Made at the first job. Where jobs only read, one
+    whose connection was lost runs again on a new one."""
+
+    def __init__(self, name: str, size: Callable[[], int], *, only_reads: bool = False) -> None:
+        self._name = name
+        self._only_reads = only_reads
+        self._size = size
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._opened: list[BaseDatabaseWrapper] = []
+        self._kept = threading.local()
+        self._shared: deque[Job] = deque()
+
+    def submit(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
+        """Queue a job that may wait `seconds` from now for its thread and for the database's lock."""
+        with self._lock:
+            return self._threads().submit(self._work, Job(time.monotonic() + seconds, function))
+
+    def share(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
+        """Queue a write that may share a transaction with others that are waiting then; otherwise like `submit`."""
+        job = Job(time.monotonic() + seconds, function)
+        with self._lock:
+            threads = self._threads()
+            self._shared.append(job)
+            threads.submit(self._work_shared)
+        return job.future
+
+    def offer(self, seconds: float, function: Callable[[], object]) -> None:
+        """Queue a job that is dropped when the lane is closed."""
+        if self._pool is not None:
+            self.submit(seconds, function)
+
+    def close(self) -> None:
+        """End the threads after what they do now. What still waits is cancelled."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            opened, self._opened = self._opened, []
+            waiting, self._shared = self._shared, deque()
+        for job in waiting:
+            job.future.cancel()
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+        for connection in opened:
+            connection.close()
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._size(), thread_name_prefix=self._name, initializer=self._begin)
+        return self._pool
+
+    def _begin(self) -> None:
+        _thread.here = True
+        connection = connections[_DEFAULT]
+        connection.inc_thread_sharing()  # `close` is called by another thread, when this one has ended
+        with self._lock:
+            self._opened.append(connection)
+
+    def _work(self, job: Job) -> Any:
+        left = job.until - time.monotonic()
+        if left <= 0:
+            raise DatabaseBusy(BUSY)
+        self._wait_at_most(left)
+        try:
+            return job.context.run(job.function)
+        except OperationalError:
+            if not self._only_reads or connections[_DEFAULT].is_usable():
+                raise
+        self._wait_at_most(left)
+        return job.context.run(job.function)
+
+    def _work_shared(self) -> None:
+        """Do the jobs that wait now, together if that can be. Those that came after them find nothing left to do."""
+        jobs = [job for job in self._next_shared() if job.future.set_running_or_notify_cancel()]
+        left = min(job.until for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
+        if left > 0:
+            with contextlib.suppress(DatabaseError):  # each job meets it again
+                self._wait_at_most(left)
+                if do_together(jobs):
+                    return
+        for job in jobs:
+            try:
+                job.future.set_result(self._work(job))
+            except BaseException as error:  # noqa: BLE001 - as an executor does: who waits is told
+                job.future.set_exception(error)
+
+    def _next_shared(self) -> list[Job]:
+        with self._lock:
+            return [self._shared.popleft() for _ in range(min(len(self._shared), MOST_TOGETHER))]
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """Bound this thread's wait for locks, and replace a connection that failed. A statement only where it differs
+        from the last bound by half a second."""
+        connection = connections[_DEFAULT]
+        connection.close_at = None  # a lane keeps its connection, also from a pool
+        connection.close_if_unusable_or_obsolete()
+        connection.ensure_connection()
+        raw, bound = getattr(self._kept, "wait", (None, 0.0))
+        if raw is connection.connection and abs(bound - seconds) < _CLOSE_ENOUGH:
+            return
+        milliseconds = max(1, round(seconds * 1000))
+        if connection.vendor == "sqlite":
+            if raw is not connection.connection:
+                connection.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+            connection.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+        elif connection.vendor == "postgresql":
+            _tell_server(connection, f"SET lock_timeout = {milliseconds}")
+        self._kept.wait = (connection.connection, seconds)
+
+
+def _tell_server(connection: BaseDatabaseWrapper, setting: str) -> None:
+    """Execute a setting; on a new connection where the server has ended this one. Raises errors of Django's."""
+    try:
+        with connection.wrap_database_errors:
+            connection.connection.execute(setting)
+    except OperationalError:
+        connection.close()
+        connection.ensure_connection()
+        with connection.wrap_database_errors:
+            connection.connection.execute(setting)

@@ -1,0 +1,121 @@
+"""The history of a memory in words: what each revision did, to the words and besides. The page and the admin show the
+same steps, each from its own viewpoint."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memories.history.word_diff import Piece, word_diff
+from memories.models import Memory, Revision
+
+_VERBS = {
+    Revision.Action.ADD: "wrote it",
+    Revision.Action.UPDATE: "changed it",
+    Revision.Action.DELETE: "deleted it",
+    Revision.Action.RESTORE: "restored it",
+    Revision.Action.UNDO: "undid a change",
+    Revision.Action.ALLOW: "allowed it",
+    Revision.Action.EXPIRE: "saw it expire",
+}
+_FIELDS = {
+    "target": "About",
+    "category": "Category",
+    "keywords": "Search keywords",
+    "metadata": "Metadata",
+    "pinned": "Pinned",
+    "expires_at": "Expires",
+}
+_EMPTY = {"keywords": "nothing", "expires_at": "never"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewpoint:
+    """Who looks: the words for whom or what a memory is about, and how a day is written."""
+
+    targets: Mapping[str, str]
+    day: Callable[[datetime], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """One field that a revision changed besides the words."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRevision:
+    """One revision: what its actor did, the words as a diff, the other fields that changed. `gone`: the memory is
+    deleted after it; `now`: it is as this revision left it."""
+
+    revision: Revision
+    verb: str
+    pieces: Sequence[Piece]
+    gone: bool
+    fields: Sequence[FieldChange]
+    now: bool
+
+
+def steps_of(memory: Memory, view: Viewpoint, *, most: int) -> list[ShownRevision]:
+    """Return the newest revisions of a memory, newest first; one query."""
+    rows = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).select_related("change_set__undoes")
+    return [
+        ShownRevision(
+            revision=revision,
+            verb=_verb(revision, view),
+            pieces=pieces_of(revision.before, revision.after),
+            gone=bool(revision.after.get("deleted_at")),
+            fields=field_changes(revision.before, revision.after, view),
+            now=revision.version == memory.version,
+        )
+        for revision in rows.order_by("-version")[:most]
+    ]
+
+
+def action_words(action: str) -> str:
+    """Return what the actor of a revision did, in words."""
+    return _VERBS.get(Revision.Action(action), "changed it")
+
+
+def pieces_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Sequence[Piece]:
+    """Return what a revision did to the words; of a deletion those that are gone."""
+    old, new = str((before or {}).get("content", "")), str(after.get("content", ""))
+    return word_diff(old, new) if old and old != new else (Piece("same", new),)
+
+
+def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any], view: Viewpoint) -> list[FieldChange]:
+    """Return what a revision changed besides the words."""
+    if before is None:
+        return []
+    names = _FIELDS.items()
+    shown = ((label, *(_plain(name, state.get(name), view) for state in (before, after))) for name, label in names)
+    return [FieldChange(name=label, before=old, after=new) for label, old, new in shown if old != new]
+
+
+def _verb(revision: Revision, view: Viewpoint) -> str:
+    undoes = revision.change_set.undoes
+    if revision.action == Revision.Action.UNDO and undoes is not None:
+        return "restored it" if undoes.undoes_id else f"undid the change of {view.day(undoes.created_at)}"
+    before, after = revision.before or {}, revision.after
+    if revision.action == Revision.Action.UPDATE and before.get("content") == after.get("content"):
+        if before.get("pinned") != after.get("pinned"):
+            return "pinned it" if after.get("pinned") else "unpinned it"
+        return "changed how it is kept"
+    return action_words(revision.action)
+
+
+def _plain(name: str, value: Any, view: Viewpoint) -> str:
+    if name == "pinned":
+        return "yes" if value else "no"
+    if not value:
+        return _EMPTY.get(name, "none")
+    if name == "target":
+        return view.targets.get(value, "none")
+    if name == "expires_at":
+        return view.day(datetime.fromisoformat(str(value)))
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {text}" for key, text in sorted(value.items()))
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,1 @@
+"""What processes tell each other: notifications, hints, and what was forgotten."""

@@ -1,0 +1,300 @@
+"""Recall: what one run is given from memory beyond the frozen block, found once per run and reused by all its steps.
+
+Two lanes, disjoint and concurrent, each with its own deadline: short-term (this session's record that is no longer in
+the context window) and long-term (the book, what is not in the frozen block). A failing lane is an empty result with
+its kind in the run's trace; it never fails the turn and never takes the other lane with it. The steps around the lanes
+(gateway.turns.injection) are contained in the same way."""
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from types import TracebackType
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from memories.counters import recall_lanes
+from memories.providers import MemoryProvider, Scope, providers
+from memories.recall.frozen import ViewEntry
+from memories.recall.snapshot import SessionSnapshot
+from memories.recall.threads import ThreadView
+from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
+from search import LONG_MESSAGE, Hit
+
+logger = logging.getLogger("daybook.recall")
+
+TOTAL_BYTES = 4096
+SHORT_TERM_BYTES = 1536
+SNIPPET_BYTES = 512
+# Entries up to which a search for a short message takes about a millisecond and cannot hang, with the index to be laid
+# out first or with one that is there.
+SMALL_BOOK, SMALL_INDEX = 2_000, 10_000
+_ELLIPSIS = "…"
+
+
+class Recalled(NamedTuple):
+    """One thing a run was given, and why: what "used in this answer" shows."""
+
+    lane: Literal["frozen", "short_term", "long_term"]
+    reason: str | Hit
+    text: str
+    number: int | None = None  # of a memory
+    source: str = ""  # of another provider's entry
+    turn_id: UUID | None = None  # of an earlier turn
+    turn: int | None = None
+    category: str = "general"
+
+    @property
+    def why(self) -> str:
+        """One sentence for a person; of a hit it is worked out when it is read."""
+        if isinstance(self.reason, str):
+            return self.reason
+        with contained("why", {}):
+            return self.reason.why
+        return ""
+
+    def as_json(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {
+            "memory_id": str(self.number) if self.number is not None else None,
+            "turn_id": str(self.turn_id) if self.turn_id else None,
+            "lane": self.lane,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """What a run's requests carry from memory: the frozen block and the recall message, "" where there is none.
+    `usage` is what the model was asked for to find it, in tokens by kind."""
+
+    frozen: str = ""
+    guidance: str = ""
+    recall: str = ""
+    recalled: tuple[Recalled, ...] = ()
+    trace: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """The agent's settings that recall looks at; `lane_seconds` is each lane's deadline."""
+
+    max_memories: int
+    search: str
+    lane_seconds: float
+
+
+class contained:
+    """Contain errors of the block: they go to the run's trace under `name`, to the metrics and to the log."""
+
+    __slots__ = ("_name", "_trace")
+
+    def __init__(self, name: str, trace: dict[str, Any]) -> None:
+        self._name = name
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        _note(self._name, "failed", self._trace, kind=type(error).__name__)  # memory never breaks a turn
+        log_failure(self._name, error)
+        return True
+
+
+def log_failure(name: str, error: Exception) -> None:
+    """Log that a part of recall failed: of which kind and where, never its text, which may quote what people said."""
+    places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]]
+    logger.error("recall: %s failed with %s at %s", name, type(error).__name__, " > ".join(places))
+
+
+def searches_book(snapshot: SessionSnapshot, max_memories: int) -> bool:
+    """Return True if the long-term lane has anything to search: entries beyond the frozen block, and a budget for
+    them."""
+    return not snapshot.frozen.holds_all and max_memories > len(snapshot.frozen.entries)
+
+
+async def recall(
+    *,
+    snapshot: SessionSnapshot,
+    thread: ThreadView | None,
+    query: str,
+    keywords: Sequence[str] | None,
+    limits: RecallSettings,
+    scope: Scope | None = None,
+    query_vector: Sequence[float] | None = None,
+    long_term: bool = True,
+) -> Injection:
+    """Run the lanes and cut what they found to the limits. No database query: indexes came with the snapshot.
+    With a `scope` other providers are asked too; what they give follows ours. Without `long_term` the book is not
+    searched."""
+    left = limits.max_memories - len(snapshot.frozen.entries)
+    trace: dict[str, Any] = {}
+    quick: dict[str, Awaitable[list[Recalled]]] = {}
+    slow: dict[str, Awaitable[list[Recalled]]] = {}
+    if thread is not None and thread.outside:
+        search = partial(_short_term, thread, query, limits)
+        if thread.index_ready and len(query) <= LONG_MESSAGE and len(thread.parts) <= SMALL_INDEX:
+            quick["short_term"] = _quick_lane("short_term", search, trace)
+        else:
+            slow["short_term"] = _lane("short_term", search, limits, trace)
+    if long_term and searches_book(snapshot, limits.max_memories):
+        search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
+        small = SMALL_INDEX if snapshot.view.index_ready else SMALL_BOOK
+        if len(query) <= LONG_MESSAGE and len(snapshot.view.entries) <= small:
+            quick["long_term"] = _quick_lane("long_term", search, trace)
+        else:
+            slow["long_term"] = _lane("long_term", search, limits, trace)
+    if scope is not None:
+        slow |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
+    found = {name: await lane for name, lane in quick.items()}
+    found |= zip(slow, await _together(slow.values()), strict=True)
+    short, long = found.pop("short_term", []), found.pop("long_term", [])
+    long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
+    short, long = share(short, long)
+    frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
+    blocks = ""
+    with contained("blocks", trace):
+        blocks = _blocks(short, long)
+    if not blocks:
+        short, long = [], []
+    return Injection(frozen=snapshot.frozen.text, recall=blocks, recalled=(*frozen, *short, *long), trace=trace)
+
+
+def _blocks(short: Sequence[Recalled], long: Sequence[Recalled]) -> str:
+    snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
+    lines = [MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long]
+    return "\n\n".join(block for block in (thread_block(snippets), memory_block(lines)) if block)
+
+
+def _providers(trace: dict[str, Any]) -> Sequence[MemoryProvider]:
+    with contained("providers", trace):
+        return providers()
+    return ()
+
+
+def share(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
+    """Cut both lanes to 4 KiB in all. Each has its reserve; what one leaves unused, the other may take.
+    Bytes are UTF-8 of the text before escaping."""
+    reserve_long = TOTAL_BYTES - SHORT_TERM_BYTES
+    wants_short, wants_long = ([size(item.text) for item in lane] for lane in (short, long))
+    for_short = max(SHORT_TERM_BYTES, TOTAL_BYTES - sum(wants_long))
+    for_long = max(reserve_long, TOTAL_BYTES - sum(wants_short))
+    return _fill(short, wants_short, for_short), _fill(long, wants_long, for_long)
+
+
+def size(text: str) -> int:
+    """Return the bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
+    """At most `limit` bytes of UTF-8, cut between characters, with the ellipsis inside the limit."""
+    if size(text) <= limit:
+        return text
+    return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
+
+
+async def _together(lanes: Collection[Awaitable[list[Recalled]]]) -> list[list[Recalled]]:
+    """Run lanes concurrently, without a task if there is only one."""
+    return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
+
+
+async def _lane(
+    name: str, search: Callable[[], list[Recalled]], limits: RecallSettings, trace: dict[str, Any]
+) -> list[Recalled]:
+    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop.
+    return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
+
+
+async def _quick_lane(name: str, search: Callable[[], list[Recalled]], trace: dict[str, Any]) -> list[Recalled]:
+    # Such a search takes less than the way to a thread and back, and nothing could interrupt it.
+    return await _guarded(name, _inline(search), None, trace)
+
+
+async def _inline(search: Callable[[], list[Recalled]]) -> list[Recalled]:
+    return search()
+
+
+async def _ask(
+    provider: MemoryProvider, scope: Scope, query: str, limits: RecallSettings, trace: dict[str, Any]
+) -> list[Recalled]:
+    async def search() -> list[Recalled]:
+        texts = list(await provider.retrieve_context(scope, query))[: limits.max_memories]
+        why = f"From {provider.name}."
+        return [
+            Recalled(lane="long_term", reason=why, text=cut(str(text)), source=f"{provider.name}:{number}")
+            for number, text in enumerate(texts, start=1)
+        ]
+
+    return await _guarded(provider.name, search(), limits.lane_seconds, trace)
+
+
+async def _guarded(
+    name: str, search: Awaitable[list[Recalled]], seconds: float | None, trace: dict[str, Any]
+) -> list[Recalled]:
+    """Run a lane within its deadline. If it fails, the turn goes on, and the trace names the error."""
+    started = time.perf_counter()
+    found: list[Recalled] = []
+    with contained(name, trace):
+        try:
+            found = await asyncio.wait_for(search, seconds)
+            _note(name, "ok", trace)
+        except TimeoutError:
+            _note(name, "timeout", trace)
+    trace[name] |= {"found": len(found), "ms": round((time.perf_counter() - started) * 1000, 2)}
+    return found
+
+
+def _note(name: str, state: str, trace: dict[str, Any], **more: str) -> None:
+    trace[name] = {"state": state, **more}
+    recall_lanes[name, state] += 1
+
+
+def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[Recalled]:
+    return [
+        Recalled(
+            lane="short_term",
+            reason=f"Said earlier in this conversation, turn {hit.turn}.",
+            text=cut(hit.text),
+            turn_id=hit.run_id,
+            turn=hit.turn,
+        )
+        for hit in thread.search(query, limit=limits.max_memories)
+    ]
+
+
+def _long_term(
+    snapshot: SessionSnapshot,
+    query: str,
+    keywords: Sequence[str] | None,
+    limit: int,
+    search: str,
+    vector: Sequence[float] | None,
+) -> list[Recalled]:
+    view = snapshot.view
+    frozen = {entry.number for entry in snapshot.frozen.entries}
+    hits = view.index.search(
+        query, limit=limit, keywords=keywords, strategy=search, exclude=frozen, query_vector=vector
+    )
+    found = ((hit, view.by_number[hit.number]) for hit in hits)
+    return [
+        Recalled("long_term", hit, cut(one.content), number=one.number, category=one.category) for hit, one in found
+    ]
+
+
+def _frozen(entry: ViewEntry) -> Recalled:
+    why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
+    return Recalled(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
+
+
+def _fill(items: Sequence[Recalled], sizes: Sequence[int], limit: int) -> list[Recalled]:
+    """Return the first of the items, as many as have room; `sizes` are their bytes."""
+    return [item for item, until_here in zip(items, accumulate(sizes), strict=True) if until_here <= limit]
