@@ -17,11 +17,11 @@ from django.db.models.functions import Length
 from django.utils import timezone
 from django_q.brokers import get_broker
 
+from config import heartbeat
 from config.backups import postgres_tools
 from config.checks import MEANWHILE
 from config.contradictions import contradictions
 from config.health import pending_migrations
-from config.processes import heartbeat
 from gateway.agents.configuration import price_of
 from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings

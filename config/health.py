@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
-from config.processes import heartbeat
+from config import heartbeat
 from gateway.upstream import is_demo
 from memories.database.access import full_lately, in_read_thread
 from memories.messaging.redis_clients import redis_answers

@@ -23,7 +23,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from config.processes import heartbeat
+from config import heartbeat
 from gateway.api.errors import error_response
 from gateway.metrics import registry
 from gateway.models import Run, Worker

@@ -1,8 +1,21 @@
 """The gateway's own refusals; the tree and the codes are in memories.errors."""
 
+import logging
 from typing import Any
 
-from memories.errors import Conflict, InvalidRequest, Overloaded, UpstreamError, UpstreamTimeout
+from memories.database.access import overloaded
+from memories.errors import Conflict, DomainError, InvalidRequest, Overloaded, UpstreamError, UpstreamTimeout
+
+logger = logging.getLogger("daybook.api")
+
+
+class InternalError(DomainError):
+    """An unexpected error, which is in the log."""
+
+    code, http_type, http_status = "internal_error", "api_error", 500
+
+    def __init__(self) -> None:
+        super().__init__("Something went wrong in the gateway. The x-request-id of this answer names it in the log.")
 
 
 class SessionBusy(Conflict):
@@ -65,3 +78,15 @@ class UpstreamUnreachable(UpstreamError):
 
 class UpstreamSilent(UpstreamTimeout):
     """The upstream was silent for too long."""
+
+
+def as_told(error: Exception) -> DomainError:
+    """Return what a caller is told of an error: an expected one as it is, Overloaded if the database is busy, and
+    InternalError for anything else, which is logged."""
+    if isinstance(error, DomainError):
+        return error
+    if busy := overloaded(error):
+        logger.warning("the database refused a request: %s", busy)
+        return busy
+    logger.error("a request failed", exc_info=error)
+    return InternalError()

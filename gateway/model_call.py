@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.turns.steps import ModelStep, ModelStepResult, stream_step
+from gateway.steps import ModelStep, ModelStepResult, stream_step
 from gateway.upstream import ModelRequest, ModelTarget
 
 

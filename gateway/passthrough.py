@@ -24,7 +24,7 @@ from gateway.runs.candidates import find_session
 from gateway.runs.fingerprint import last_asked
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import is_about_a_conversation, summary_note
-from gateway.turns.steps import ModelStep, complete_step, step_use, stream_step
+from gateway.steps import ModelStep, complete_step, step_use, stream_step
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.in_process import IN_PROCESS
@@ -190,7 +190,7 @@ async def plain_chunks(call: PlainCall) -> AsyncGenerator[dict[str, Any]]:
 
 
 async def plain_step(call: PlainCall, step: ModelStep, *, stream: bool) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-    """Yield `(choice, text)` of a step as gateway.turns.steps does. Raises DomainErrors."""
+    """Yield `(choice, text)` of a step as gateway.steps does. Raises DomainErrors."""
     try:
         async with aclosing((stream_step if stream else complete_step)(call.request, step)) as choices:
             async for choice in choices:

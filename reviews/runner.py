@@ -17,7 +17,7 @@ from gateway.agents.model_choice import review_target
 from gateway.errors import ToolsRefused
 from gateway.model_call import ask
 from gateway.model_json import objects_in
-from gateway.turns.steps import ModelStepResult
+from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
 from gateway.upstream.calls import MOST_CALLS
 from gateway.upstream.usage import add_usage

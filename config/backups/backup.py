@@ -23,6 +23,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
+from config import heartbeat
 from config.backups import postgres_tools
 from config.backups.files import (
     attachments_added,
@@ -31,7 +32,6 @@ from config.backups.files import (
     attachments_known,
     attachments_settle,
 )
-from config.processes import heartbeat
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -16,12 +16,12 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from config import heartbeat
 from config.backups import postgres_tools
 from config.databases import unusable_database
 from config.environment import ConfigurationError
 from config.health import pending_migrations
 from config.permissions import tighten
-from config.processes import heartbeat
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create, plain_keys
 from gateway.runs.lapsed import stop_former

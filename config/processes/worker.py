@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import close_old_connections, connections
 from django_q.conf import Conf
 
-from config.processes import heartbeat
+from config import heartbeat
 from config.processes.forking import SignalInbox, forks_die_with_parent, is_stop
 from config.processes.queue_guard import guard_start
 from gateway.attachments.sweep import attachments_sweep

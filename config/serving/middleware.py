@@ -168,7 +168,7 @@ class RequestBoundary:
         headers["X-Content-Type-Options"] = "nosniff"
         if is_api(request.path_info):
             headers.setdefault("Cache-Control", "no-store")
-            for name, value in rate_headers(request.path_info):
+            for name, value in rate_headers(anthropic=is_anthropic(request.path_info)):
                 headers[name] = value
         if policy := _policy(request.path_info):
             headers.setdefault("Content-Security-Policy", policy)

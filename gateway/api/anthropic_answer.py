@@ -16,10 +16,10 @@ from gateway.limits.spending import figure_of
 from gateway.models import Run
 from gateway.passthrough import PlainCall, plain_step
 from gateway.runs.client_tools import ClientCalls, tool_names
+from gateway.steps import ModelStep, refusal_in
 from gateway.tool_calls import object_in
 from gateway.turns.events import Delta, Done
 from gateway.turns.joined import AnyTurn
-from gateway.turns.steps import ModelStep, refusal_in
 from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 

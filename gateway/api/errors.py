@@ -1,7 +1,6 @@
 """Errors as JSON: one handler for everything an API raises. No answer holds a stack trace or what was sent."""
 
 import json
-import logging
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,30 +12,21 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from gateway.api.anthropic_errors import NOT_HERE, anthropic_error, anthropic_status, is_anthropic
-from gateway.errors import RunStopped, SessionEnded, TooManySteps, UpstreamRefused
+from gateway.errors import InternalError, RunStopped, SessionEnded, TooManySteps, UpstreamRefused, as_told
 from gateway.upstream.fault_classes import LOCKED, fault_class
 from gateway.upstream.faults import retry_after_seconds
-from memories.database.access import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, RateLimited, TooLarge, Unauthorized
 
-logger = logging.getLogger("daybook.api")
 # Parts of a place that are no fields: ninja's names of bodies, and the type that pydantic tried first of several.
 _NO_FIELDS = frozenset({"body", "payload", "data", "str", "constrained-str"})
 # The longest time for which the SDKs of OpenAI and Anthropic wait; after a longer one they come again at once.
 _LONGEST_WAIT = 60
-_INTERNAL = "Something went wrong in the gateway. The x-request-id of this answer names it in the log."
 
 
 class MethodNotAllowed(DomainError):
     """The path exists, but not with this HTTP method."""
 
     code, http_status = "method_not_allowed", 405
-
-
-class InternalError(DomainError):
-    """An unexpected error."""
-
-    code, http_type, http_status = "internal_error", "api_error", 500
 
 
 def error_response(error: DomainError, path: str) -> HttpResponse:
@@ -99,13 +89,11 @@ def error_of_status(status: int, path: str) -> DomainError:
     for prefix, addresses in _addresses.items():
         if status == NotFound.http_status and f"{path}/".startswith(prefix):
             return NotFound(f"There is nothing here. Described at {prefix}openapi.json: {', '.join(addresses())}.")
-    return _BY_STATUS.get(status) or InternalError(_INTERNAL)
+    return _BY_STATUS.get(status) or InternalError()
 
 
 def as_domain_error(error: Exception) -> DomainError:
-    """Return the expected refusal for what Django, ninja and pydantic raise."""
-    if isinstance(error, DomainError):
-        return error
+    """Return the refusal for what Django, ninja, pydantic and everything below them raise."""
     if isinstance(error, ValidationError):
         first: dict[str, Any] = error.errors[0] if error.errors else {}
         where = list(first.get("loc", ()))
@@ -123,11 +111,7 @@ def as_domain_error(error: Exception) -> DomainError:
         return InvalidRequest("The Content-Type of this request cannot be read.")
     if isinstance(error, HttpError):
         return InvalidRequest("The body is not valid JSON." if error.status_code == 400 else str(error))
-    if busy := overloaded(error):
-        logger.warning("the database refused a request: %s", busy)
-        return busy
-    logger.error("an API request failed", exc_info=error)
-    return InternalError(_INTERNAL)
+    return as_told(error)
 
 
 def install_handlers(api: NinjaAPI) -> None:

@@ -12,9 +12,9 @@ from gateway.api.errors import as_domain_error
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run
 from gateway.runs.context import TurnContext
+from gateway.steps import refusal_in
 from gateway.turns.events import Delta, Done
 from gateway.turns.joined import AnyTurn
-from gateway.turns.steps import refusal_in
 from memories.ids import uuid7
 
 _NO_FIELDS: Mapping[str, Any] = {}

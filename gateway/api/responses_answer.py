@@ -22,8 +22,8 @@ from gateway.api.responses_json import (
 from gateway.api.responses_parts import AS_IT_IS, IN_SUMMARY, REFUSAL, TEXT, Item, given_field
 from gateway.errors import RunStopped
 from gateway.runs.responses import response_id
+from gateway.steps import refusal_in
 from gateway.turns.events import Delta
-from gateway.turns.steps import refusal_in
 from gateway.upstream.reasoning import reasoning_in
 
 # Codes of OpenAI that clients act on. All others are passed on.

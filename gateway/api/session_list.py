@@ -8,10 +8,10 @@ from pydantic import Field
 
 from gateway import services
 from gateway.agents.rows import agent_find
+from gateway.api.session_export import ExportFormat, export_name, export_session
+from gateway.api.session_json import found_json, message_json, session_json
 from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
-from gateway.sessions.as_json import found_json, message_json, session_json
-from gateway.sessions.export import ExportFormat, export_name, export_session
 from gateway.sessions.keeping import session_change, session_discard, session_restore
 from gateway.sessions.search import MAX_QUERY, search_sessions
 from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tagged

@@ -11,8 +11,10 @@ from ninja import Router
 
 from gateway import commands, sse
 from gateway.api.responding import headed
+from gateway.api.session_json import session_json
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
 from gateway.attachments.keeping import Keeping
+from gateway.chat.live_html import as_html
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
 from gateway.requests import request_id
@@ -21,10 +23,8 @@ from gateway.runs.branches import branch_choose
 from gateway.runs.context import TurnContext
 from gateway.runs.native import open_answered, open_native
 from gateway.runs.opening import open_run
-from gateway.sessions.as_json import session_json
 from gateway.turns import live
 from gateway.turns.events import TurnOptions
-from gateway.turns.live_html import as_html
 from gateway.turns.serializing import run_json
 from gateway.watching import turn_shown, watched_by
 from memories.api.operations import reading, writing

@@ -3,7 +3,7 @@
 The text is rendered block by block. A finished block is rendered once and forgotten. The last block is rendered again
 whenever it has grown, and only the part of its HTML that changed is sent. Long code is coloured again when it has grown
 by an eighth, and until then continued without colours. The length of the open block bounds the cost of one rendering;
-the caller decides how often it happens (gateway.turns.live_html)."""
+the caller decides how often it happens (gateway.chat.live_html)."""
 
 import re
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from gateway.api.anthropic_errors import is_anthropic
-
 REQUESTS, TOKENS = "requests", "tokens"
 _PARTS = ("limit", "remaining", "reset")
 OPENAI_HEADERS = tuple(f"x-ratelimit-{part}-{kind}" for kind in (REQUESTS, TOKENS) for part in _PARTS)
@@ -33,10 +31,10 @@ def note_window(kind: str, window: Window) -> None:
         noted[kind] = window
 
 
-def rate_headers(path: str) -> Iterator[tuple[str, str]]:
-    """Yield the headers for the response to the current request, in the form of the API at this path."""
+def rate_headers(*, anthropic: bool) -> Iterator[tuple[str, str]]:
+    """Yield the headers for the response to the current request, in Anthropic's form or in OpenAI's."""
     for kind, window in windows.get({}).items():
-        if is_anthropic(path):
+        if anthropic:
             prefix = f"anthropic-ratelimit-{kind}-"
             reset = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=window.reset_seconds)
             yield f"{prefix}limit", str(window.limit)

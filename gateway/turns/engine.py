@@ -11,9 +11,8 @@ from django.conf import settings
 from gateway import telemetry
 from gateway.agents.model_choice import agent_target
 from gateway.agents.parameters import with_defaults
-from gateway.api.errors import as_domain_error
 from gateway.compaction import fit
-from gateway.errors import RunSuperseded, TooManySteps
+from gateway.errors import RunSuperseded, TooManySteps, as_told
 from gateway.limits.spending import ModelUse
 from gateway.metrics import TurnClock
 from gateway.models import Run
@@ -21,11 +20,11 @@ from gateway.runs import closing, held
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
+from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, step_use, stream_step
 from gateway.turns.events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.turns.evidence import reads_untrusted
 from gateway.turns.injection import build_messages, kept, prepare, provider_scope
 from gateway.turns.own_tools import OwnTools
-from gateway.turns.steps import ModelStep, ModelStepResult, complete_step, says_more, step_use, stream_step
 from gateway.turns.thinking import Thinking
 from gateway.upstream import ModelRequest
 from gateway.upstream.calls import StepCall
@@ -88,7 +87,7 @@ class Turn:
             raise
         except Exception as error:
             logger.exception("run %s failed", self.context.run_id)
-            failure = as_domain_error(error)
+            failure = as_told(error)
             await self._close_failed(failure)
             raise failure from error
         finally:

@@ -15,9 +15,8 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from config import doctor
+from config import doctor, heartbeat
 from config.doctor import Level, findings, upstream_finding
-from config.processes import heartbeat
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from gateway.upstream.dialects import DIALECTS

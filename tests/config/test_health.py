@@ -12,8 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.test import AsyncClient, RequestFactory
 from pytest_django import Settings
 
-from config import health
-from config.processes import heartbeat
+from config import health, heartbeat
 from memories.database import access
 from memories.ids import uuid7
 from tests.endings import close_lanes

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from config.processes import heartbeat
+from config import heartbeat
 from config.processes.worker import SweepLoop
 from gateway.models import Worker
 from memories.ids import uuid7

@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from gateway.api.session_json import message_json
 from gateway.models import Agent, Message, Session
 from gateway.runs.window import as_openai
-from gateway.sessions.as_json import message_json
 from memories.database.access import in_thread
 from memories.limits import TOOLS
 from memories.models import Owner

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gateway.chat.live_html import as_html
 from gateway.chat.live_markdown import LiveMarkdown
 from gateway.chat.markdown import LONGEST, MOST_MARKS, render_markdown
-from gateway.turns.live_html import as_html
 from tests.gateway.test_markdown import HOSTILE, PIECES, Seen, assert_harmless
 
 DOCUMENT = r"""# Title

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.turns.steps import ModelStep
+from gateway.steps import ModelStep
 from gateway.upstream.calls import MOST_CALLS
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gateway import upstream
+from gateway.api.session_json import message_json
 from gateway.models import Session
-from gateway.sessions.as_json import message_json
 from gateway.upstream import Chunk, ModelRequest
 from gateway.upstream.dialects import DIALECTS
 from gateway.upstream.outgoing import request_body
