@@ -102,4 +102,4 @@ def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> N
 
 
 def _note(limit: int, spent: int) -> None:
-    note_window(TOKENS, Window(limit, max(0, limit - spent), seconds_to_midnight()))
+    note_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=limit, remaining=max(0, limit - spent)))

@@ -1,10 +1,14 @@
 """Response headers with the limits of the key: those of OpenAI, and those of Anthropic on its API. A key without limits
 gets none. Windows are noted while a request is handled, and the outermost middleware writes the headers."""
 
+import math
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from django.utils import timezone
 
 REQUESTS, TOKENS = "requests", "tokens"
 _PARTS = ("limit", "remaining", "reset")
@@ -14,11 +18,22 @@ ANTHROPIC_HEADERS = tuple(f"anthropic-ratelimit-{kind}-{part}" for kind in (REQU
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A limit, what is left of it, and the seconds until it is reset."""
+    """A limit, what is left of it, and when it is reset. Headers are written with the answer, which may be long after
+    the window was noted."""
 
     limit: int
     remaining: int
-    reset_seconds: int
+    resets_at: datetime
+
+    @classmethod
+    def resetting_in(cls, seconds: int, *, limit: int, remaining: int) -> Self:
+        """Return a window that is reset in some whole seconds."""
+        return cls(limit, remaining, timezone.now().replace(microsecond=0) + timedelta(seconds=seconds))
+
+    @property
+    def reset_seconds(self) -> int:
+        """Return the whole seconds until it is reset, at least one."""
+        return max(1, math.ceil((self.resets_at - timezone.now()).total_seconds()))
 
 
 windows: ContextVar[dict[str, Window]] = ContextVar("rate_windows")
@@ -36,10 +51,9 @@ def rate_headers(*, anthropic: bool) -> Iterator[tuple[str, str]]:
     for kind, window in windows.get({}).items():
         if anthropic:
             prefix = f"anthropic-ratelimit-{kind}-"
-            reset = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=window.reset_seconds)
             yield f"{prefix}limit", str(window.limit)
             yield f"{prefix}remaining", str(window.remaining)
-            yield f"{prefix}reset", reset.isoformat().replace("+00:00", "Z")
+            yield f"{prefix}reset", window.resets_at.astimezone(UTC).isoformat().replace("+00:00", "Z")
         else:
             yield f"x-ratelimit-limit-{kind}", str(window.limit)
             yield f"x-ratelimit-remaining-{kind}", str(window.remaining)

@@ -67,7 +67,7 @@ async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
         logger.warning("Request rates are not counted for %s s: Redis does not answer. %s", _REST_SECONDS, error)
         return None, True
     wait = max(1, math.ceil(reset_time - time.time()))
-    return Window(per_minute, remaining if taken else 0, wait), taken
+    return Window.resetting_in(wait, limit=per_minute, remaining=remaining if taken else 0), taken
 
 
 def _limiter() -> SlidingWindowCounterRateLimiter:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -20,8 +20,8 @@ from gateway import upstream
 from gateway.authentication import find_caller, forget_keys
 from gateway.keys import key_hash
 from gateway.limits import under_way
-from gateway.limits.rate_headers import duration
-from gateway.limits.spending import ModelUse, Spender, spending_store, spent_today
+from gateway.limits.rate_headers import TOKENS, Window, duration, note_window, rate_headers, windows
+from gateway.limits.spending import ModelUse, Spender, seconds_to_midnight, spending_store, spent_today
 from gateway.models import Agent, ApiKey, Run, Session, UsageDay
 from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
 from gateway.services import configuration_save
@@ -340,6 +340,17 @@ async def test_the_messages_api_says_it_in_anthropics_words(alice: Owner, agent:
     assert response["anthropic-ratelimit-tokens-limit"] == "1000"
     assert response["anthropic-ratelimit-tokens-reset"].endswith("T00:00:00Z")
     assert not [name for name in response.headers if name.lower().startswith("x-ratelimit")]
+
+
+def test_a_window_says_when_it_is_reset_however_long_the_answer_takes() -> None:
+    token = windows.set({})
+    with time_machine.travel(datetime(2026, 5, 1, 23, 59, 30, 900_000, UTC), tick=False) as clock:
+        note_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=10, remaining=4))
+        clock.shift(20.2)
+        said = dict(rate_headers(anthropic=True)) | dict(rate_headers(anthropic=False))
+    windows.reset(token)
+    assert said["anthropic-ratelimit-tokens-reset"] == "2026-05-02T00:00:00Z"
+    assert said["x-ratelimit-reset-tokens"] == "9s"
 
 
 async def test_a_key_without_limits_gets_no_such_header(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
