@@ -1,5 +1,5 @@
 """Python programs for end-to-end tests, started as forks of a warm process that has imported what they import: a start
-costs a third. How such a program differs from one with an interpreter of its own: docs/decisions/0061.
+costs a quarter to a half. How such a program differs from one with an interpreter of its own: docs/decisions/0061.
 
 `python -m tests.warm FD` is the warm process: one for each test process, started at first use. A message on the socket
 FD is a request in JSON, with file descriptors beside it: a socket, on which it says the process id and then the exit
