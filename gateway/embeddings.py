@@ -4,7 +4,7 @@ to the embedding model only if an administrator named its upstream."""
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from django.conf import settings
@@ -14,7 +14,7 @@ from gateway.errors import RequestRefused
 from gateway.jobs import Throttle, enqueue, enqueue_books, run_async
 from gateway.upstream import embed
 from memories.errors import DomainError
-from memories.models import Book
+from memories.models import Book, Memory
 from memories.recall.vectors import known_vectors, missing_vectors, packed, vectors_store
 
 logger = logging.getLogger("daybook.embeddings")
@@ -22,6 +22,7 @@ logger = logging.getLogger("daybook.embeddings")
 BATCH = 64
 TASK = "gateway.embeddings.embed_book"
 PAUSE_SECONDS = 30.0
+_MOST_BATCHES = 5  # of refused texts, in one job
 _MOST_REFUSED = 3  # texts alone, before any vector was made: then the server refuses something else
 _SHORTEST = 100  # characters of a text that is too long as a whole
 _looks = Throttle()
@@ -35,30 +36,42 @@ def enqueue_missing() -> int:
 
 
 def embed_book(book_id: str) -> int:
-    """Make the vectors of one batch of a book. Return how many were stored. An error is logged and tried again
-    later."""
+    """Make the vectors of one batch of a book, or of a later one if the server refuses all texts of the first. Return
+    how many were stored. An error is logged and tried again later."""
     book = Book.objects.filter(pk=UUID(book_id)).first()
     if book is None or not settings.EMBEDDING_MODEL:
         return 0
     missing = missing_vectors().filter(book=book)
-    rows = list(BackgroundModels.now(book.name).embeddable(missing, "book__name").order_by("number")[:BATCH])
-    if not rows:
-        return 0
-    keys = {row.pk: row.content_key for row in rows}
-    known = known_vectors(book.owner_id, list(keys.values()))
-    asked = {row.content_key: row.content for row in rows if row.content_key not in known}
-    try:
-        if asked:
-            run_async(_add_vectors(known, asked, settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
-    except (DomainError, TimeoutError) as error:
-        logger.warning("no vectors for a batch of book %s: %s", book.pk, type(error).__name__)
-    made = {pk: known[key] for pk, key in keys.items() if key in known}
-    stored = vectors_store(book, made, keys) if made else 0
+    rows, stored, after = BackgroundModels.now(book.name).embeddable(missing, "book__name").order_by("number"), 0, 0
+    for _ in range(_MOST_BATCHES):
+        batch = list(rows.filter(number__gt=after)[:BATCH])
+        if not batch:
+            break
+        stored, goes_on = _embed(book, batch)
+        if not goes_on:
+            break
+        after = batch[-1].number
     left = missing.count()
     logger.info("book %s: %d vectors stored, %d memories are left", book.pk, stored, left)
     if left and stored:
         enqueue(TASK, book.pk)
     return stored
+
+
+def _embed(book: Book, batch: Sequence[Memory]) -> tuple[int, bool]:
+    """Make and store the vectors of a batch. Return how many, and True if the server refused all of its texts."""
+    keys = {row.pk: row.content_key for row in batch}
+    known = known_vectors(book.owner_id, list(keys.values()))
+    asked = {row.content_key: row.content for row in batch if row.content_key not in known}
+    refused = True
+    try:
+        if asked:
+            run_async(_add_vectors(known, asked, settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
+    except (DomainError, TimeoutError) as error:
+        logger.warning("no vectors for a batch of book %s: %s", book.pk, type(error).__name__)
+        refused = isinstance(error, RequestRefused)
+    made = {pk: known[key] for pk, key in keys.items() if key in known}
+    return (vectors_store(book, made, keys), False) if made else (0, refused)
 
 
 async def query_vector(

@@ -103,6 +103,18 @@ def test_one_that_is_refused_in_any_case_keeps_nothing_from_others(server: Limit
     assert sorted(MemoryVector.objects.values_list("memory__number", flat=True)) == [1, 3]
 
 
+def test_a_batch_of_refused_ones_keeps_nothing_from_those_behind(
+    server: Limited, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "BATCH", 4)
+    server.longest, server.says = 20, worded("This text is not allowed.", code="content_filter")
+    for number in range(4):
+        memory_make(alice, f"Says what a filter of the server does not want, {number}.")
+    memory_make(alice, "Likes tea.")
+    assert embeddings.embed_book(str(Book.objects.get().pk)) == 1
+    assert MemoryVector.objects.get().memory.content == "Likes tea."
+
+
 def test_a_server_that_refuses_everything_is_not_asked_for_ever(server: Limited, alice: Owner) -> None:
     server.most, server.says = 0, worded("Unknown field.")
     for number in range(64):
