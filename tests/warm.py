@@ -269,7 +269,7 @@ def _serve(requests: socket.socket) -> dict[str, Any] | None:
     woken.setblocking(False)
     signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the tests
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the tests
     running: dict[int, socket.socket] = {}
     while True:
         readable, _, _ = select.select([requests, wakes], [], [])
@@ -286,7 +286,7 @@ def _serve(requests: socket.socket) -> dict[str, Any] | None:
         if (pid := os.fork()) == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, interrupt)
             for number, file in enumerate(files[1:]):
                 os.dup2(file, number)
                 os.close(file)

@@ -131,7 +131,7 @@ def undo_many_in_the_admin(client: Client, review: ReviewRun) -> Any:
 
 
 @pytest.mark.parametrize(
-    "undo",
+    "ask",
     [
         undo_change_set,
         undo_review,
@@ -141,7 +141,7 @@ def undo_many_in_the_admin(client: Client, review: ReviewRun) -> Any:
     ],
 )
 def test_somebody_else_writes_between_two_slices_of_an_undo(
-    alice: Owner, bob: Owner, charlie: Owner, undo: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    alice: Owner, bob: Owner, charlie: Owner, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review = review_make(alice)
     watch = Watch(charlie, monkeypatch)
@@ -149,7 +149,7 @@ def test_somebody_else_writes_between_two_slices_of_an_undo(
     monkeypatch.setattr(undo._Undoing, "take_back", lambda *args, **how: watch.slice(take_back, *args, **how))
     client = Client()
     client.force_login(User.objects.get(pk=bob.user_id))
-    assert undo(client, review).status_code in {200, 302}
+    assert ask(client, review).status_code in {200, 302}
     watch.over()
     slices = [("slice", True)] * 4
     assert watch.seen == [slices[0], ("somebody else", True), *slices[1:]]
