@@ -93,6 +93,7 @@ def serve(name: str, listener: socket.socket) -> None:
     run: Callable[[socket.socket], None] = import_string(SERVERS[name])
     raise_open_files()
     collector.resume(collect=True)
+    collector.seldom()
     sys.setswitchinterval(_SWITCH_SECONDS)
     keep_on_one_core()
     run(listener)
