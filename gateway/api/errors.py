@@ -110,6 +110,8 @@ def as_domain_error(error: Exception) -> DomainError:
     if isinstance(error, BadRequest | MultiPartParserError):
         return InvalidRequest("The Content-Type of this request cannot be read.")
     if isinstance(error, HttpError):
+        if isinstance(error.__cause__, DomainError):  # ninja's words for a body that cannot be read say nothing
+            return error.__cause__
         return InvalidRequest("The body is not valid JSON." if error.status_code == 400 else str(error))
     return as_told(error)
 

@@ -114,6 +114,11 @@ async def test_a_search_with_a_long_query_is_refused(alice_api: Api) -> None:
     assert answer["error"]["message"] == f"query: String should have at most {QUERY_LENGTH} characters."
 
 
+async def test_a_body_beyond_a_bound_is_refused_with_the_reason(alice_api: Api) -> None:
+    status, answer = await alice_api.post("/api/memories", f'{{"content": {DIGITS}}}')
+    assert (status, answer["error"]["message"]) == (400, "The body holds a number of more than 100 characters.")
+
+
 async def test_a_list_that_is_too_long_is_refused(alice_api: Api) -> None:
     status, answer = await alice_api.post("/api/memories", {"content": "Ada likes tea", "keywords": ["tea"] * 101})
     assert (status, answer["error"]["param"]) == (400, "keywords")
