@@ -10,13 +10,12 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from gateway.authentication import still_allowed
+from gateway.runs.access import LOOK_SECONDS
 from gateway.turns.live import Note, error_note
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.errors import Unauthorized
 
-LOOK_SECONDS = 5.0
-"""How often the key or login of a stream is looked at."""
 _OVER = "Your key or login is no longer valid. The turn may go on without you."
 _OF_MEMORY = frozenset({"recalled", "tool"})
 

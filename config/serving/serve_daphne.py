@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from typing import Any
 
 import daphne.server
@@ -13,7 +12,7 @@ from twisted.internet.defer import Deferred
 
 from config.asgi import application
 from config.serving.bodies import DRAINED
-from config.serving.socket_protocol import CLIENT_BYTES, CLIENT_SECONDS
+from config.serving.socket_protocol import ClientBytes
 from gateway.runs.held import shut_down
 
 _GRACEFUL_SECONDS = 1.0
@@ -43,15 +42,12 @@ class _HttpFactory(HTTPFactory):  # type: ignore[misc]
 class _Socket(WebSocketProtocol):  # type: ignore[misc]
     """A websocket that is closed if its client sends more than CLIENT_BYTES in CLIENT_SECONDS."""
 
-    _client_bytes = 0
-    _counted_since = 0.0
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._sent = ClientBytes()
 
     def dataReceived(self, data: bytes) -> None:
-        now = time.monotonic()
-        if now - self._counted_since > CLIENT_SECONDS:
-            self._counted_since, self._client_bytes = now, 0
-        self._client_bytes += len(data)
-        if self._client_bytes > CLIENT_BYTES:
+        if self._sent.too_much(len(data)):
             self.transport.abortConnection()
         else:
             super().dataReceived(data)

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
 from gateway.api.errors import error_response, install_handlers
+from gateway.api.openai_body import read_aside
 from gateway.api.responding import json_response
 from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
 from gateway.mcp import messages, prompts, protocol, resources, tools
@@ -25,7 +26,6 @@ from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
-_LARGE = 64_000  # bytes of a body
 _READING = resources.METHODS | prompts.METHODS
 
 
@@ -81,7 +81,7 @@ def insufficient_scope(request: HttpRequest, error: InsufficientScope) -> HttpRe
 async def mcp_post(request: ApiRequest) -> HttpResponse:
     """Answer a client's messages; 202 without a body where none of them wants an answer."""
     try:
-        received, batch = await _messages(request.body)
+        received, batch = await read_aside(messages.read_messages, request.body)
     except RpcError as error:
         return json_response(error.as_json(error.id), status=400)
     answers = []
@@ -93,14 +93,6 @@ async def mcp_post(request: ApiRequest) -> HttpResponse:
     if not answers:
         return HttpResponse(status=202)
     return json_response(answers) if batch else json_response(answers[0], status=status)
-
-
-async def _messages(body: bytes) -> tuple[list[Message], bool]:
-    """Return the messages of a body, as read_messages does. A large one is read in a thread: on the event loop every
-    other request would wait for it."""
-    if len(body) > _LARGE:
-        return await in_read_thread(messages.read_messages, body)
-    return messages.read_messages(body)
 
 
 async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any] | None, int]:

@@ -6,6 +6,8 @@ from uuid import UUID
 from gateway.keys import valid_keys
 from memories.models import Owner
 
+LOOK_SECONDS = 5.0
+"""How often it is looked at whether somebody who waits for an answer or watches it may still do so."""
 Asker = tuple[UUID, UUID | None]
 """An owner, and the key that asked; None for a login."""
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 from gateway.errors import RunStopped, UpstreamUnreachable
 from gateway.models import Run
-from gateway.runs.access import refused_now
+from gateway.runs.access import LOOK_SECONDS, refused_now
 from gateway.runs.context import TurnContext
 from gateway.runs.joined import SAID, Ended, ended
 from gateway.turns.engine import Turn
@@ -15,8 +15,6 @@ from gateway.upstream.usage import usage_since
 from memories.database.access import in_read_thread
 from memories.errors import Unauthorized
 
-LOOK_SECONDS = 5.0
-"""How often it is looked at whether who waits may still ask."""
 _POLL_SECONDS = 0.25
 
 

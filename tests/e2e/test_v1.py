@@ -366,6 +366,8 @@ async def test_a_websocket_whose_client_sends_much_is_closed(stage: Stage) -> No
             for _ in range(40):
                 await talking.send("x" * 1000)
         await talking.wait_closed()
+        with pytest.raises(websockets.ConnectionClosed):
+            await talking.send("x")
 
 
 @pytest.mark.parametrize("running", ["uvicorn"], indirect=True)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from gateway.api import openai_body
 from gateway.keys import api_key_revoke
-from gateway.mcp import api as mcp_api
 from gateway.models import Agent
 from memories.database.access import in_thread
 from memories.models import Book, Memory, Owner, Revision
@@ -63,7 +63,7 @@ async def test_a_large_body_is_read_in_a_thread(alice_api: Api, monkeypatch: pyt
         read.append(function.__name__)
         return function(*given)
 
-    monkeypatch.setattr(mcp_api, "in_read_thread", in_a_thread)
+    monkeypatch.setattr(openai_body, "in_read_thread", in_a_thread)
     for size in (10, 100_000):
         status, answer = await alice_api.post("/mcp", rpc("ping", padding="x" * size))
         assert (status, answer["result"]) == (200, {})
