@@ -9,9 +9,7 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +22,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from config import heartbeat
-from config.backups import postgres_tools
+from config.backups import postgres_tools, sqlite_tools
 from config.backups.files import (
     attachments_added,
     attachments_check,
@@ -36,8 +34,6 @@ from config.backups.files import (
 FORMAT = 1
 MANIFEST = "manifest.json"
 KEY_FILE = "secret_key"
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_PRIMARY = 0xFF  # the bits of SQLite's codes of errors that say the kind
 _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
 
 
@@ -76,7 +72,7 @@ def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CommandError(f"{target} is not empty. Name a folder that does not exist yet.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _temporary_folder(target.parent) as part:
+    with sqlite_tools.temporary_folder(target.parent) as part:
         manifest = _write(part)
         part.rename(target)
     return target, manifest
@@ -91,12 +87,12 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     there = _is_there(refuse=not force)
     verify(folder, manifest)
     if there and manifest.engine == "sqlite":
-        _refuse_damaged(Path(connection.settings_dict["NAME"]))
+        sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
     replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if there else (None, set())
     with attachments_added(folder) as added:
         connections.close_all()
         if manifest.engine == "sqlite":
-            _restore_sqlite(folder / manifest.database, into=there)
+            sqlite_tools.load(folder / manifest.database, into=there)
         else:
             postgres_tools.load(folder / manifest.database)
     return Restored(
@@ -115,7 +111,7 @@ def _is_there(*, refuse: bool) -> bool:
             raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
     except DatabaseError:
         if connection.vendor == "sqlite":
-            _refuse_damaged(Path(connection.settings_dict["NAME"]))
+            sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
         raise
     if there and refuse:
         raise CommandError("The database is not empty. --force replaces it, after a backup of what is there.")
@@ -133,7 +129,7 @@ def verify(folder: Path, manifest: Manifest) -> None:
     if newer := [".".join(step) for step in manifest.migrations if tuple(step) not in known]:
         raise CommandError(f"The backup is of a newer version, which has the migration {newer[-1]}. Upgrade first.")
     if manifest.engine == "sqlite":
-        _check_sqlite(folder / manifest.database)
+        sqlite_tools.check(folder / manifest.database)
     else:
         postgres_tools.check(folder / manifest.database)
 
@@ -142,7 +138,7 @@ def _write(folder: Path) -> Manifest:
     engine = connection.vendor
     database = folder / _DATABASE[engine]
     if engine == "sqlite":
-        _copy_sqlite(Path(connection.settings_dict["NAME"]), database)
+        sqlite_tools.copy(Path(connection.settings_dict["NAME"]), database)
     else:
         postgres_tools.dump(database)
     key = settings.DAYBOOK_HOME / KEY_FILE
@@ -160,7 +156,7 @@ def _write(folder: Path) -> Manifest:
     )
     (folder / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
     for path in (*files, folder / MANIFEST):
-        _sync(path)
+        sqlite_tools.sync(path)
     return manifest
 
 
@@ -198,81 +194,6 @@ def _is_of_known_form(manifest: Manifest) -> bool:
     )
 
 
-# ---- SQLite ----------------------------------------------------------------------------------------------------------
-
-
-def _copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a database, which may be in use, as one consistent state into one file without a write-ahead log."""
-    if not source.exists():
-        raise CommandError(f"There is no database {source} yet.")
-    try:
-        with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
-            original.backup(copy)
-            copy.execute("PRAGMA journal_mode=DELETE")
-    except sqlite3.Error as error:  # the disk is full, or the file is damaged
-        raise CommandError(f"The database was not copied: {error}. Nothing was backed up.") from None
-    _check_sqlite(target)
-
-
-def _check_sqlite(database: Path) -> None:
-    if (answer := _integrity(_at_rest(database))) != "ok":
-        raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
-
-
-def _refuse_damaged(database: Path) -> None:
-    """Raise CommandError for a damaged database in place: what it holds cannot be copied before it is replaced."""
-    if database.exists() and (answer := _integrity(database.absolute().as_uri())) != "ok":
-        raise CommandError(
-            f"{database}, which is there now, is damaged: {answer}. Stop Daybook, move this file "
-            f"away together with {database.name}-wal and {database.name}-shm, and restore again. Nothing was changed."
-        )
-
-
-def _at_rest(database: Path) -> str:
-    """Return SQLite's URI of a file that nobody writes to."""
-    return f"{database.absolute().as_uri()}?mode=ro&immutable=1"
-
-
-def _integrity(address: str) -> str:
-    """Return SQLite's result of an integrity check: "ok", or what is wrong. Raises CommandError if the file cannot be
-    read at the moment: it is locked, or belongs to somebody else."""
-    try:
-        with closing(sqlite3.connect(address, uri=True)) as database:
-            return str(database.execute("PRAGMA integrity_check").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & _PRIMARY not in _DAMAGED:
-            path = address.partition("?")[0].removeprefix("file://")
-            raise CommandError(f"{path} cannot be read: {error}. Nothing was changed.") from None
-        return str(error)
-
-
-def _restore_sqlite(source: Path, *, into: bool) -> None:
-    """Put a copy in place by a rename if there is no database. Write it into an existing database with SQLite's backup:
-    one transaction, which a process that has the file open sees as well."""
-    target = Path(settings.DATABASES["default"]["NAME"])
-    if not into:
-        with _temporary_folder(target.parent) as part:
-            shutil.copyfile(source, part / target.name)
-            _sync(part / target.name)
-            for left in ("-wal", "-shm", "-journal"):  # SQLite would write what they hold into the copy
-                target.with_name(target.name + left).unlink(missing_ok=True)
-            (part / target.name).replace(target)
-        return
-    try:
-        with (
-            closing(sqlite3.connect(_at_rest(source), uri=True)) as copy,
-            closing(sqlite3.connect(target, timeout=30)) as live,
-        ):
-            copy.backup(live)
-    except sqlite3.Error as error:  # the disk is full, or somebody else holds a transaction
-        raise CommandError(f"The database was not replaced: {error}. It is as it was.") from None
-    if (answer := _integrity(target.as_uri())) != "ok":
-        raise CommandError(f"{target} is damaged after the restore: {answer}.")
-
-
-# ---- Files -----------------------------------------------------------------------------------------------------------
-
-
 def _restore_key(folder: Path, manifest: Manifest) -> Literal["restored", "environment", "missing"]:
     source, target = folder / KEY_FILE, settings.DAYBOOK_HOME / KEY_FILE
     if settings.SECRET_KEY_GIVEN:
@@ -281,7 +202,7 @@ def _restore_key(folder: Path, manifest: Manifest) -> Literal["restored", "envir
         return "missing"
     fresh = target.with_name(f"{KEY_FILE}.{os.getpid()}")
     shutil.copyfile(source, fresh)
-    _sync(fresh)
+    sqlite_tools.sync(fresh)
     fresh.replace(target)
     return "restored"
 
@@ -290,22 +211,6 @@ def _default_folder(name: str) -> Path:
     return Path(settings.DAYBOOK_HOME) / "backups" / f"{name}-{timezone.now():%Y%m%dT%H%M%S%f}Z"
 
 
-@contextmanager
-def _temporary_folder(parent: Path) -> Iterator[Path]:
-    """Yield a folder beside the target, so that it can be renamed. It is deleted in the end if it still exists."""
-    parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".daybook-part-", dir=parent))
-    try:
-        yield part
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from pytest_django import Settings
 
-from config.backups import backup, files, postgres_tools
+from config.backups import backup, files, postgres_tools, sqlite_tools
 from config.doctor import findings
 from gateway.attachments.files import file_name, file_store
 from memories.ids import uuid7
@@ -56,7 +56,7 @@ def test_an_installation_with_data_is_refused_before_anything_is_read(
         raise AssertionError("It was read.")
 
     monkeypatch.setattr(backup, "_sha256", read)
-    monkeypatch.setattr(backup, "_integrity", read)
+    monkeypatch.setattr(sqlite_tools, "_integrity", read)
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
     with pytest.raises(CommandError, match="not empty"):
         backup.restore(tmp_path)
@@ -86,15 +86,15 @@ def test_a_manifest_of_another_form_is_refused(tmp_path: Path, odd: dict[str, An
 def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
     (tmp_path / "daybook.sqlite3").mkdir()
     with pytest.raises(CommandError, match="cannot be read: unable to open database file"):
-        backup._refuse_damaged(tmp_path / "daybook.sqlite3")
+        sqlite_tools.refuse_damaged(tmp_path / "daybook.sqlite3")
 
 
 def test_a_disk_that_gets_full_leaves_the_database_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there, copy = made_of(tmp_path / "there", "present", 10), made_of(tmp_path / "copy", "restored" * 100, 1000)
-    monkeypatch.setattr(backup.settings, "DATABASES", {"default": {"NAME": str(there)}})
+    monkeypatch.setattr(sqlite_tools.settings, "DATABASES", {"default": {"NAME": str(there)}})
     with files_of_at_most(200_000), pytest.raises(CommandError, match="The database was not replaced"):
-        backup._restore_sqlite(copy, into=True)
-    assert backup._integrity(there.as_uri()) == "ok"
+        sqlite_tools.load(copy, into=True)
+    assert sqlite_tools._integrity(there.as_uri()) == "ok"
     with closing(sqlite3.connect(there)) as database:
         assert database.execute("SELECT DISTINCT words FROM told").fetchall() == [("present",)]
 
@@ -106,8 +106,8 @@ def test_what_a_database_that_was_moved_away_left_is_not_applied_to_the_copy(
     home.mkdir()
     for left in ("-wal", "-shm", "-journal"):
         (home / f"daybook.sqlite3{left}").write_bytes(b"of the former database")
-    monkeypatch.setattr(backup.settings, "DATABASES", {"default": {"NAME": str(home / "daybook.sqlite3")}})
-    backup._restore_sqlite(copy, into=False)
+    monkeypatch.setattr(sqlite_tools.settings, "DATABASES", {"default": {"NAME": str(home / "daybook.sqlite3")}})
+    sqlite_tools.load(copy, into=False)
     assert [path.name for path in home.iterdir()] == ["daybook.sqlite3"]
 
 
