@@ -19,12 +19,16 @@ from gateway.agents.parameters import with_defaults
 from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
+from gateway.models import Run
 from gateway.requests import request_id
 from gateway.runs.candidates import find_session
+from gateway.runs.client_tools import ClientCalls, tool_names
+from gateway.runs.context import RunOutput
 from gateway.runs.fingerprint import last_asked
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import is_about_a_conversation, summary_note
 from gateway.steps import ModelStep, complete_step, step_use, stream_step
+from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.in_process import IN_PROCESS
@@ -33,6 +37,7 @@ from gateway.upstream.usage import usage_of
 from memories.caller import Caller
 from memories.database.access import in_patient_thread, in_read_thread
 from memories.errors import DomainError, InvalidRequest, ModelNotFound
+from memories.ids import uuid7
 from memories.tokens import text_tokens
 
 logger = logging.getLogger("daybook.usage")
@@ -189,14 +194,33 @@ async def plain_chunks(call: PlainCall) -> AsyncGenerator[dict[str, Any]]:
         await call.close(None if said is None else _use(call.request, told, said))
 
 
-async def plain_step(call: PlainCall, step: ModelStep, *, stream: bool) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-    """Yield `(choice, text)` of a step as gateway.steps does. Raises DomainErrors."""
+async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta | Done]:
+    """Ask the model, and yield its answer as a turn does. Raises DomainErrors."""
+    request, deadline = call.request, asyncio.get_running_loop().time() + settings.RUN_SECONDS
+    step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
+    theirs = tool_names(request.tools) if request.tools else None
+    calls = ClientCalls(uuid7(), start=0, theirs=theirs, ours=())
     try:
-        async with aclosing((stream_step if stream else complete_step)(call.request, step)) as choices:
-            async for choice in choices:
-                yield choice
+        async with aclosing((stream_step if stream else complete_step)(request, step)) as choices:
+            async for choice, text in choices:
+                yield Delta(text, choice, step.around, calls.news(step.calls))
     finally:
-        await call.close(step_use(call.request, step))
+        await call.close(step_use(request, step))
+    if pieces := calls.news(step.calls, ended=True):
+        yield Delta("", {}, step.around, pieces)
+    result = step.result()
+    shown = [made.as_json() for made in calls.shown(step.calls, result.calls).values()]
+    yield Done(
+        state=Run.State.AWAITING_CLIENT_TOOLS if shown else Run.State.COMPLETED,
+        output=RunOutput(text=result.text, usage=result.usage, model=result.model),
+        client_calls=shown,
+        turns_since_review=0,
+        new_text=result.text,
+        new_usage=result.usage,
+        choice=result.choice,
+        around=result.around,
+        finish_reason=result.finish_reason,
+    )
 
 
 def _use(request: ModelRequest, told: dict[str, Any], said: Iterable[str]) -> ModelUse:

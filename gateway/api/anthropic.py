@@ -1,24 +1,22 @@
 """/v1/messages: the Anthropic Messages API. A translation: the turns are those of chat completions."""
 
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import partial
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
-from gateway.api.anthropic_answer import PING, error_event, plain_events, streamed, turn_events, whole
+from gateway.api.anthropic_answer import PING, error_event, message_events, streamed, whole
 from gateway.api.anthropic_body import read_messages, session_in
-from gateway.api.anthropic_events import Event
+from gateway.api.anthropic_events import MessageEvents
 from gateway.api.counting import tokens_given, tokens_sent
 from gateway.api.openai_body import CompletionBody, read_aside
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
 from gateway.api.responding import json_response, respond
 from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
-from gateway.passthrough import open_plain
+from gateway.passthrough import open_plain, plain_events
 from gateway.runs.by_id import MAX_EXTERNAL_ID
-from gateway.runs.context import TurnContext
 from gateway.runs.requested import V1Request
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
@@ -32,10 +30,15 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     caller: Caller = request.auth
     require_writer(caller)
     body, given = await read_aside(_read, request.body)
-    if not body.is_turn(request.headers):
-        return await _plain(caller, body, given)
-    turn = await begin_turn(caller, _v1_request(request, body), body)
-    return await _answered(turn_events(turn, body.names, given=given), body, turn.context)
+    message, context = MessageEvents(body.agent, body.names, given=given), None
+    if body.is_turn(request.headers):
+        turn = await begin_turn(caller, _v1_request(request, body), body)
+        told, context = turn.events(), turn.context
+    else:
+        told = plain_events(await open_plain(caller, body), stream=body.stream)
+    events = message_events(told, message, body.parameters)
+    sent, pieces = partial(whole, events), partial(streamed, events)
+    return await respond(sent, pieces, error_event, stream=body.stream, context=context, keep_alive=PING)
 
 
 @router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)
@@ -58,20 +61,6 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
     if not named or len(session_ref) > MAX_EXTERNAL_ID:
         return asked
     return replace(asked, session_ref=session_ref, shared_ref=True)
-
-
-async def _plain(caller: Caller, body: CompletionBody, given: int) -> HttpResponseBase:
-    """Answer a request that is not a turn of a conversation."""
-    call = await open_plain(caller, body)
-    events = plain_events(call, body.agent, body.names, stream=body.stream, given=given)
-    return await _answered(events, body)
-
-
-async def _answered(
-    events: AsyncGenerator[Event], body: CompletionBody, context: TurnContext | None = None
-) -> HttpResponseBase:
-    sent, told = partial(whole, events), partial(streamed, events)
-    return await respond(sent, told, error_event, stream=body.stream, context=context, keep_alive=PING)
 
 
 def _read(raw: bytes) -> tuple[CompletionBody, int]:

@@ -3,6 +3,7 @@ response, the conversation before it is the stored transcript."""
 
 import re
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -18,21 +19,22 @@ from gateway.api.responding import json_response, respond
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages
-from gateway.api.responses_steps import response_events, run_plain, run_turn, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, items_shown, output_items, stored_response
 from gateway.api.v1_turn import begin_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.commands import command_in
-from gateway.passthrough import open_plain
+from gateway.errors import UpstreamUnreachable
+from gateway.passthrough import open_plain, plain_events
 from gateway.runs import stopping
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
 from gateway.tokens import estimate_message
+from gateway.turns.events import Event
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, NotFound
-from memories.ids import parse_uuid, uuid7
+from memories.ids import parse_uuid
 from memories.pagination import page_json
 
 router = Router()
@@ -49,16 +51,16 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     asked = await read_aside(read_responses_body, request.body)
     is_slow = len(request.body) > LARGE_BYTES or asked.truncate or asked.previous_response_id or _references(asked)
     body, after = await in_read_thread(_conversation, caller, asked) if is_slow else _conversation(caller, asked)
-    if not body.is_turn(request.headers):
-        return await _plain(caller, asked.unstored(), body)
+    if not body.is_turn(request.headers):  # nothing of it is stored
+        told = plain_events(await open_plain(caller, body), stream=body.stream)
+        return await _answered(told, Answer(asked.unstored()), body)
     v1_request = replace(v1_request_of(request, body), response=asked.kept())
     if after is not None:
         v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
     if command_in(body.messages):
         asked = asked.unstored()
     turn = await begin_turn(caller, v1_request, body)
-    answer = turn_answer(turn, asked)
-    return await _answered(run_turn(turn, answer), answer, body, turn.context)
+    return await _answered(turn.events(), Answer(asked, turn.context), body, turn.context)
 
 
 # These two stand before the addresses of a response, which would take their names for ids.
@@ -175,14 +177,26 @@ def _stored(caller: Caller, response_id: str) -> dict[str, Any]:
 
 
 async def _answered(
-    steps: AsyncGenerator[None], answer: Answer, body: CompletionBody, context: TurnContext | None = None
+    told: AsyncGenerator[Event], answer: Answer, body: CompletionBody, context: TurnContext | None = None
 ) -> HttpResponseBase:
-    whole, events = partial(whole_response, steps, answer), partial(response_events, steps, answer)
+    whole, events = partial(_whole, told, answer), partial(_streamed, told, answer)
     return await respond(whole, events, answer.fail, stream=body.stream, context=context)
 
 
-async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> HttpResponseBase:
-    """Answer a request that is not a turn of a conversation; nothing of it is stored."""
-    call = await open_plain(caller, body)
-    answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=asked.echo, names=asked.names, sealed=asked.sealed)
-    return await _answered(run_plain(call, answer, stream=body.stream), answer, body)
+async def _whole(told: AsyncGenerator[Event], answer: Answer) -> dict[str, Any]:
+    """Run a turn to its end and return the response. Raises DomainErrors."""
+    async with aclosing(told) as events:
+        async for event in events:
+            answer.take(event)
+    if not answer.final:
+        raise UpstreamUnreachable("The model server gave no answer.")
+    return answer.final
+
+
+async def _streamed(told: AsyncGenerator[Event], answer: Answer) -> AsyncGenerator[bytes]:
+    """Run a turn to its end and yield the server-sent events. Raises DomainErrors."""
+    async with aclosing(told) as events:
+        async for event in events:
+            answer.take(event)
+            if news := answer.news():
+                yield news

@@ -8,7 +8,6 @@ from gateway.api.responses_body import Names
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why a response is incomplete, by the reason for which the model ended."""
 _NO_NAMES: Names = {}
-_SEAL = "daybook.1."
 
 
 def response_object(
@@ -61,18 +60,11 @@ def text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def reasoning_item(
-    id: str, text: str, status: str = "completed", *, as_summary: bool = False, sealed: bool = False
-) -> dict[str, Any]:
-    """Return reasoning as an item; with `as_summary` as its summary, for clients that asked for one.
-
-    A `sealed` item carries an `encrypted_content`, for clients that send back only items which have one. It holds only
-    the item's id, so it is not encrypted. It is not read when it comes back: the reasoning that a model needs again is
-    stored here, and found by the ids of its calls."""
+def reasoning_item(id: str, text: str, status: str = "completed", *, as_summary: bool = False) -> dict[str, Any]:
+    """Return reasoning as an item; with `as_summary` as its summary, for clients that asked for one."""
     kind, place = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
     parts = [{"type": kind, "text": text}] if text else []
-    item = {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}
-    return {**item, "encrypted_content": f"{_SEAL}{id}"} if sealed else item
+    return {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}
 
 
 def wants_summary(echo: Mapping[str, Any]) -> bool:
