@@ -32,7 +32,7 @@ from gateway.upstream import is_demo, missing_upstream
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import certificate_fault, speaks_no_tls
 from gateway.upstream.known import known
-from gateway.upstream.learned import learned_now
+from gateway.upstream.learned import change_of, learned_now
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
 from memories.recall.vectors import embeddable, missing_vectors
@@ -208,7 +208,9 @@ def _learned() -> Iterator[Finding]:
     """Yield what was learned from refusals, with dates and the server's words; nothing if there is nothing."""
     for one in learned_now():
         when = f"since {one.learned_at:%Y-%m-%d}, until {one.expires_at:%Y-%m-%d}"
-        yield Finding("learned", Level.OK, f"{one.upstream}, model {one.model}: {one.change}, {when}: “{one.words}”")
+        yield Finding(
+            "learned", Level.OK, f"{one.upstream}, model {one.model}: {change_of(one)}, {when}: “{one.words}”"
+        )
 
 
 def _left_out() -> Iterator[Finding]:

@@ -16,9 +16,9 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from gateway.agents.upstream_options import UpstreamSettings
-from gateway.models import Configuration
-from gateway.upstream.changes import NO_OWN_TOOLS, Change
-from gateway.upstream.learned import KEPT_FOR, TOOLLESS_FOR, Learned, learned_now, learned_store
+from gateway.models import Configuration, LearnedChange
+from gateway.upstream.changes import Change
+from gateway.upstream.learned import change_of, learned_now, learned_store, row_of
 from memories.database.access import write_later
 
 logger = logging.getLogger("daybook.upstreams")
@@ -27,8 +27,10 @@ SECTION = "upstreams"
 """The row of Configuration, and the section of the agents file."""
 _MOST_PENDING = 100
 _NOTHING: Mapping[str, Any] = {}
+_NONE: Mapping[Change, LearnedChange] = {}
 
-Asked = tuple[str, str]  # upstream and model
+# Changes with their rows, in the order in which they were learned, by upstream and model.
+Learned = Mapping[tuple[str, str], Mapping[Change, LearnedChange]]
 
 
 @dataclass(slots=True)
@@ -36,8 +38,8 @@ class Known:
     """The knowledge of one process. What is read is replaced as a whole, so readers need no lock."""
 
     _settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    _learned: Mapping[Asked, Sequence[Learned]] = field(default_factory=dict)
-    _pending: list[Learned] = field(default_factory=list)
+    _learned: Learned = field(default_factory=dict)
+    _pending: list[LearnedChange] = field(default_factory=list)
     _looked_at: float = -math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,24 +52,15 @@ class Known:
         """Return the unexpired changes that were learned for a model, in the order in which they were learned."""
         self._look()
         now = timezone.now()
-        return [one.change for one in self._learned.get((upstream, model), ()) if one.expires_at > now]
+        found = self._learned.get((upstream, model), _NONE).items()
+        return [change for change, row in found if row.expires_at > now]
 
     def learn(self, upstream: str, model: str, changes: Mapping[Change, str]) -> None:
         """Remember changes that helped, with the server's words. This process uses them at once."""
         now = timezone.now()
-        found = [
-            Learned(
-                upstream=upstream,
-                model=model,
-                change=change,
-                words=words,
-                learned_at=now,
-                expires_at=now + (TOOLLESS_FOR if change == NO_OWN_TOOLS else KEPT_FOR),
-            )
-            for change, words in changes.items()
-        ]
-        for one in found:
-            logger.info("learned of %s, model %s: %s", upstream, model, one.change)
+        found = [row_of(change, upstream, model, words, now) for change, words in changes.items()]
+        for change in changes:
+            logger.info("learned of %s, model %s: %s", upstream, model, change)
         with self._lock:
             self._learned = _with(self._learned, found)
             self._pending = [*self._pending, *found][-_MOST_PENDING:]
@@ -102,11 +95,12 @@ class Known:
             write_later(self.sync)  # requests do not wait for the database
 
 
-def _with(known: Mapping[Asked, Sequence[Learned]], more: Sequence[Learned]) -> dict[Asked, Sequence[Learned]]:
+def _with(known: Learned, more: Sequence[LearnedChange]) -> Learned:
     joined = dict(known)
-    for one in more:
-        others = [other for other in joined.get((one.upstream, one.model), ()) if other.change != one.change]
-        joined[one.upstream, one.model] = [*others, one]
+    for row in more:
+        change, asked = change_of(row), (row.upstream, row.model)
+        others = {other: row for other, row in joined.get(asked, _NONE).items() if other != change}
+        joined[asked] = {**others, change: row}
     return joined
 
 

@@ -2,15 +2,14 @@
 gateway.upstream.known reads and writes them for its process."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils import timezone
 
 from gateway.models import LearnedChange
-from gateway.upstream.changes import Change, Condition, Kind
+from gateway.upstream.changes import NO_OWN_TOOLS, Change, Condition, Kind
 
 KEPT_FOR = timedelta(days=30)
 TOOLLESS_FOR = timedelta(days=1)
@@ -18,18 +17,22 @@ TOOLLESS_FOR = timedelta(days=1)
 and without them it can't change memories."""
 MOST_OF_MODEL = 20
 _MOST_READ = 5000
+_IDENTIFIES = ("upstream", "model", "kind", "parameter", "value", "condition")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """A change that helped, and the server's words that asked for it."""
-
-    upstream: str
-    model: str
-    change: Change
-    words: str
-    learned_at: datetime
-    expires_at: datetime
+def row_of(change: Change, upstream: str, model: str, words: str, now: datetime) -> LearnedChange:
+    """Return the row of a change that helped, with the server's words that asked for it; it is not stored yet."""
+    return LearnedChange(
+        upstream=upstream,
+        model=model,
+        kind=change.kind,
+        parameter=change.parameter,
+        value=json.dumps(change.value),
+        condition=change.condition,
+        words=words,
+        learned_at=now,
+        expires_at=now + (TOOLLESS_FOR if change == NO_OWN_TOOLS else KEPT_FOR),
+    )
 
 
 def change_of(row: LearnedChange) -> Change:
@@ -37,40 +40,21 @@ def change_of(row: LearnedChange) -> Change:
 
 
 @transaction.atomic
-def learned_store(found: Iterable[Learned]) -> None:
+def learned_store(rows: Sequence[LearnedChange]) -> None:
     """Store what was learned. Only the latest changes of an upstream and model are kept."""
-    asked = set()
-    for one in found:
-        change = one.change
-        LearnedChange.objects.update_or_create(
-            upstream=one.upstream,
-            model=one.model,
-            kind=change.kind,
-            parameter=change.parameter,
-            value=json.dumps(change.value),
-            condition=change.condition,
-            defaults={"words": one.words, "learned_at": one.learned_at, "expires_at": one.expires_at},
-        )
-        asked.add((one.upstream, one.model))
+    asked = {(row.upstream, row.model) for row in rows}
+    for row in rows:
+        values = {name: getattr(row, name) for name in ("words", "learned_at", "expires_at")}
+        LearnedChange.objects.update_or_create(**{name: getattr(row, name) for name in _IDENTIFIES}, defaults=values)
     for upstream, model in asked:
-        rows = LearnedChange.objects.filter(upstream=upstream, model=model).order_by("-learned_at", "-pk")
-        LearnedChange.objects.filter(pk__in=[row.pk for row in rows[MOST_OF_MODEL : 2 * MOST_OF_MODEL]]).delete()
+        stored = LearnedChange.objects.filter(upstream=upstream, model=model).order_by("-learned_at", "-pk")
+        LearnedChange.objects.filter(pk__in=[row.pk for row in stored[MOST_OF_MODEL : 2 * MOST_OF_MODEL]]).delete()
 
 
-def learned_now() -> list[Learned]:
+def learned_now() -> list[LearnedChange]:
     """Return the unexpired changes, in the order in which they were learned. One query."""
-    rows = LearnedChange.objects.filter(expires_at__gt=timezone.now())
-    return [
-        Learned(
-            upstream=row.upstream,
-            model=row.model,
-            change=change_of(row),
-            words=row.words,
-            learned_at=row.learned_at,
-            expires_at=row.expires_at,
-        )
-        for row in reversed(list(rows.order_by("-learned_at", "-pk")[:_MOST_READ]))
-    ]
+    rows = LearnedChange.objects.filter(expires_at__gt=timezone.now()).order_by("-learned_at", "-pk")
+    return list(reversed(rows[:_MOST_READ]))
 
 
 def learned_purge(now: datetime) -> None:
