@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
+
 from gateway.upstream import Chunk, ModelRequest
-from gateway.upstream.dialects import dialect_of
 from memories.errors import UpstreamTimeout
 
 
@@ -126,7 +127,7 @@ class ScriptedModel:
 
 async def _nothing_until(request: ModelRequest) -> None:
     """Say nothing until the request's time is over, as a model server within its limits does."""
-    await asyncio.sleep(request.limits_in(dialect_of(request.upstream)).total)
+    await asyncio.sleep(request.seconds or settings.RUN_SECONDS)
     raise UpstreamTimeout("The model server took too long to answer.")
 
 

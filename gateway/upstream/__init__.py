@@ -8,12 +8,12 @@ from gateway.requests import request_id
 from gateway.upstream.answer import Chunk
 from gateway.upstream.attempts import Attempts
 from gateway.upstream.faults import retry_after_seconds, seconds_of_retry_after
-from gateway.upstream.request import CHAT, COMPLETIONS, EMBEDDINGS, Model, ModelRequest, ModelTarget, TimeLimits
+from gateway.upstream.request import CHAT, COMPLETIONS, EMBEDDINGS, Model, ModelRequest, ModelTarget
 from gateway.upstream.wire import OpenAIModel, is_demo, missing_upstream
 
 __all__ = [
     "CHAT", "COMPLETIONS", "EMBEDDINGS", "Attempts", "Chunk", "Model", "ModelRequest", "ModelTarget", "OpenAIModel",
-    "TimeLimits", "disconnect", "embed", "install", "is_demo", "missing_upstream", "model", "retry_after_seconds",
+    "disconnect", "embed", "install", "is_demo", "missing_upstream", "model", "retry_after_seconds",
     "seconds_of_retry_after",
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from gateway.upstream.custom_tools import CustomCalls, custom_names
 from gateway.upstream.known import Known
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
-from gateway.upstream.request import CHAT, ModelRequest, ModelTarget, TimeLimits
+from gateway.upstream.request import CHAT, ModelRequest, ModelTarget
 
 MOST_REFUSALS = 3  # of one request that are answered with changes
 _HIDDEN = "…"
@@ -33,11 +33,6 @@ class AdaptedRequest:
         self._latest = 0  # how many changes answered it
         self._sent: Body = {}
         self._spare = False  # whether tools of ours were sent
-
-    @property
-    def limits(self) -> TimeLimits:
-        """How long the request may take in all, including its repetitions."""
-        return self.request.limits_in(self.dialect)
 
     @property
     def streams(self) -> bool:

@@ -141,29 +141,17 @@ class Events:
             elif not line.strip():  # the end of an event
                 self._failed = False
             return None
-        if self._failed and line[5:].strip():
-            raise fault_in_answer(line[5:].strip(), self._request)
-        chunk = chunk_of_line(line)
-        if chunk is None or chunk is DONE:
-            return chunk
+        if not (payload := line[5:].strip()):
+            return None
+        if self._failed:
+            raise fault_in_answer(payload, self._request)
+        if payload == b"[DONE]":
+            return DONE
+        chunk = _decoded(payload.decode())
+        if not isinstance(chunk, dict):
+            raise ValueError("a chunk that is not an object")
         check_sound(chunk, self._request)
         return usual(chunk, alone=self._alone)
-
-
-def chunk_of_line(line: bytes) -> Chunk | None:
-    """Return the chunk in one line of a stream, DONE at its end, and None for a line without data. Raises
-    ValueError."""
-    if not line.startswith(b"data:"):
-        return None
-    payload = line[5:].strip()
-    if payload == b"[DONE]":
-        return DONE
-    if not payload:
-        return None
-    chunk = _decoded(payload.decode())
-    if not isinstance(chunk, dict):
-        raise ValueError("a chunk that is not an object")
-    return chunk
 
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:

@@ -22,57 +22,6 @@ _TOO_LONG = "The model server took too long to answer."
 
 
 @dataclass(frozen=True, slots=True)
-class TimeLimits:
-    """Time limits of a request in seconds: until its answer begins, between two pieces of the answer, and in all. The
-    time to connect is limited by the client."""
-
-    first_byte: float
-    idle: float
-    total: float
-
-    @classmethod
-    def within(cls, total: float, dialect: Dialect) -> "TimeLimits":
-        """Return the configured limits for a request that may take `total` seconds in all."""
-        first_byte = dialect.first_byte_seconds or settings.UPSTREAM_FIRST_BYTE_SECONDS or total
-        idle = dialect.idle_seconds or settings.UPSTREAM_IDLE_SECONDS
-        return cls(first_byte=min(first_byte, total), idle=idle, total=total)
-
-
-class Deadlines:
-    """The deadlines of a running request, in the event loop's time."""
-
-    def __init__(self, limits: TimeLimits) -> None:
-        self.limits = limits
-        self.begun = False  # whether the answer has begun
-        self.finished = False  # whether the model has said why it stopped; the usage may follow
-        self._loop = asyncio.get_running_loop()
-        self._start = self._loop.time()
-
-    @property
-    def total(self) -> float:
-        """The moment at which the request ends in any case."""
-        return self._start + self.limits.total
-
-    @property
-    def over(self) -> bool:
-        """Whether that moment has passed."""
-        return self._loop.time() >= self.total
-
-    def next(self) -> float:
-        """Return the moment before which the next bytes must arrive."""
-        if self.begun:
-            idle = min(self.limits.idle, _AFTER_END) if self.finished else self.limits.idle
-            return min(self.total, self._loop.time() + idle)
-        return min(self.total, self._start + self.limits.first_byte)
-
-    def fault(self) -> DomainError:
-        """Return the error for the deadline that has passed."""
-        if self.over:
-            return UpstreamTimeout(_TOO_LONG, limit="total")
-        return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
-
-
-@dataclass(frozen=True, slots=True)
 class ModelTarget:
     """A model of an upstream with its fall-backs in their order, which have no fall-backs themselves."""
 
@@ -153,11 +102,6 @@ class ModelRequest:
         messages = self.messages if kept else tuple(in_words(self.messages, self.spare))
         return replace(self, tools=tuple(kept), messages=messages, spare=frozenset())
 
-    def limits_in(self, dialect: Dialect) -> TimeLimits:
-        """Return the time limits of this request at a server of that dialect."""
-        limits = TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect)
-        return replace(limits, first_byte=min(limits.first_byte, self.first_byte)) if self.first_byte else limits
-
     def body(self, *, stream: bool, dialect: Dialect | None = None) -> dict[str, Any]:
         """Return the request as it is sent; the dialect is that of its upstream if none is given."""
         body = {**self.parameters, "model": self.model}
@@ -181,6 +125,40 @@ class ModelRequest:
     def headers(self) -> dict[str, str]:
         """Return headers that identify the request and its trace to the server."""
         return {**({"x-request-id": self.request_id} if self.request_id else {}), **self.span.headers()}
+
+
+class Deadlines:
+    """The deadlines of a running request at a server of that dialect, in the event loop's time: until its answer
+    begins, between two pieces of the answer, and in all. The time to connect is limited by the client."""
+
+    def __init__(self, request: ModelRequest, dialect: Dialect) -> None:
+        self._loop = asyncio.get_running_loop()
+        start, seconds = self._loop.time(), request.seconds or settings.RUN_SECONDS
+        first_byte = dialect.first_byte_seconds or settings.UPSTREAM_FIRST_BYTE_SECONDS or seconds
+        self.total = start + seconds  # the moment at which the request ends in any case
+        self._first_byte = start + min(first_byte, request.first_byte or seconds, seconds)
+        self._idle = dialect.idle_seconds or settings.UPSTREAM_IDLE_SECONDS
+        self.whole = False  # whether the first byte arrives when the answer is complete
+        self.begun = False  # whether the answer has begun
+        self.finished = False  # whether the model has said why it stopped; the usage may follow
+
+    @property
+    def over(self) -> bool:
+        """Whether the request has no time left."""
+        return self._loop.time() >= self.total
+
+    def next(self) -> float:
+        """Return the moment before which the next bytes must arrive."""
+        if self.begun:
+            idle = min(self._idle, _AFTER_END) if self.finished else self._idle
+            return min(self.total, self._loop.time() + idle)
+        return self.total if self.whole else self._first_byte
+
+    def fault(self) -> DomainError:
+        """Return the error for the deadline that has passed."""
+        if self.over:
+            return UpstreamTimeout(_TOO_LONG, limit="total")
+        return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
 
 
 class Model(Protocol):

@@ -7,7 +7,6 @@ gateway's errors."""
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -59,7 +58,7 @@ class OpenAIModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         adapted = AdaptedRequest(request, self._known, stream=True)
-        deadlines, custom = Deadlines(adapted.limits), adapted.custom_calls()
+        deadlines, custom = Deadlines(request, adapted.dialect), adapted.custom_calls()
         said = False
         while True:
             try:
@@ -92,12 +91,12 @@ class OpenAIModel:
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        answer = await self._completion(adapted, Deadlines(adapted.limits))
+        answer = await self._completion(adapted, Deadlines(request, adapted.dialect))
         return adapted.custom_calls().completion(answer)
 
     async def passed(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._known, stream=False)
-        deadlines = Deadlines(adapted.limits)
+        deadlines = Deadlines(request, adapted.dialect)
         return await _accepted(adapted, lambda: self._whole(adapted, deadlines, Body.passed, Body(VECTOR_BYTES)))
 
     async def close(self) -> None:
@@ -117,7 +116,7 @@ class OpenAIModel:
         return usual(await _accepted(adapted, ask), alone=adapted.request.alone)
 
     async def _collected(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
-        deadlines.limits, deadlines.begun, deadlines.finished = adapted.limits, False, False
+        deadlines.whole = deadlines.begun = deadlines.finished = False
         collected = Collected()
         try:
             async with (
@@ -133,9 +132,7 @@ class OpenAIModel:
     async def _whole(
         self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], body: Body
     ) -> T:
-        # Its first byte arrives when it is complete, so only the total limit applies.
-        deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
-        deadlines.begun = False
+        deadlines.whole, deadlines.begun = True, False
         try:
             async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:
                 async for data in pieces:

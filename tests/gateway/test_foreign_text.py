@@ -20,7 +20,7 @@ from gateway.chat.markdown import render_markdown
 from gateway.mcp.messages import RpcError, read_messages
 from gateway.steps import ModelStep, ModelStepResult, complete_step, stream_step
 from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
-from gateway.upstream.answer import Body, Lines, chunk_of_completion, chunk_of_line, is_finished, says_something
+from gateway.upstream.answer import Body, Events, Lines, chunk_of_completion, is_finished, says_something
 from gateway.upstream.dialects import DIALECTS
 from gateway.upstream.error_body import is_error, read_error
 from gateway.upstream.kept import kept_of
@@ -130,10 +130,11 @@ def test_bytes_of_a_stream_are_lines_whatever_packets_they_come_in(packets: list
     cutter = Lines()
     found = [line for packet in packets for line in cutter.feed(packet)]
     assert b"\n".join([*found, cutter.rest()]) == b"".join(packets)
+    events = Events(httpx2.Request("POST", "http://model"), alone=True)
     for line in found:
         try:
-            chunk = chunk_of_line(line)
-        except (ValueError, RecursionError):
+            chunk = events.chunk_of(line)
+        except (DomainError, ValueError, RecursionError):
             continue
         assert chunk is None or (is_finished(chunk), says_something(chunk)) != (None, None)
 
