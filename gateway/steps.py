@@ -128,7 +128,7 @@ class ModelStep:
         """Return what the step came to."""
         upstream, model = self.asked
         named = self._calls.named()
-        parts = self._parts.whole()
+        parts = self._parts.gathered()
         fields = {**self._more.whole(), **({"content": parts} if parts else {})}
         return ModelStepResult(
             text="".join(self.texts),

@@ -46,7 +46,7 @@ class _Choice:
             self.texts.append(text)
 
     def whole(self, index: int) -> dict[str, Any]:
-        content = self.parts.whole() or "".join(self.texts) or None
+        content = self.parts.gathered() or "".join(self.texts) or None
         message = {"role": "assistant", **self.more.whole(), "content": content}
         if calls := [_whole_call(call_id, call) for call_id, call in self.calls.named().items()]:
             message["tool_calls"] = calls

@@ -90,6 +90,13 @@ class Gathered:
         self._fields: dict[str, Any] = {}
         self._room = room
 
+    def _continued(self, entries: Sequence[Any], item: Mapping[str, Any]) -> Any:
+        """Return the entry of a list that a piece continues: both have numbers. Whole entries have none."""
+        if not isinstance(item.get("index"), int):
+            return None
+        same = (one for one in reversed(entries) if isinstance(one, dict) and one.get("index") == item["index"])
+        return next((one for one in same if item.get("type") in {None, one.get("type")}), None)
+
     def take_message(self, part: Mapping[str, Any]) -> None:
         """Add the fields of a delta or a message beside role, content and tool calls. Raises TooLarge."""
         for name, value in part.items():
@@ -144,7 +151,7 @@ class Gathered:
             self._merge(holder, "item", item, grows=False, depth=depth)
             entries.extend(holder.values())
             return
-        known = next((entry for entry in reversed(entries) if _goes_on(entry, item)), None)
+        known = self._continued(entries, item)
         if known is None:
             known = {}
             entries.append(known)
@@ -152,12 +159,18 @@ class Gathered:
             self._merge(known, key, value, grows=key in _GROWING, depth=depth + 1)
 
 
-class GatheredParts:
-    """Content in parts that are not all text, such as Mistral's thinking, kept unchanged."""
+class GatheredParts(Gathered):
+    """Content in parts that are not all text, such as Mistral's thinking, kept unchanged. A part continues the last one
+    if both are texts of one kind."""
 
     def __init__(self, room: Room) -> None:
+        super().__init__(room)
         self._parts: list[dict[str, Any]] = []
-        self._room = room
+
+    def _continued(self, entries: Sequence[Any], item: Mapping[str, Any]) -> Any:
+        last, kind = entries[-1] if entries else None, item.get("type")
+        goes_on = isinstance(last, dict) and last.get("type") == kind and str(kind) in _GROWING
+        return last if goes_on else None
 
     def take(self, content: Any, *, before: Sequence[str]) -> None:
         """Add the content of a delta. `before` is the text before the first part that is not text. Raises TooLarge."""
@@ -170,38 +183,11 @@ class GatheredParts:
             parts = [*({"type": "text", "text": text} for text in before), *parts]
         for part in parts:
             if isinstance(part, dict):
-                self._add(self._parts, part)
+                self._add(self._parts, part, 0)
 
-    def whole(self) -> list[dict[str, Any]]:
+    def gathered(self) -> list[dict[str, Any]]:
         """Return the parts; an empty list if all of the content was text."""
         return [part for part in map(_joined, self._parts) if isinstance(part, dict)]
-
-    def _add(self, parts: list[Any], part: dict[str, Any], depth: int = 0) -> None:
-        """Add a part to the last one if both are texts of one kind, else at the end."""
-        last = parts[-1] if parts else {}
-        if last.get("type") != part.get("type") or part.get("type") not in _GROWING:
-            last = {}
-            parts.append(last)
-        for name, value in part.items():
-            known = last.get(name)
-            if name in _GROWING and isinstance(value, str):
-                self._room.take(value)
-                last[name] = known if isinstance(known, _Pieces) else _Pieces()
-                last[name].append(value)
-            elif name in _GROWING and isinstance(value, list) and depth < _DEEPEST:
-                last[name] = known if type(known) is list else []
-                for item in value:
-                    if isinstance(item, dict):
-                        self._add(last[name], item, depth + 1)
-            else:
-                last[name] = value
-
-
-def _goes_on(entry: Any, item: Mapping[str, Any]) -> bool:
-    """Return True if a piece continues an entry: both have numbers. Whole entries have none."""
-    if not isinstance(entry, dict) or not isinstance(item.get("index"), int) or entry.get("index") != item["index"]:
-        return False
-    return item.get("type") in {None, entry.get("type")}
 
 
 def _joined(value: Any) -> Any:
