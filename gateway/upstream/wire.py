@@ -74,16 +74,12 @@ class OpenAIModel:
                 if held := custom.rest():
                     yield held
                 return
-            except RequestRefused as refusal:  # an error with a status of success
-                fault: DomainError = refusal
-                cause: BaseException | None = refusal.__cause__
-            except WIRE_ERRORS as error:
-                fault, cause = domain_error(error), error
-            if not said and adapted.again(fault):
-                continue
-            if said or not refuses_to_stream(fault):
-                raise fault from cause
-            break
+            except DomainError as fault:
+                if not said and adapted.again(fault):
+                    continue
+                if said or not refuses_to_stream(fault):
+                    raise
+                break
         adapted.stream = False
         yield custom.taken(chunk_of_completion(await self._completion(adapted, deadlines)))
         if held := custom.rest():
@@ -118,33 +114,28 @@ class OpenAIModel:
     async def _collected(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
         deadlines.whole = deadlines.begun = deadlines.finished = False
         collected = Collected()
-        try:
-            async with (
-                self._opened(adapted, deadlines) as response,
-                aclosing(_chunks(response, deadlines, alone=adapted.request.alone)) as chunks,
-            ):
-                async for chunk in chunks:
-                    collected.take(chunk)
-            return collected.completion()
-        except WIRE_ERRORS as error:
-            raise domain_error(error) from error
+        async with (
+            self._opened(adapted, deadlines) as response,
+            aclosing(_chunks(response, deadlines, alone=adapted.request.alone)) as chunks,
+        ):
+            async for chunk in chunks:
+                collected.take(chunk)
+        return collected.completion()
 
     async def _whole(
         self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], body: Body
     ) -> T:
         deadlines.whole, deadlines.begun = True, False
-        try:
-            async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:
-                async for data in pieces:
-                    deadlines.begun = True
-                    body.feed(data)
+        async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:
+            async for data in pieces:
+                deadlines.begun = True
+                body.feed(data)
             return read(body, response.request)
-        except WIRE_ERRORS as error:
-            raise domain_error(error) from error
 
     @asynccontextmanager
     async def _opened(self, adapted: AdaptedRequest, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
-        """Yield the response to a request with its body not yet read, and close it in the end."""
+        """Yield the response to a request with its body not yet read, and close it in the end. Faults until then are
+        raised as the gateway's errors."""
         client = self._client(adapted.request.upstream)
         dialect = adapted.dialect
         # Headers of a dialect are given with each request, since the dialect may change while a client is in use.
@@ -155,16 +146,19 @@ class OpenAIModel:
             query=dict(dialect.query),
             limits=_timeout(dialect),
         )
+        response: httpx2.Response | None = None
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 with adapted.request.span.current():
                     response = await asked
+            yield response
         except TimeoutError:
             raise deadlines.fault() from None
-        try:
-            yield response
+        except WIRE_ERRORS as error:
+            raise domain_error(error) from error
         finally:
-            await response.aclose()
+            if response is not None:
+                await response.aclose()
 
     def _client(self, upstream: str) -> UpstreamClient:
         loop = asyncio.get_running_loop()
