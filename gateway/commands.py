@@ -22,10 +22,11 @@ from gateway.command_syntax import (
 )
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.candidates import Finding, find_session
+from gateway.runs.candidates import find_session
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.joined import Ended, told_context
 from gateway.runs.lapsed import release_lapsed
+from gateway.runs.matching import Verdict
 from gateway.runs.requested import Asked, V1Request
 from gateway.runs.resolve import session_of
 from gateway.runs.rows import messages_insert
@@ -116,7 +117,7 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     kept, answered = without_commands(request.messages)
     before = replace(request, messages=(*kept, instead), after_command=answered)
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
-    finding = find_session(caller, before, conversation) if conversation.turns_before else Finding()
+    finding = find_session(caller, before, conversation) if conversation.turns_before else Verdict()
     with transaction.atomic():
         asked = Asked(caller=caller, agent=agent, request=before, conversation=conversation)
         session = session_of(asked, finding)

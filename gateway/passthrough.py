@@ -90,7 +90,7 @@ class PlainCall:
             return
         try:
             finding = await in_read_thread(find_session, self.caller, self.about)
-            if session_id := finding.verdict.session_id or finding.verdict.parent:
+            if session_id := finding.session_id or finding.parent:
                 await asyncio.shield(in_patient_thread(summary_note, self.caller.owner_id, session_id, answer))
         except (DomainError, DatabaseError) as error:  # the answer is given all the same
             logger.warning("A client's summary of its conversation was not noted: %s.", type(error).__name__)

@@ -5,8 +5,8 @@ from uuid import UUID
 from django.db.models import Q
 
 from gateway.models import Run, Session
-from gateway.runs.candidates import Finding
 from gateway.runs.fingerprint import Conversation
+from gateway.runs.matching import Verdict
 from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown
 from gateway.runs.session_rows import UNFINISHED, latest_run, locked_sessions, shown_runs
 from gateway.services import require_active
@@ -17,7 +17,7 @@ from memories.ids import parse_uuid
 MAX_EXTERNAL_ID = 190  # an agent's name may be appended in a column of 255
 
 
-def named_match(asked: Asked, finding: Finding | None) -> SessionMatch:
+def named_match(asked: Asked, finding: Verdict | None) -> SessionMatch:
     """Return the session a client names by our id or by its own. An id not known yet makes a session with that name.
 
     Raises InvalidRequest, NotFound, SessionEnded; SessionUnknown where it takes a look at what was said there to tell
@@ -37,15 +37,15 @@ def named_match(asked: Asked, finding: Finding | None) -> SessionMatch:
     return _in_named(session, asked.conversation, finding)
 
 
-def _newly_named(asked: Asked, finding: Finding | None, ref: str) -> SessionMatch:
+def _newly_named(asked: Asked, finding: Verdict | None, ref: str) -> SessionMatch:
     """Return a new session with the id that a client sends. One that begins with turns of another is a fork of that.
     Raises SessionUnknown where it takes a look to tell."""
     if not asked.conversation.turns_before:
         return asked.new_session(Rule.ID, external_id=ref)
     if finding is None:
         raise SessionUnknown
-    parent = finding.verdict.session_id or finding.verdict.parent
-    return asked.new_session(Rule.ID, external_id=ref, parent=parent, common=finding.verdict.common)
+    parent = finding.session_id or finding.parent
+    return asked.new_session(Rule.ID, external_id=ref, parent=parent, common=finding.common)
 
 
 def after_run_match(asked: Asked, after: UUID) -> SessionMatch:
@@ -92,7 +92,7 @@ def _require_usable(caller: Caller, session: Session) -> None:
     require_active(session)
 
 
-def _in_named(session: Session, conversation: Conversation, finding: Finding | None) -> SessionMatch:
+def _in_named(session: Session, conversation: Conversation, finding: Verdict | None) -> SessionMatch:
     """Return whether a request repeats or edits a turn of the session that it names, or goes on there."""
     latest = latest_run(session)
     if latest and conversation.is_of(latest):
@@ -106,10 +106,9 @@ def _in_named(session: Session, conversation: Conversation, finding: Finding | N
         return SessionMatch(session=session, rule=Rule.ID, regenerates=run)
     if latest is None:
         return SessionMatch(session=session, rule=Rule.ID)
-    if finding is None or (finding.verdict.following and finding.message_seq != session.message_seq):
+    if finding is None or (finding.following and finding.message_seq != session.message_seq):
         raise SessionUnknown
-    verdict = finding.verdict
-    again = runs.filter(pk=verdict.following).first() if verdict.following else None
+    again = runs.filter(pk=finding.following).first() if finding.following else None
     return SessionMatch(
-        session=session, rule=Rule.ID, regenerates=again, through=verdict.through, common=verdict.common
+        session=session, rule=Rule.ID, regenerates=again, through=finding.through, common=finding.common
     )

@@ -4,7 +4,7 @@ are read and how much of each text is bounded, whatever the request holds."""
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, islice
 from typing import Any
@@ -40,15 +40,7 @@ _AS_COMPARED = Case(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What was found before the transaction that opens a run. `message_seq`: how far the session had come then."""
-
-    verdict: Verdict = field(default_factory=Verdict)
-    message_seq: int = 0
-
-
-def find_session(caller: Caller, request: V1Request, conversation: Conversation | None = None) -> Finding:
+def find_session(caller: Caller, request: V1Request, conversation: Conversation | None = None) -> Verdict:
     """Return the session that a request goes on with, by what their turns have in common; where it names one that is
     there, the place in that. `conversation` is what identifies it, if it was read already. Eight queries at most.
     Raises ModelNotFound, Unauthorized."""
@@ -68,7 +60,7 @@ def find_session(caller: Caller, request: V1Request, conversation: Conversation 
         verdict = _by_summary(caller, sessions, request)
     at = verdict.session_id or verdict.parent
     seen = next((row.message_seq for row in sessions if row.pk == at), 0)
-    return Finding(verdict=verdict, message_seq=seen)
+    return replace(verdict, message_seq=seen)
 
 
 def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[UUID]:

@@ -26,6 +26,7 @@ class Verdict:
     common: dict[str, int] = field(default_factory=dict)
     rivals: int = 0  # conversations that fitted equally well
     by_summary: bool = False  # it begins with a summary of the session
+    message_seq: int = 0  # how far that session had come when it was looked at, before the transaction
 
 
 def judge(before: Sequence[Said], asked: Said, recorded: Sequence[Recorded]) -> Verdict:

@@ -14,8 +14,9 @@ from gateway.models import Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
-from gateway.runs.candidates import Finding, sessions_called
+from gateway.runs.candidates import sessions_called
 from gateway.runs.comparing import is_held, said
+from gateway.runs.matching import Verdict
 from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
 from memories.database.statements import Select, given
@@ -42,7 +43,7 @@ _SAME_HISTORY = Select(
 )
 
 
-def session_of(asked: Asked, finding: Finding) -> Session:
+def session_of(asked: Asked, finding: Verdict) -> Session:
     """Return the session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
 
     Before anything else was said that is the latest session that holds commands only, so that asking for help now and
@@ -53,7 +54,7 @@ def session_of(asked: Asked, finding: Finding) -> Session:
     return session
 
 
-def session_match(asked: Asked, run_id: UUID | None, finding: Finding | None) -> SessionMatch:
+def session_match(asked: Asked, run_id: UUID | None, finding: Verdict | None) -> SessionMatch:
     """Return the session of a request, and why it is that one. `run_id`: the run whose calls the request ends with the
     results of. Raises SessionUnknown where none is known by its hash: then `find_session` takes a closer look, and this
     is called again with what it found."""
@@ -248,17 +249,16 @@ def _after_unanswered(asked: Asked) -> SessionMatch | None:
     return SessionMatch(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)
 
 
-def _as_found(asked: Asked, finding: Finding) -> SessionMatch | None:
+def _as_found(asked: Asked, finding: Verdict) -> SessionMatch | None:
     """Return what was found before the transaction, if it still stands. Raises SessionUnknown if it does not."""
-    verdict = finding.verdict
-    if verdict.session_id is None:
-        if verdict.parent is None:
+    if finding.session_id is None:
+        if finding.parent is None:
             return None
-        rule = Rule.SEVERAL if verdict.rivals else Rule.EDITED
-        return asked.new_session(rule, parent=verdict.parent, common=verdict.common)
-    session = asked.sessions(pk=verdict.session_id).first()
+        rule = Rule.SEVERAL if finding.rivals else Rule.EDITED
+        return asked.new_session(rule, parent=finding.parent, common=finding.common)
+    session = asked.sessions(pk=finding.session_id).first()
     if session is None or session.message_seq != finding.message_seq:
         raise SessionUnknown
-    again = asked.runs(session=session, pk=verdict.again).first() if verdict.again else None
-    rule = Rule.SUMMARY if verdict.by_summary else Rule.ALIKE
-    return SessionMatch(session=session, rule=rule, regenerates=again, through=verdict.through, common=verdict.common)
+    again = asked.runs(session=session, pk=finding.again).first() if finding.again else None
+    rule = Rule.SUMMARY if finding.by_summary else Rule.ALIKE
+    return SessionMatch(session=session, rule=rule, regenerates=again, through=finding.through, common=finding.common)

@@ -15,12 +15,12 @@ from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
 from gateway.runs.attached import said_beside
-from gateway.runs.candidates import Finding
 from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
+from gateway.runs.matching import Verdict
 from gateway.runs.requested import Asked, HistoryUnkept, Rule, SessionMatch, V1Request
 from gateway.runs.resolve import goes_on_from, session_match
 from gateway.runs.responses import response_keep
@@ -43,7 +43,7 @@ def open_v1(
     *,
     fork_if_busy: bool = False,
     conversation: fingerprint.Conversation | None = None,
-    finding: Finding | None = None,
+    finding: Verdict | None = None,
 ) -> TurnContext:
     """Open a run for a request that carries its whole context; `conversation` is what identifies it, if it was read
     already, and `finding` what `find_session` returned for it.
@@ -67,7 +67,7 @@ def _open(
     caller: Caller,
     request: V1Request,
     conversation: fingerprint.Conversation,
-    finding: Finding | None,
+    finding: Verdict | None,
     *,
     fork_if_busy: bool,
 ) -> TurnContext:
