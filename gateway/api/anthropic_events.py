@@ -3,7 +3,7 @@ open at a time: a piece of another block waits until the open one is complete.""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gateway.api.block_order import BlockOrder
@@ -22,16 +22,9 @@ DELTAS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    kind: str
-    text: str
-    number: int = -1  # of a call, within its step
-    call: Mapping[str, Any] | None = None  # its beginning
-
-    @property
-    def block(self) -> tuple[str, int]:
-        return self.kind, self.number
+Block = tuple[str, int]  # its kind, and the number of a call within its step
+_TEXT, _THINKING = ("text", -1), ("thinking", -1)
+_GOES_ON: Mapping[str, Any] = {}  # a call that has begun
 
 
 class MessageEvents:
@@ -45,8 +38,8 @@ class MessageEvents:
         self._names = names
         self._begun = False
         self._index = -1
-        self._open: tuple[str, int] | None = None
-        self._order = BlockOrder[_Piece]()
+        self._open: Block | None = None
+        self._order = BlockOrder()
         self._arguments: list[str] = []  # of the open call
         # Whether they begin as an object does, None before their first sign. Others are told when they are complete.
         self._is_object: bool | None = None
@@ -56,19 +49,19 @@ class MessageEvents:
         """Yield the events for one delta. `calls` are pieces of tool calls as chat completions stream them."""
         yield from self._begin()
         if thought:
-            yield from self._add(_Piece("thinking", thought))
+            yield from self._add(_THINKING, thought)
         if text:
             yield from self._add_text(text)
         for call in calls:
             function = call.get("function") or {}
-            first = call if call.get("id") else None
-            yield from self._add(_Piece("tool_use", function.get("arguments") or "", call["index"], first))
+            first = call if call.get("id") else _GOES_ON
+            yield from self._add(("tool_use", call["index"]), function.get("arguments") or "", first)
 
     def end(self, reason: str, sequence: str | None, usage: Mapping[str, int]) -> Iterator[Event]:
         """Yield the events that end the message."""
         yield from self._begin()
-        for piece in self._order.end():
-            yield from self._tell(piece)
+        for tell in self._order.end():
+            yield from tell()
         yield from self._close()
         stop = {"stop_reason": reason, "stop_sequence": sequence}
         yield {"type": "message_delta", "delta": stop, "usage": dict(usage)}
@@ -91,44 +84,34 @@ class MessageEvents:
         yield {"type": "message_start", "message": message}
 
     def _add_text(self, text: str) -> Iterator[Event]:
-        if self._open != ("text", -1) and not self._order.waits:
+        if self._open != _TEXT and not self._order.waits:
             text = self._blank + text
             self._blank = "" if text.strip() else text
             if self._blank:
                 return
-        yield from self._add(_Piece("text", text))
+        yield from self._add(_TEXT, text)
 
-    def _add(self, piece: _Piece) -> Iterator[Event]:
-        arguments = piece.text if piece.kind == "tool_use" else None
-        for told in self._order.add(piece.block, piece, arguments):
-            yield from self._tell(told)
+    def _add(self, block: Block, text: str, call: Mapping[str, Any] = _GOES_ON) -> Iterator[Event]:
+        arguments = text if block[0] == "tool_use" else None
+        for tell in self._order.add(block, partial(self._tell, block, text, call), arguments):
+            yield from tell()
 
-    def _tell(self, piece: _Piece) -> Iterator[Event]:
-        if self._open == piece.block:
-            yield from self._delta(piece)
-        else:
-            yield from self._switch(piece)
-
-    def _switch(self, piece: _Piece) -> Iterator[Event]:
-        yield from self._close()
-        self._index += 1
-        self._open, self._arguments, self._is_object, self._blank = piece.block, [], None, ""
-        yield {"type": "content_block_start", "index": self._index, "content_block": self._empty(piece)}
-        yield from self._delta(piece)
-
-    def _delta(self, piece: _Piece) -> Iterator[Event]:
-        if not piece.text:
-            return
-        text = piece.text
-        if piece.kind == "tool_use":
+    def _tell(self, block: Block, text: str, call: Mapping[str, Any]) -> Iterator[Event]:
+        if self._open != block:
+            yield from self._close()
+            self._index += 1
+            self._open, self._arguments, self._is_object, self._blank = block, [], None, ""
+            yield {"type": "content_block_start", "index": self._index, "content_block": self._empty(block[0], call)}
+        if block[0] == "tool_use" and text:
             self._arguments.append(text)
             if self._is_object is None and text.strip():
                 self._is_object, text = text.lstrip().startswith("{"), "".join(self._arguments)
             if not self._is_object:
                 return
-        yield self._delta_event(piece.kind, text)
+        if text:
+            yield self._delta(block[0], text)
 
-    def _delta_event(self, of: str, text: str) -> Event:
+    def _delta(self, of: str, text: str) -> Event:
         kind, name = DELTAS[of]
         return {"type": "content_block_delta", "index": self._index, "delta": {"type": kind, name: text}}
 
@@ -136,18 +119,17 @@ class MessageEvents:
         if self._open is None:
             return
         if self._open[0] == "tool_use" and not self._is_object and (given := object_in("".join(self._arguments))):
-            yield self._delta_event("tool_use", json.dumps(given, ensure_ascii=False))
+            yield self._delta("tool_use", json.dumps(given, ensure_ascii=False))
         if self._open[0] == "thinking":
             signed = {"type": "signature_delta", "signature": _SIGNATURE}
             yield {"type": "content_block_delta", "index": self._index, "delta": signed}
         self._open = None
         yield {"type": "content_block_stop", "index": self._index}
 
-    def _empty(self, piece: _Piece) -> dict[str, Any]:
-        if piece.kind == "tool_use":
-            call = piece.call or {}
+    def _empty(self, kind: str, call: Mapping[str, Any]) -> dict[str, Any]:
+        if kind == "tool_use":
             name = (call.get("function") or call.get("custom") or {}).get("name", "")
             return {"type": "tool_use", "id": call.get("id", ""), "name": self._names.get(name, name), "input": {}}
-        if piece.kind == "thinking":
+        if kind == "thinking":
             return {"type": "thinking", "thinking": "", "signature": ""}
         return {"type": "text", "text": ""}

@@ -52,7 +52,7 @@ class Answer:
         self._items: list[Item] = []
         self._open: dict[str, Item] = {}  # items that are being written: a thought, a message, a call
         self._called = False
-        self._order = BlockOrder[Callable[[], None]]()
+        self._order = BlockOrder()
         self._took_message = False
 
     def news(self) -> bytes:
