@@ -24,14 +24,12 @@ def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Return the sum of two usages, including figures that not every upstream gives (details, a cost)."""
-    if not (more or total):
-        return {}
-    return dict.fromkeys(_COUNTED, 0) | _added(_figures(total), _figures(more))
+    return dict.fromkeys(_COUNTED, 0) | _sum(_figures(total), _figures(more)) if more or total else {}
 
 
 def usage_since(usage: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a usage that was added after `before`."""
-    return add_usage(usage, _negative(_figures(before))) if usage else {}
+    return dict.fromkeys(_COUNTED, 0) | _sum(_figures(usage), _figures(before), sign=-1) if usage else {}
 
 
 def _figures(usage: dict[str, Any], *, nested: bool = True) -> dict[str, Any]:
@@ -48,19 +46,12 @@ def _figures(usage: dict[str, Any], *, nested: bool = True) -> dict[str, Any]:
     return found
 
 
-def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return {name: _sum(one.get(name), other.get(name)) for name in one | other}
-
-
-def _sum(one: Any, other: Any) -> Any:
+def _sum(one: Any, other: Any, *, sign: int = 1) -> Any:
     if isinstance(one, dict) or isinstance(other, dict):
-        return _added(one if isinstance(one, dict) else {}, other if isinstance(other, dict) else {})
-    summed = (one or 0) + (other or 0)
+        one, other = (figures if isinstance(figures, dict) else {} for figures in (one, other))
+        return {name: _sum(one.get(name), other.get(name), sign=sign) for name in one | other}
+    summed = (one or 0) + sign * (other or 0)
     return round(summed, _DIGITS) if isinstance(summed, float) else summed
-
-
-def _negative(figures: dict[str, Any]) -> dict[str, Any]:
-    return {name: _negative(value) if isinstance(value, dict) else -value for name, value in figures.items()}
 
 
 def _is_figure(value: Any) -> bool:
