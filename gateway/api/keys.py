@@ -27,7 +27,6 @@ from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.audit.log import Actor, actor_of_caller
 from memories.caller import ApiRequest, Caller
-from memories.database.access import in_thread
 from memories.errors import Forbidden, NotFound
 from memories.ids import parse_uuid
 from memories.limits import LIST_LENGTH, PageSize, ShortText
@@ -119,10 +118,13 @@ def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
 
 
 @router.post("/keys/{key_id}/rotate")
-async def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
+@writing
+def key_rotate(request: ApiRequest, key_id: str, body: RotateIn | None = None) -> dict[str, Any]:
     """Give it a new plain text, which is in this answer only. The old one is taken for `overlap_seconds` more."""
-    overlap = timedelta(seconds=body.overlap_seconds if body else 0)
-    return await in_thread(_rotate, request.auth, key_id, overlap)
+    key, overlap = _own_key(request.auth, key_id), timedelta(seconds=body.overlap_seconds if body else 0)
+    plain = api_key_rotate(key, overlap=overlap, by=_by(request.auth))
+    forget_keys()
+    return key_json(key) | {"key": plain}
 
 
 def key_json(key: ApiKey) -> dict[str, Any]:
@@ -158,10 +160,3 @@ def _own_key(caller: Caller, key_id: str) -> ApiKey:
 
 def _by(caller: Caller) -> Actor:
     return actor_of_caller(caller.owner_id, caller.actor)
-
-
-def _rotate(caller: Caller, key_id: str, overlap: timedelta) -> dict[str, Any]:
-    key = _own_key(caller, key_id)
-    plain = api_key_rotate(key, overlap=overlap, by=_by(caller))
-    forget_keys()
-    return key_json(key) | {"key": plain}

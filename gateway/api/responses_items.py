@@ -16,6 +16,8 @@ from prompts.conversation import NO_RESULT
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _OF_OUTPUT = frozenset({"type", "annotations", "logprobs"})
 _SPOKEN = frozenset({"user", "system", "developer"})
+# Calls: their type in chat completions, the field of what the model wrote, and what stands for nothing there.
+_CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 
 Item = dict[str, Any]
 Message = dict[str, Any]
@@ -32,11 +34,6 @@ def read_items(given: Any) -> list[Item]:
     if len(given) > MESSAGES:
         raise InvalidRequest(f"A request has at most {MESSAGES} items.", param="input")
     return given
-
-
-def item_type(item: Mapping[str, Any]) -> str:
-    """Return the type of an item; a message may leave it out."""
-    return str(item.get("type") or ("message" if "role" in item else ""))
 
 
 def as_messages(before: Sequence[Message], items: Sequence[Item], stored: Mapping[str, Item]) -> list[Message]:
@@ -75,19 +72,11 @@ class _Conversation:
                 self._unanswered[str(call.get("id", ""))] = self._groups[-1]
 
     def take(self, item: Item, where: str) -> None:
-        kind = item_type(item)
+        kind = str(item.get("type") or ("message" if "role" in item else ""))  # a message may leave it out
         if kind == "message":
             self._take_message(item, where)
-        elif kind == "function_call":
-            called = {"name": flat_name(item.get("namespace"), _text(item, "name", where))}
-            called["arguments"] = _text(item, "arguments", where) or "{}"
-            self._take_call(item, {"type": "function", "function": called}, where)
-        elif kind == "custom_tool_call":
-            given = {
-                "name": flat_name(item.get("namespace"), _text(item, "name", where)),
-                "input": _text(item, "input", where),
-            }
-            self._take_call(item, {"type": "custom", "custom": given}, where)
+        elif kind in _CALLS:
+            self._take_call(item, *_CALLS[kind], where)
         elif kind in {"function_call_output", "custom_tool_call_output"}:
             self._take_result(item, where)
 
@@ -117,14 +106,16 @@ class _Conversation:
             said = self._open[0]
             said["content"] = joined_content(said["content"], content, gap="")
 
-    def _take_call(self, item: Item, called: dict[str, Any], where: str) -> None:
+    def _take_call(self, item: Item, kind: str, given: str, empty: str, where: str) -> None:
+        name = flat_name(item.get("namespace"), _text(item, "name", where))
+        called = {"name": name, given: _text(item, given, where) or empty}
         call_id = _call_id(item, where)
         if self._open is None:
             self._open = self._begin({"role": "assistant", "content": None})
         calls = self._open[0].setdefault("tool_calls", [])
         if len(calls) == TOOLS:
             raise InvalidRequest(f"{where} is one call more than the {TOOLS} of one answer.", param="input")
-        calls.append({"id": call_id, **called})
+        calls.append({"id": call_id, "type": kind, kind: called})
         self._unanswered[call_id] = self._open
 
     def _take_result(self, item: Item, where: str) -> None:

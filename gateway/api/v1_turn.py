@@ -59,13 +59,14 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     named = body.metadata.get("session_id")
     session_ref = header("x-daybook-session", "") or (str(named) if isinstance(named, str | int) else "")
     chat_id = _conversation_id(request.headers)
+    unsaved = header(_OPEN_WEBUI_CHAT, "").strip().startswith(_UNSAVED)
     return V1Request(
         agent=body.agent,
         messages=messages,
         client_system=client_system,
         session_ref=session_ref or chat_id,
         shared_ref=bool(chat_id) and not session_ref,
-        temporary=_is_temporary(body.metadata) or _is_temporary_chat(request.headers) or not caller.remembers,
+        temporary=_is_temporary(body.metadata) or unsaved or not caller.remembers,
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},
         request_id=request_id.get(),
@@ -78,10 +79,6 @@ def _is_temporary(metadata: Mapping[str, Any]) -> bool:
     if said not in {"true", "false"}:
         raise InvalidRequest('`metadata.temporary` is "true" or "false".', param="metadata.temporary")
     return said == "true"
-
-
-def _is_temporary_chat(headers: HttpHeaders) -> bool:
-    return headers.get(_OPEN_WEBUI_CHAT, "").strip().startswith(_UNSAVED)
 
 
 def _conversation_id(headers: HttpHeaders) -> str:

@@ -14,11 +14,12 @@ from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.audit.log import actor_of_caller
-from memories.caller import ApiRequest, Caller
+from memories.caller import ApiRequest
 from memories.ids import parse_uuid
 from memories.pagination import page_json
 
 router = Router()
+_WHAT = "A webhook"  # refused to limited keys: it is sent what is about all books
 
 
 class WebhookIn(Body):
@@ -37,7 +38,7 @@ class WebhookIn(Body):
 @reading
 def webhook_list(request: ApiRequest) -> dict[str, Any]:
     """The owner's webhooks, newest first: at most ten."""
-    _refuse_limited(request.auth)
+    request.auth.limits.refuse(_WHAT)
     rows = Webhook.objects.filter(owner_id=request.auth.owner_id).order_by("-id")[:MOST]
     return page_json([webhook_json(row) for row in rows])
 
@@ -47,7 +48,7 @@ def webhook_list(request: ApiRequest) -> dict[str, Any]:
 def webhook_make(request: ApiRequest, body: WebhookIn) -> Status[Any]:
     """Send notifications to an address from now on. `secret` signs them: it is in this answer only."""
     caller = request.auth
-    _refuse_limited(caller)
+    caller.limits.refuse(_WHAT)
     by = actor_of_caller(caller.owner_id, caller.actor)
     webhook, secret = webhook_create(caller.owner_id, url=body.url, kinds=body.kinds, by=by)
     return Status(201, webhook_json(webhook) | {"secret": secret})
@@ -58,7 +59,7 @@ def webhook_make(request: ApiRequest, body: WebhookIn) -> Status[Any]:
 def webhook_forget(request: ApiRequest, webhook_id: str) -> Status[Any]:
     """Delete a webhook."""
     caller = request.auth
-    _refuse_limited(caller)
+    caller.limits.refuse(_WHAT)
     webhook_delete(caller.owner_id, parse_uuid(webhook_id), by=actor_of_caller(caller.owner_id, caller.actor))
     return Status(204, None)
 
@@ -76,8 +77,3 @@ def webhook_json(webhook: Webhook) -> dict[str, Any]:
         last_failed_at=webhook.failed_at,
         next_attempt_at=None if webhook.disabled_at else webhook.next_attempt_at,
     )
-
-
-def _refuse_limited(caller: Caller) -> None:
-    """Raises Forbidden: a webhook is sent what is about all books."""
-    caller.limits.refuse("A webhook")

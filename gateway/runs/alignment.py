@@ -111,15 +111,13 @@ def shares(before: Sequence[Said], recorded: Recorded) -> bool:
 
 def has_pieces(before: Sequence[Said], recorded: Recorded) -> bool:
     """Return True if a piece of one of the latest messages is in the conversation, or the other way round."""
-    return any(
+    if any(
         resembles(message, other) or resembles(other, message)
         for message in before[-_CLOSE_MESSAGES:]
         for turn in recorded.turns[-_CLOSE_TURNS:]
         for other in ((turn.user,) if message.of_person else (turn.answer,))
-    ) or _begins_alike(before, recorded)
-
-
-def _begins_alike(before: Sequence[Said], recorded: Recorded) -> bool:
+    ):
+        return True
     last = recorded.turns[-1]
     return not last.complete and any(begins_alike(one, last.answer) for one in before[-2:] if not one.of_person)
 

@@ -24,7 +24,8 @@ class RunAttempts:
     def prefer(self, target: ModelTarget) -> ModelTarget:
         """Return an agent's models, beginning with the one that answered before, since the conversation has its
         reasoning."""
-        last = next((course.by for course in reversed(self._courses) if course.by), None) or self._before()
+        before = [ModelTarget(one["upstream"], one["model"]) for one in self._earlier if not one["fault"]]
+        last = next((target for target in reversed([*before, *(one.by for one in self._courses)]) if target), None)
         return target.preferring(last) if last in target.all else target
 
     def noted(self, trace: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +35,3 @@ class RunAttempts:
             trace = {**trace, "toolless": {"upstream": toolless.upstream, "model": toolless.model}}
         attempts = [*self._earlier, *(entry for course in self._courses for entry in course.attempts)]
         return {**trace, "attempts": attempts[:MOST_NOTED]} if attempts else trace
-
-    def _before(self) -> ModelTarget | None:
-        entry = next((entry for entry in reversed(self._earlier) if not entry["fault"]), None)
-        return ModelTarget(entry["upstream"], entry["model"]) if entry else None

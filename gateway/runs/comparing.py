@@ -98,7 +98,8 @@ def likeness(one: Said, other: Said) -> float:
         return LITERAL
     if len(short.key) >= _LONG_ENOUGH and short.key in long.key:
         return LITERAL
-    if one.of_person and _common_end(short.key, long.key) >= _CONDENSED:
+    common = _common_beginning(short.key, long.key), _common_beginning(short.key[::-1], long.key[::-1])
+    if one.of_person and max(common) >= _CONDENSED:  # of condensed messages the words at one end are left
         return ALIKE
     fewer = min(one.word_runs, other.word_runs, key=len)
     if len(fewer) < _FEW_RUNS:
@@ -120,12 +121,6 @@ def resembles(one: Said, other: Said) -> bool:
 def is_held(answer: Said, given: Said) -> bool:
     """Return True if a recorded answer, unless it is short, stands in what a request holds as an answer."""
     return len(answer.key) >= _LONG_ENOUGH and answer.key in given.key
-
-
-def _common_end(one: str, other: str) -> int:
-    """Return how many characters two texts begin or end with together; of condensed messages the words are left
-    there."""
-    return max(_common_beginning(one, other), _common_beginning(one[::-1], other[::-1]))
 
 
 def _common_letters(short: str, long: str) -> float:

@@ -25,10 +25,10 @@ def known_messages(session: Session, history: Sequence[dict[str, Any]]) -> int:
 
 def _known_turns(owner_id: UUID, agent_name: str, said: Sequence[str]) -> int:
     standing = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
-    alike = standing.filter(
+    first = standing.filter(
         history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=fingerprint.digest(said[0])
     ).order_by("-id")
-    sessions = list(alike.values_list("session_id", flat=True)[:_MOST_SESSIONS])
+    sessions = list(first.values_list("session_id", flat=True)[:_MOST_SESSIONS])
     if not sessions:
         return 0
     rows = standing.filter(session_id__in=sessions, state=Run.State.COMPLETED, turn__lte=len(said)).order_by("turn")
@@ -36,11 +36,8 @@ def _known_turns(owner_id: UUID, agent_name: str, said: Sequence[str]) -> int:
     for session_id, key in rows.values_list("session_id", "user_key"):
         known.setdefault(session_id, []).append(key)
     ours = list(map(fingerprint.digest, said))
-    return max((_alike(keys, ours) for keys in known.values()), default=0)
-
-
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    alike = (takewhile(lambda pair: pair[0] == pair[1], zip(keys, ours, strict=False)) for keys in known.values())
+    return max((len(list(pairs)) for pairs in alike), default=0)
 
 
 def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:

@@ -218,6 +218,7 @@ def turn_context(
     injected = _still_given(run, book)
     config = _config_of(agent, injected if agent == session.agent else None)
     remembers = book is not None and config.settings.inject_memories and session.turns
+    newest = _NEWEST_RECORD.row(owner_id=session.owner_id, session_id=session.pk) if remembers else None
     assert run.lease_token is not None
     return TurnContext(
         owner_id=session.owner_id,
@@ -236,7 +237,7 @@ def turn_context(
         user_text=own_words(user.text) or user.text,
         user_canonical=user_canonical,
         answered=answered,
-        newest_record=_newest_record(session) if remembers else None,
+        newest_record=newest[0] if newest else None,
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,
         started_at=run.started_at,
@@ -260,8 +261,3 @@ def _still_given(run: Run, book: BookState | None) -> dict[str, Any] | None:
     if injected is None or injected["epoch"] != (book.epoch if book else None):
         return None
     return injected
-
-
-def _newest_record(session: Session) -> UUID | None:
-    row = _NEWEST_RECORD.row(owner_id=session.owner_id, session_id=session.pk)
-    return row[0] if row else None

@@ -68,7 +68,9 @@ class LiveTurn:
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
         """Yield `(number, event)` from the text's position `after` on, until the turn is over. Reasoning starts at its
         beginning; each piece has its place `at`."""
-        self._watched()
+        self.watchers += 1
+        if self._left is not None:
+            self._left.cancel()
         noted, said, thought = 0, after, 0
         try:
             while True:
@@ -96,11 +98,6 @@ class LiveTurn:
         finally:
             self.watchers -= 1
             self._unwatched()
-
-    def _watched(self) -> None:
-        self.watchers += 1
-        if self._left is not None:
-            self._left.cancel()
 
     def _unwatched(self) -> None:
         """Wait some time for watchers to return, if none is left."""

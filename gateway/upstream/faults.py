@@ -48,7 +48,8 @@ WIRE_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, ValueE
 def domain_error(error: Exception) -> DomainError:
     """Return the gateway's error for a fault. Its message holds neither key nor address."""
     if isinstance(error, openai.APIStatusError):
-        return _refused(error)
+        said = read_error(_content(error.response), secrets=_secrets(error.request))
+        return _fault(error.status_code, said, retry_after=_rest_of(error.response.headers))
     if fault := certificate_fault(error):
         return UpstreamUnreachable(f"{CERTIFICATE} {fault}.")
     if speaks_no_tls(error):
@@ -122,11 +123,6 @@ def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
         return _fault(said.status or 400, said)
     what = f": {said.message}" if said.message and not said.message.startswith("<") else "."
     return UpstreamUnreachable(f"{BROKE_OFF} with an error{what}")
-
-
-def _refused(error: openai.APIStatusError) -> DomainError:
-    said = read_error(_content(error.response), secrets=_secrets(error.request))
-    return _fault(error.status_code, said, retry_after=_rest_of(error.response.headers))
 
 
 def _rest_of(headers: httpx2.Headers) -> str:

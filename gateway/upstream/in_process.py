@@ -93,7 +93,9 @@ class EmbeddingTransport(httpx2.AsyncBaseTransport):
         tokens = 0
         for start in range(0, len(texts), _AT_ONCE):  # a client that has gone is noticed between two runs
             some = texts[start : start + _AT_ONCE]
-            found, count = await asyncio.get_running_loop().run_in_executor(_thread, _embed, self._folder, some)
+            found, count = await asyncio.get_running_loop().run_in_executor(
+                _thread, lambda texts: _model(self._folder).embed(texts), some
+            )
             rows.extend(found)
             tokens += count
         if body.get("dimensions") not in (None, len(rows[0])):
@@ -106,10 +108,6 @@ class EmbeddingTransport(httpx2.AsyncBaseTransport):
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         answer = {"object": "list", "data": data, "model": body.get("model"), "usage": usage}
         return httpx2.Response(200, json=answer)
-
-
-def _embed(folder: Path, texts: list[str]) -> tuple[Floats, int]:
-    return _model(folder).embed(texts)
 
 
 @cache

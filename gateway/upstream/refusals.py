@@ -146,18 +146,12 @@ def _wanted_value(said: str, body: Body) -> Change | None:
     for pattern in _SETS:
         for match in pattern.finditer(said):
             name = match["name"].rpartition(".")[2] if match["name"].partition(".")[0] in _WRAPPERS else match["name"]
-            value = match["word"] if match["word"] is not None else _literal(match["literal"])
+            literal = (match["literal"] or "").lower()
+            value = json.loads(literal) if literal not in {"", "none"} else match["word"] or "none"
             if not _OWN_NAME.fullmatch(name) or name in _MEANING | _HOLDERS | _ALL_LIMITS or body.get(name) == value:
                 continue
             return Change(Kind.SET, name, value, _condition(said, name, body))
     return None
-
-
-def _literal(text: str) -> Any:
-    text = text.lower()
-    if text == "none":
-        return text
-    return json.loads(text)
 
 
 def _refused_effort(said: str, param: str, body: Body) -> Change | None:
