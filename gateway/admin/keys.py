@@ -99,7 +99,6 @@ class ApiKeyAdmin(ShownOnceAdmin):
         }),
     )  # fmt: skip
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
-    readonly_fields = ("prefix", "state", "scope", "created", "last_used")
     last_used = moment_column("last_used_at", "Last used")
     created = moment_column("created_at", "Created", ordering="pk")
 

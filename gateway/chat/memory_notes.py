@@ -44,38 +44,17 @@ class GivenMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteLine:
-    """One memory in a note: what changed, and what an editor needs to know about it."""
-
-    number: int
-    pieces: Sequence[Piece]
-    struck: bool
-    content: str
-    version: int
-    editable: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNote:
     """One group of writes. Undoing `undo` reverts it, or restores it if `undone_at` is set. `decided`: a person allowed
     the writes."""
 
     title: str
-    lines: Sequence[NoteLine]
+    lines: Sequence[dict[str, Any]]
     undo: UUID
     review_id: UUID | None = None
     decided: bool = False
     undone_at: datetime | None = None
     undone_by: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenByReview:
-    """The writes of a review, and the turn under which the conversation shows them."""
-
-    session_id: UUID | None
-    run_id: UUID | None
-    notes: Sequence[MemoryNote]
 
 
 def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenMemory]]:
@@ -131,13 +110,13 @@ def notes_of_runs(
     return found, held_of_runs(owner_id, session_id, shown_at)
 
 
-def written_by_review(owner_id: UUID, review_id: UUID) -> WrittenByReview | None:
+def written_by_review(owner_id: UUID, review_id: UUID) -> dict[str, Any] | None:
     """Return what a review wrote, for the toast; None if that review has no change set of this owner."""
     sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=_BY_REVIEW).order_by("id")
     if not sets:
         return None
     notes = [note for _, note in _notes(owner_id, sets)]
-    return WrittenByReview(session_id=sets[0].session_id, run_id=sets[0].run_id, notes=notes)
+    return {"session_id": sets[0].session_id, "run_id": sets[0].run_id, "notes": notes}
 
 
 def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, MemoryNote]]:
@@ -192,17 +171,17 @@ def _verb(revisions: list[Revision]) -> str:
     return "saved" if first.before is None or first.before.get("deleted_at") else "updated"
 
 
-def _line(revisions: list[Revision], undone: bool) -> NoteLine:
+def _line(revisions: list[Revision], undone: bool) -> dict[str, Any]:
     first, last, memory = revisions[0], revisions[-1], revisions[0].memory
     verb = _verb(revisions)
     after = str(last.after.get("content", ""))
     before = str((first.before or {}).get("content", ""))
     pieces = word_diff(before, after) if verb == "updated" and before != after else (Piece("same", after),)
-    return NoteLine(
-        number=memory.number,
-        pieces=pieces,
-        struck=verb == "deleted" or undone,
-        content=memory.content,
-        version=memory.version,
-        editable=memory.deleted_at is None and not undone,
-    )
+    return {
+        "number": memory.number,
+        "pieces": pieces,
+        "struck": verb == "deleted" or undone,
+        "content": memory.content,
+        "version": memory.version,
+        "editable": memory.deleted_at is None and not undone,
+    }

@@ -160,7 +160,8 @@ def _asks_for(list_filter: Any, lookup: str, column: str) -> bool:
 
 
 class ReadOnlyAdmin(DaybookAdmin):
-    """A page to look at. Whatever permissions a user has, nothing is added, changed or deleted here."""
+    """A page to look at. Whatever permissions a user has, nothing is added, changed or deleted here, so that Django
+    shows every field as one to read."""
 
     warn_unsaved_form = False
 

@@ -12,7 +12,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from memories.admin.access import action_record
 from memories.admin.badges import memory_badge
 from memories.admin.diffs import history_rows
-from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
+from memories.admin.filters import DayFilter, MemoryStateFilter, OriginFilter, TargetFilter, text_filter
 from memories.admin.memory_columns import MemoryColumns
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
@@ -48,14 +48,13 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     form = MemoryForm
     list_display = ("words", "whose", "state", "last_use", "written")
     sortable_by = ("last_use", "written")
-    list_display_links = ("words",)
     list_select_related = ("owner__user", "book")
     list_filter = (
         MemoryStateFilter,
         ("owner", AutocompleteSelectFilter),
         ("book", AutocompleteSelectFilter),
         TargetFilter,
-        CategoryFilter,
+        text_filter("category", "category"),
         OriginFilter,
         ("created_at", DayFilter),
         ("last_used_at", DayFilter),
