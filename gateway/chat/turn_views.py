@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -19,9 +20,9 @@ from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
 from gateway.chat.highlight import PAGE_BUDGET, Budget
 from gateway.chat.markdown import render_markdown
-from gateway.chat.memory_notes import GivenMemory, MemoryNote, given_to_runs, notes_of_runs
+from gateway.chat.memory_notes import GivenMemory, given_to_runs, notes_of_runs
 from gateway.chat.run_figures import run_figures
-from gateway.chat.tool_uses import ToolUse, tool_use
+from gateway.chat.tool_uses import tool_use
 from gateway.models import Message, Run, Session
 from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.runs.branches import versions_of
@@ -82,12 +83,12 @@ class TurnView:
     answered: str = ""
     interrupted: bool = False
     given: Sequence[GivenMemory] = ()
-    notes: Sequence[MemoryNote] = ()
+    notes: Sequence[dict[str, Any]] = ()
     held: Sequence[HeldNote] = ()
     versions: Versions | None = None
     reasoning: str = ""
     thought: str = ""
-    uses: Sequence[ToolUse] = ()
+    uses: Sequence[dict[str, Any]] = ()
     uses_more: int = 0
     ended: str = ""
     figures: Sequence[tuple[str, str]] = ()
@@ -150,7 +151,7 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
     return turns
 
 
-def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[ToolUse]]:
+def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[dict[str, Any]]]:
     """Return the calls of tools of each run, with the beginnings of their arguments and results. One query, and none
     without calls."""
     made = [message for message in messages if message.run_id and message.calls]
@@ -161,7 +162,7 @@ def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[Tool
     results: dict[UUID | None, dict[str, str]] = defaultdict(dict)
     for run_id, call_id, text in rows.values_list("run_id", "tool_call_id", "beginning"):
         results[run_id][call_id] = text
-    found: dict[UUID, list[ToolUse]] = defaultdict(list)
+    found: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
     for message in made:
         if message.run_id is not None:
             of_run = results[message.run_id]
