@@ -4,13 +4,14 @@ limited to the owner; the number of queries does not depend on the number of tur
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.db.models.functions import Left
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
@@ -29,16 +30,6 @@ from gateway.runs.branches import versions_of
 
 MOST_USES = 30  # of a turn
 LONGEST = 2_000  # characters of a tool's arguments, and of its result
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """Something sent with a message. `url` is the address of a picture, "" for all else. `note` says why nothing is
-    shown."""
-
-    name: str
-    url: str
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +52,8 @@ class Versions:
 
 @dataclass(slots=True, kw_only=True)
 class TurnView:
-    """One turn on the page. `run_id` is None for messages that a client brought along, and for commands."""
+    """One turn on the page. `run_id` is None for messages that a client brought along, and for commands; `new_day`
+    names the day that begins with it."""
 
     key: str
     seq: int = 0
@@ -73,11 +65,11 @@ class TurnView:
     said: str = ""
     said_html: SafeString = field(default_factory=SafeString)
     said_at: datetime | None = None
-    attached: Sequence["Attachment"] = ()
+    attached: Sequence[dict[str, str]] = ()
     answer: str = ""
     answer_html: SafeString = field(default_factory=SafeString)
     answer_at: datetime | None = None
-    new_day: date | None = None
+    new_day: str = ""
     error: labels.ErrorWords | None = None
     stopped: str = ""
     answered: str = ""
@@ -109,7 +101,7 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
     given = given_to_runs(session.owner_id, list(runs.values()))
     notes, held = notes_of_runs(session.owner_id, session.pk, list(runs.values()))
     versions = versions_of(session, runs.values())
-    day: date | None = None
+    today, day = timezone.now().astimezone(zone).date(), None
     for turn in turns:
         run = runs.get(turn.run_id) if turn.run_id else None
         if run is not None:
@@ -122,7 +114,8 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
             turn.figures = run_figures(run, prices_of(session.agent))
         at = turn.said_at or turn.answer_at
         if at is not None and at.astimezone(zone).date() != day:
-            day = turn.new_day = at.astimezone(zone).date()
+            day = at.astimezone(zone).date()
+            turn.new_day = labels.day_words(day, today)
     colours = Budget(PAGE_BUDGET)
     for turn in reversed(turns):  # the newest turn is read first, so it uses the budget of colours first
         turn.answer_html = render_markdown(turn.answer, colours, scope=turn.key)
@@ -170,7 +163,9 @@ def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[dict
     return found
 
 
-def _attachments(message: Message) -> list[Attachment]:
+def _attachments(message: Message) -> list[dict[str, str]]:
+    """Return what was sent with a message. `url` is the address of a picture, "" for all else. `note` says why nothing
+    is shown."""
     parts = attached_parts(message.parts or ())
     first = len(message.parts or ()) - len(parts)
     found = []
@@ -179,7 +174,7 @@ def _attachments(message: Message) -> list[Attachment]:
         files = [text.reference.sha256 for text in attached_in([part])]
         note = Unread.GONE if any(file_is_gone(message.owner_id, sha256) for sha256 in files) else ""
         url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" and not note else ""
-        found.append(Attachment(name_of(part), url, note))
+        found.append({"name": name_of(part), "url": url, "note": str(note)})
     return found
 
 
