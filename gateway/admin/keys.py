@@ -103,8 +103,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
     created = moment_column("created_at", "Created", ordering="pk")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
-        rows: QuerySet[ApiKey] = super().get_queryset(request)
-        return rows.filter(client=None)
+        return super().get_queryset(request).filter(client=None)
 
     @admin.display(description="State")
     def state(self, key: ApiKey) -> SafeString:

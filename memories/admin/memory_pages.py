@@ -128,8 +128,7 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
 
     # -- who may
     def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
-        allowed: bool = super().has_change_permission(request, obj)
-        return allowed and not (obj is not None and obj.deleted_at)
+        return super().has_change_permission(request, obj) and not (obj is not None and obj.deleted_at)
 
     def has_remove_permission(self, request: HttpRequest) -> bool:
         """Return True if the user may delete memories and restore deleted ones."""

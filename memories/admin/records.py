@@ -24,8 +24,7 @@ class OwnerAdmin(ReadOnlyAdmin):
     since = moment_column("created_at", "Since")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Owner]:
-        queryset: QuerySet[Owner] = super().get_queryset(request)
-        return queryset.select_related("user", "parent__user")  # here, for the autocomplete too
+        return super().get_queryset(request).select_related("user", "parent__user")  # here, for the autocomplete too
 
 
 @admin.register(Book)
