@@ -3,7 +3,8 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import path
-from django.views.generic import RedirectView
+from django.views.decorators.cache import cache_control
+from django.views.generic import RedirectView, TemplateView
 
 from config import health
 from config.api import api, v1
@@ -11,12 +12,14 @@ from config.metrics import metrics
 from gateway.accounts import invitation_page, openid, password_reset, sign_in
 from gateway.chat import account, account_apps, account_logins
 from gateway.chat import views as chat
-from gateway.chat.installed import manifest
 from gateway.mcp.api import mcp
 from gateway.oauth import consent, endpoints, metadata, registration
 from memories.page import views as memories
 from reviews.page import views as reviews
 
+# It lets a browser install Daybook like an application. There is no service worker: without its server Daybook could
+# show nothing useful, and browsers install pages without one.
+manifest = TemplateView.as_view(template_name="gateway/manifest.json", content_type="application/manifest+json")
 handler400 = "config.serving.middleware.page_unreadable"
 handler404 = "config.serving.middleware.page_missing"
 handler500 = "config.serving.middleware.page_failed"
@@ -26,7 +29,7 @@ urlpatterns = [
     path("api/", api.urls),
     path("mcp", mcp.urls),
     path("", chat.chat, name="chat"),
-    path("manifest.webmanifest", manifest, name="manifest"),
+    path("manifest.webmanifest", cache_control(public=True, max_age=3600)(manifest), name="manifest"),
     path("new/", chat.chat_new, name="chat-new"),
     path("c/<uuid:session_id>/", chat.chat_session, name="chat-session"),
     path("c/<uuid:session_id>/attached/<int:seq>/<int:index>/", chat.chat_attachment, name="chat-attachment"),

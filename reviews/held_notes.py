@@ -1,10 +1,11 @@
 """What waits for the person of one session or one review, as the chat shows it (gateway.chat.held_notes)."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 
-from gateway.chat.held_notes import HeldLine, HeldNote
+from gateway.chat.held_notes import HeldNote
 from gateway.models import Message
 from reviews.models import ReviewRun
 from reviews.presenter import ShownWrite
@@ -41,6 +42,6 @@ def _note(run: ReviewRun) -> HeldNote:
     )
 
 
-def _line(write: ReviewWrite) -> HeldLine:
-    shown = ShownWrite(write=write, about="")
-    return HeldLine(pieces=shown.pieces, struck=write.action == "delete", reason=write.reason, evidence=write.evidence)
+def _line(write: ReviewWrite) -> dict[str, Any]:
+    pieces = ShownWrite(write=write, about="").pieces
+    return {"pieces": pieces, "struck": write.action == "delete", "reason": write.reason, "evidence": write.evidence}

@@ -19,30 +19,31 @@ from reviews.selectors import review_get
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestRequest:
-    """What a client brings: messages of person and assistant, words only."""
-
-    messages: Sequence[dict[str, str]]
-    book: str | None = None
-    session_ref: str = ""
-    idempotency_key: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
-    """A request with what its transaction stores."""
+    """What a client brings, prepared for its transaction: messages of person and assistant, words only."""
 
-    request: IngestRequest
     messages: Sequence[Message]
+    book: str | None
+    session_ref: str
+    idempotency_key: str
     request_hash: str
 
 
-def ingest_prepare(caller: Caller, request: IngestRequest) -> Ingest:
+def ingest_prepare(
+    caller: Caller,
+    said: Sequence[dict[str, str]],
+    *,
+    book: str | None = None,
+    session_ref: str = "",
+    idempotency_key: str = "",
+) -> Ingest:
     """Return what is to be stored. Nothing is asked of the database, and nobody waits for it."""
     return Ingest(
-        request=request,
-        messages=message_rows(caller.owner_id, None, request.messages, history=len(request.messages)),
-        request_hash=_hash(caller, request) if request.idempotency_key else "",
+        messages=message_rows(caller.owner_id, None, said, history=len(said)),
+        book=book,
+        session_ref=session_ref,
+        idempotency_key=idempotency_key,
+        request_hash=_hash(caller, said, book, session_ref) if idempotency_key else "",
     )
 
 
@@ -60,13 +61,12 @@ def review_ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
 
 @transaction.atomic
 def _ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
-    request, request_hash = ingest.request, ingest.request_hash
-    if request_hash and (earlier := _earlier(caller, request.idempotency_key, request_hash)):
+    if ingest.idempotency_key and (earlier := _earlier(caller, ingest.idempotency_key, ingest.request_hash)):
         return earlier
-    session = messages_bring(caller, ingest.messages, book=request.book, session_ref=request.session_ref)
+    session = messages_bring(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
     review = review_session(caller.owner_id, session.pk, ReviewRun.Trigger.INGEST)
-    if request_hash:
-        review.idempotency_key, review.request_hash = request.idempotency_key, request_hash
+    if ingest.idempotency_key:
+        review.idempotency_key, review.request_hash = ingest.idempotency_key, ingest.request_hash
         review.save(update_fields=["idempotency_key", "request_hash"])
     return review
 
@@ -80,8 +80,7 @@ def _earlier(caller: Caller, key: str, request_hash: str) -> ReviewRun | None:
     return review_get(caller.owner_id, found.pk, limits=caller.limits)
 
 
-def _hash(caller: Caller, request: IngestRequest) -> str:
+def _hash(caller: Caller, said: Sequence[dict[str, str]], book: str | None, session_ref: str) -> str:
     # Keyed: it outlives the messages, and must not tell anybody who guesses what they said.
-    book = request.book if request.session_ref else caller.limits.book_name(request.book)
-    said = json.dumps([request.messages, book, request.session_ref])
-    return salted_hmac("daybook.ingest", said, algorithm="sha256").hexdigest()
+    given = json.dumps([said, book if session_ref else caller.limits.book_name(book), session_ref])
+    return salted_hmac("daybook.ingest", given, algorithm="sha256").hexdigest()

@@ -5,14 +5,13 @@ A backup can be made while Daybook runs: SQLite's online backup and pg_dump copy
 a temporary folder, which is renamed at the end, so a folder with a manifest is always complete."""
 
 import hashlib
-import json
 import os
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal, Self
 
 from django.conf import settings
 from django.core.management.base import CommandError
@@ -20,6 +19,7 @@ from django.db import DatabaseError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from config import heartbeat
 from config.backups import postgres_tools, sqlite_tools
@@ -31,28 +31,35 @@ from config.backups.files import (
     attachments_settle,
 )
 
-FORMAT = 1
 MANIFEST = "manifest.json"
 KEY_FILE = "secret_key"
 _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(BaseModel):
     """The description of a backup. `files` maps names to SHA-256; `migrations` are the applied ones; `attachments` is
     their number, each file named by its SHA-256, or None if they are in another storage."""
 
-    format: int
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    format: Literal[1]
     made_at: str
     engine: str
     files: dict[str, str]
-    migrations: list[list[str]]
+    migrations: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
     attachments: int | None = None
 
     @property
     def database(self) -> str:
         """The name of the database's file."""
         return _DATABASE[self.engine]
+
+    @model_validator(mode="after")
+    def names_its_database(self) -> Self:
+        """Raises ValueError for an unknown engine, or files without the database."""
+        if _DATABASE.get(self.engine) not in self.files:
+            raise ValueError("files has no database")
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +142,8 @@ def verify(folder: Path, manifest: Manifest) -> None:
 
 
 def _write(folder: Path) -> Manifest:
-    engine = connection.vendor
-    database = folder / _DATABASE[engine]
-    if engine == "sqlite":
+    database = folder / _DATABASE[connection.vendor]
+    if connection.vendor == "sqlite":
         sqlite_tools.copy(Path(connection.settings_dict["NAME"]), database)
     else:
         postgres_tools.dump(database)
@@ -147,14 +153,14 @@ def _write(folder: Path) -> Manifest:
     attachments = attachments_copy(folder, database)
     files = sorted(path for path in folder.iterdir() if path.is_file())
     manifest = Manifest(
-        format=FORMAT,
+        format=1,
         made_at=timezone.now().isoformat(timespec="seconds"),
-        engine=engine,
+        engine=connection.vendor,
         files={path.name: _sha256(path) for path in files},
         migrations=sorted([app, name] for app, name in _applied(database)),
         attachments=attachments,
     )
-    (folder / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     for path in (*files, folder / MANIFEST):
         sqlite_tools.sync(path)
     return manifest
@@ -170,28 +176,16 @@ def _applied(database: Path) -> set[tuple[str, str]]:
 
 def _read_manifest(folder: Path) -> Manifest:
     try:
-        told: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
-        manifest = Manifest(**told)
+        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
         raise CommandError(f"{folder} holds no {MANIFEST}: it is not a backup, or not a whole one.") from None
-    except (OSError, ValueError, TypeError) as error:
+    except OSError as error:
         raise CommandError(f"{folder / MANIFEST} cannot be read ({type(error).__name__}).") from None
-    if manifest.format != FORMAT or not _is_of_known_form(manifest):
-        raise CommandError(f"{folder / MANIFEST} is of a form that this version does not know.")
+    except ValidationError:
+        raise CommandError(f"{folder / MANIFEST} is of a form that this version does not know.") from None
     if manifest.engine != connection.vendor:
         raise CommandError(f"This is a backup of {manifest.engine}; this installation uses {connection.vendor}.")
     return manifest
-
-
-def _is_of_known_form(manifest: Manifest) -> bool:
-    steps = manifest.migrations
-    return (
-        manifest.engine in list(_DATABASE)  # a list is asked by equality: it may be anything
-        and isinstance(manifest.files, dict)
-        and manifest.database in manifest.files
-        and isinstance(steps, list)
-        and all(isinstance(step, list) and list(map(type, step)) == [str, str] for step in steps)
-    )
 
 
 def _restore_key(folder: Path, manifest: Manifest) -> Literal["restored", "environment", "missing"]:

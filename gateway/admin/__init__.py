@@ -14,8 +14,3 @@ from gateway.admin import (
     users,
     webhooks,
 )
-
-__all__ = [
-    "agents", "connected_apps", "invitations", "keys", "learned", "memory_uses", "operations", "runs", "sessions",
-    "usage", "users", "webhooks",
-]  # fmt: skip

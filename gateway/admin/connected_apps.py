@@ -32,7 +32,6 @@ class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
     search_fields = ("name",)
     fields = (("name", "owner"), ("book", "may"), "redirects", "state", ("created", "last_used"))
-    readonly_fields = ("book", "may", "redirects", "state", "created", "last_used")
     last_used = moment_column("last_used_at", "Last used")
     created = moment_column("created_at", "Connected")
     book = column("Book", lambda app: str(app.books[0]))

@@ -60,7 +60,6 @@ class InvitationAdmin(ShownOnceAdmin):
     list_select_related = ("invited_by", "user")
     search_fields = ("email",)
     fields = (("whom", "role"), ("state", "by"), ("mailed", "account"), ("created", "expires"))
-    readonly_fields = ("whom", "state", "by", "mailed", "account", "created", "expires")
     mailed = moment_column("mailed_at", "Mailed")
     created = moment_column("created_at", "Made", ordering="pk")
     expires = moment_column("expires_at", "Valid until")

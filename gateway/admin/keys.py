@@ -99,13 +99,11 @@ class ApiKeyAdmin(ShownOnceAdmin):
         }),
     )  # fmt: skip
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
-    readonly_fields = ("prefix", "state", "scope", "created", "last_used")
     last_used = moment_column("last_used_at", "Last used")
     created = moment_column("created_at", "Created", ordering="pk")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
-        rows: QuerySet[ApiKey] = super().get_queryset(request)
-        return rows.filter(client=None)
+        return super().get_queryset(request).filter(client=None)
 
     @admin.display(description="State")
     def state(self, key: ApiKey) -> SafeString:

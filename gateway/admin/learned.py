@@ -20,7 +20,6 @@ class LearnedChangeAdmin(DaybookAdmin):
     list_display = ("upstream", "model", "what", "words", "learned", "expires")
     search_fields = ("upstream", "model", "parameter")
     fields = (("upstream", "model"), "what", "words", ("learned", "expires"))
-    readonly_fields = ("what", "learned", "expires")
     learned = moment_column("learned_at", "Learned")
     expires = moment_column("expires_at", "Expires")
     what = column("Change", lambda row: str(change_of(row)))

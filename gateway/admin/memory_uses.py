@@ -1,7 +1,5 @@
 """Where a memory was used: the newest turns that were given it, added to the memory's page of memories.admin."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -21,16 +19,6 @@ SHOWN = 10
 admin.site.unregister(Memory)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryUse:
-    """A turn that was given a memory, and why. `words` name its session as far as the reader may see it."""
-
-    url: str
-    words: str
-    at: datetime
-    why: str
-
-
 @admin.register(Memory)
 class UsedMemoryAdmin(MemoryAdmin):
     """Memories of all owners, and the turns that were given them."""
@@ -42,7 +30,7 @@ class UsedMemoryAdmin(MemoryAdmin):
         return {**context, "uses": memory_uses(row, Sight.of(request)), "uses_looked_at": LOOKED_AT}
 
 
-def memory_uses(memory: Memory, sight: Sight) -> list[MemoryUse]:
+def memory_uses(memory: Memory, sight: Sight) -> list[dict[str, Any]]:
     """Return the newest SHOWN turns that were given a memory. Only the LOOKED_AT newest turns of the owner's SESSIONS
     newest sessions are searched, since no index tells which runs were given it. At most three queries, all by an
     index."""
@@ -62,10 +50,10 @@ def _item(run: Run, number: int) -> dict[str, Any] | None:
     return next((item for item in items if item.get("memory_id") == str(number)), None)
 
 
-def _use(run: Run, item: dict[str, Any], sight: Sight) -> MemoryUse:
-    return MemoryUse(
-        url=reverse("admin:gateway_run_change", args=[run.pk]),
-        words=f"Turn {run.turn}" + (f" of {run.session.title or 'an untitled session'}" if sight.words else ""),
-        at=run.started_at,
-        why=why_given(item, words=sight.words),
-    )
+def _use(run: Run, item: dict[str, Any], sight: Sight) -> dict[str, Any]:
+    return {
+        "url": reverse("admin:gateway_run_change", args=[run.pk]),
+        "words": f"Turn {run.turn}" + (f" of {run.session.title or 'an untitled session'}" if sight.words else ""),
+        "at": run.started_at,
+        "why": why_given(item, words=sight.words),
+    }

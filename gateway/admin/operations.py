@@ -11,9 +11,8 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, ValidationError
 
-from gateway.admin.prices_form import PricesField, prices_text
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
-from gateway.admin.upstreams_form import UpstreamsField, upstreams_text
+from gateway.admin.settings_fields import PricesField, UpstreamsField, prices_text, upstreams_text
 from gateway.agents.settings import ConsolidationSettings, ModelRoles
 from gateway.models import Configuration, Worker
 from gateway.services import configuration_save

@@ -19,7 +19,6 @@ from memories.admin.columns import column, moment_column, yes_no_column
 from memories.admin.filters import MadeDayFilter, choice_filter
 from memories.ids import parse_uuid
 
-RunStateFilter = choice_filter("state", Run.State)
 # Fields of the row itself; some of them quote the conversation.
 _RAW = ("error", "usage", "recalled", "trace")
 _RAW_WITHOUT_WORDS = ("usage", "trace")
@@ -33,7 +32,12 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "why", "started")
     sortable_by = ("started",)
     list_select_related = ("owner__user", "session__agent")
-    list_filter = (("owner", AutocompleteSelectFilter), RunStateFilter, SessionIdFilter, ("started_at", MadeDayFilter))
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        choice_filter("state", Run.State),
+        SessionIdFilter,
+        ("started_at", MadeDayFilter),
+    )
     search_fields = ("request_id",)
     search_help_text = "Request id, or the run's id"
     change_form_template = "admin/gateway/run/change_form.html"
@@ -44,7 +48,6 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
         ("lease_until", "stop_asked"),
         "id",
     )
-    readonly_fields = ("session_link", "is_counted", "is_superseded", "lease_until", "stop_asked", "started", "id")
     is_counted = yes_no_column("counted", "Counted as a user turn")
     is_superseded = yes_no_column("superseded", "Superseded")
     lease_until = moment_column("lease_expires_at", "Lease until")

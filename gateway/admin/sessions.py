@@ -16,7 +16,6 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, list_link, moment_column, yes_no_column
 from memories.admin.filters import DayFilter, choice_filter, id_filter
 
-SessionStateFilter = choice_filter("state", Session.State)
 SessionIdFilter = id_filter("session", "session_id")
 
 
@@ -30,7 +29,7 @@ class SessionAdmin(ReadOnlyAdmin):
     list_filter = (
         ("owner", AutocompleteSelectFilter),
         ("agent", AutocompleteSelectFilter),
-        SessionStateFilter,
+        choice_filter("state", Session.State),
         ("temporary", BooleanRadioFilter),
         ("last_active_at", DayFilter),
     )
@@ -48,7 +47,6 @@ class SessionAdmin(ReadOnlyAdmin):
         ("id", "external_id"),
         "related",
     )
-    readonly_fields = ("state_badge", "is_temporary", "created", "last_active", "snapshot", "related", "id")
     is_temporary = yes_no_column("temporary", "Temporary")
     last_active = moment_column("last_active_at", "Last active")
     created = moment_column("created_at", "Started")

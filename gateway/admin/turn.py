@@ -2,15 +2,14 @@
 and tools, what they wrote, the answer, and errors in words. The app above adds the reviews that followed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.utils.safestring import SafeString
 
 from gateway.admin.sight import Sight
 from gateway.admin.transcript import attachments_of
-from gateway.admin.turn_given import Given, given_to
-from gateway.admin.turn_steps import Step, attempts_of, messages_of, steps_of
+from gateway.admin.turn_given import given_to
+from gateway.admin.turn_steps import attempts_of, messages_of, steps_of
 from gateway.agents.configuration import prices
 from gateway.chat.highlight import PAGE_BUDGET, Budget
 from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words, toolless_words
@@ -19,68 +18,39 @@ from gateway.chat.run_figures import cost_words
 from gateway.limits.money import usage_words
 from gateway.models import Message, Run
 from memories.admin.badges import seconds
-from memories.admin.change_words import ShownChangeSet, shown_change_sets
+from memories.admin.change_words import shown_change_sets
 from memories.models import ChangeSet
 
 MOST_CHANGE_SETS = 20
 _INTERRUPTED = "Interrupted: Daybook was restarted, or its process went away."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """Why a turn failed or ended early, in words, and the error code."""
-
-    words: str
-    code: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedTurn:
-    """The content of a run's page. `question` and `answer` are empty if the reader may not see words. `first_seq` and
-    `last_seq` are the numbers of its messages; 0 if there are none."""
-
-    sight: Sight
-    figures: Sequence[tuple[str, str]]
-    trouble: Trouble | None
-    question: str
-    question_characters: int
-    attachments: int
-    given: Given
-    steps: Sequence[Step]
-    steps_unseen: int
-    attempts: Sequence[dict[str, Any]]
-    toolless: str
-    changes: Sequence[ShownChangeSet]
-    answer: SafeString
-    answer_characters: int
-    first_seq: int
-    last_seq: int
-
-
-def turn_explained(run: Run, sight: Sight) -> ExplainedTurn:
-    """Return the explanation of a run, which is selected with its session and agent. At most twelve queries."""
+def turn_explained(run: Run, sight: Sight) -> dict[str, Any]:
+    """Return the explanation of a run, which is selected with its session and agent. `question` and `answer` are empty
+    if the reader may not see words; `first_seq` and `last_seq` are the numbers of its messages, 0 if there are none.
+    At most twelve queries."""
     colours = Budget(PAGE_BUDGET)
     messages = messages_of(run)
     asked = next((row for row in messages if row.role == Message.Role.USER), None)
     steps = steps_of(messages, sight, colours)
-    return ExplainedTurn(
-        sight=sight,
-        figures=_figures(run, steps),
-        trouble=_trouble(run, sight),
-        question=asked.text if asked and sight.words else "",
-        question_characters=len(asked.text) if asked else 0,
-        attachments=attachments_of(asked) if asked else 0,
-        given=given_to(run, sight),
-        steps=steps,
-        steps_unseen=max(0, _steps_made(run) - len(steps)),
-        attempts=attempts_of(run),
-        toolless=toolless_words(run.trace.get("toolless")),
-        changes=_changes(run) if sight.changes else (),
-        answer=render_markdown(run.text, colours) if sight.words else SafeString(),
-        answer_characters=len(run.text),
-        first_seq=messages[0].seq if messages else 0,
-        last_seq=messages[-1].seq if messages else 0,
-    )
+    return {
+        "sight": sight,
+        "figures": _figures(run, steps),
+        "trouble": _trouble(run, sight),
+        "question": asked.text if asked and sight.words else "",
+        "question_characters": len(asked.text) if asked else 0,
+        "attachments": attachments_of(asked) if asked else 0,
+        "given": given_to(run, sight),
+        "steps": steps,
+        "steps_unseen": max(0, _steps_made(run) - len(steps)),
+        "attempts": attempts_of(run),
+        "toolless": toolless_words(run.trace.get("toolless")),
+        "changes": _changes(run) if sight.changes else (),
+        "answer": render_markdown(run.text, colours) if sight.words else SafeString(),
+        "answer_characters": len(run.text),
+        "first_seq": messages[0].seq if messages else 0,
+        "last_seq": messages[-1].seq if messages else 0,
+    }
 
 
 def error_sentence(run: Run, *, words: bool) -> str:
@@ -94,10 +64,10 @@ def _error(run: Run, *, words: bool) -> ErrorWords:
     return found if words else error_words({"code": found.code})
 
 
-def _figures(run: Run, steps: Sequence[Step]) -> list[tuple[str, str]]:
+def _figures(run: Run, steps: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Return facts about the turn with their labels."""
     made = _steps_made(run) or len(steps)
-    calls = sum(len(step.calls) for step in steps)
+    calls = sum(len(step["calls"]) for step in steps)
     return [
         ("Time", f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not over"),
         ("Tokens", usage_words(run.usage)),
@@ -119,19 +89,19 @@ def _steps_made(run: Run) -> int:
     return int(run.trace.get("steps", 0))
 
 
-def _trouble(run: Run, sight: Sight) -> Trouble | None:
+def _trouble(run: Run, sight: Sight) -> dict[str, Any] | None:
     if run.state == Run.State.FAILED or run.error:
         found = _error(run, words=sight.words)
-        return Trouble(words=found.headline, code=found.code)
+        return {"words": found.headline, "code": found.code}
     if run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
         words = stopped_words(by, by_person="Stopped by its owner.")
-        return Trouble(words=_INTERRUPTED if by in INTERRUPTED else words, code=by)
+        return {"words": _INTERRUPTED if by in INTERRUPTED else words, "code": by}
     if run.state == Run.State.AWAITING_CLIENT_TOOLS:
-        return Trouble(words="The turn waits for the results of the client's tools.")
+        return {"words": "The turn waits for the results of the client's tools."}
     return None
 
 
-def _changes(run: Run) -> list[ShownChangeSet]:
+def _changes(run: Run) -> list[dict[str, Any]]:
     rows = ChangeSet.objects.filter(owner_id=run.owner_id, run_id=run.pk, kind=ChangeSet.Kind.TOOL).order_by("pk")
     return shown_change_sets(run.owner_id, list(rows[:MOST_CHANGE_SETS]))

@@ -2,7 +2,6 @@
 revisions of that time."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -38,51 +37,16 @@ _PARTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenMemory:
-    """A memory that a run was given. `words` are those of that time; "" if the reader may not see them or they are
-    gone. `revision_url` is the page of the revision that wrote them."""
-
-    number: str
-    icon: str
-    how: str
-    why: str
-    words: str = ""
-    url: str = ""
-    version: int = 0
-    revision_url: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenText:
-    """A text of the system message, and what is known of it."""
-
-    title: str
-    text: str
-    note: str
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """Everything that a run was given. `lines` say how it was found, and what failed."""
-
-    lines: Sequence[str]
-    texts: Sequence[GivenText]
-    memories: Sequence[GivenMemory]
-    turns: Sequence[dict[str, Any]]
-
-
-def given_to(run: Run, sight: Sight) -> Given:
-    """Return what a run was given. At most four queries."""
+def given_to(run: Run, sight: Sight) -> dict[str, Any]:
+    """Return what a run was given. At most four queries. `lines` say how the memories were found and what failed; the
+    `words` of a memory are those of that time, and are left out if the reader may not see them or they are gone."""
     items = [item for item in run.recalled if isinstance(item, dict)]
     keys = [str(item.get("memory_id")) for item in items]
     numbers = [int(key) for key in keys if key.isdecimal() and len(key) < 19]
     then = _as_of(run, numbers) if numbers and sight.memories else {}
     memories = [_memory(item, then, sight) for item in items if not item.get("turn_id")]
     texts = [text for text in (_instructions(run), _summary(run, sight), _snapshot(items, then, sight)) if text]
-    return Given(lines=[*_lines(run)], texts=texts, memories=memories, turns=_turns(run, items))
+    return {"lines": [*_lines(run)], "texts": texts, "memories": memories, "turns": _turns(run, items)}
 
 
 def recall_trace(run: Run) -> Mapping[str, Any]:
@@ -101,27 +65,27 @@ def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
     return {by_revision[revision.pk]: revision for revision in rows}
 
 
-def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], sight: Sight) -> GivenMemory:
+def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], sight: Sight) -> dict[str, Any]:
     number = str(item.get("memory_id") or "")
     icon, how = _LANES.get(str(item.get("lane", "")), ("help", "Given"))
     shown: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=sight.words)}
     if not number:
-        return GivenMemory(**shown, note="An entry of another memory provider; its words are not stored.")
+        return {**shown, "note": "An entry of another memory provider; its words are not stored."}
     if not sight.memories:
-        return GivenMemory(**shown)
+        return shown
     revision = then.get(int(number)) if number.isdecimal() else None
     if revision is None:
-        return GivenMemory(**shown, note="This memory was erased since.")
-    return GivenMemory(
+        return {**shown, "note": "This memory was erased since."}
+    return {
         **shown,
-        words=str(revision.after.get("content", "")),
-        url=reverse("admin:memories_memory_change", args=[revision.memory_id]),
-        version=revision.version,
-        revision_url=reverse("admin:memories_revision_change", args=[revision.pk]),
-    )
+        "words": str(revision.after.get("content", "")),
+        "url": reverse("admin:memories_memory_change", args=[revision.memory_id]),
+        "version": revision.version,
+        "revision_url": reverse("admin:memories_revision_change", args=[revision.pk]),
+    }
 
 
-def _instructions(run: Run) -> GivenText | None:
+def _instructions(run: Run) -> dict[str, Any] | None:
     """Return the agent's instructions: exact while a run waits for its client, else the current ones."""
     agent = run.session.agent
     if run.injected is not None:
@@ -132,14 +96,14 @@ def _instructions(run: Run) -> GivenText | None:
         text = agent_settings(agent).instructions
         note = "As the agent has them now." if same else "As the agent has them now: its settings were changed since."
     title = "Instructions of the agent"
-    return GivenText(title=title, text=text, note=note) if text else None
+    return {"title": title, "text": text, "note": note} if text else None
 
 
-def _summary(run: Run, sight: Sight) -> GivenText | None:
+def _summary(run: Run, sight: Sight) -> dict[str, Any] | None:
     """Return Memory Guidance, the book's summary at that time. One query; none while consolidation is off."""
     told = str((run.injected or {}).get("guidance", ""))
     if told and sight.documents:
-        return GivenText(title="Memory Guidance", text=told, note="As this run was given it.")
+        return {"title": "Memory Guidance", "text": told, "note": "As this run was given it."}
     on = consolidation_settings_of(run.session.agent).enabled and "snapshot" in recall_trace(run)
     if not on or not sight.documents:
         return None
@@ -154,15 +118,15 @@ def _summary(run: Run, sight: Sight) -> GivenText | None:
     text = str(revision.after.get("content", "")) if revision else ""
     if revision is None or not text or revision.after.get("deleted_at"):
         return None
-    return GivenText(
-        title="Memory Guidance",
-        text=text,
-        note=f"From version {revision.version} of {SUMMARY_PATH}, cut to the limit of the settings.",
-        url=reverse("admin:memories_artifact_change", args=[revision.artifact_id]),
-    )
+    return {
+        "title": "Memory Guidance",
+        "text": text,
+        "note": f"From version {revision.version} of {SUMMARY_PATH}, cut to the limit of the settings.",
+        "url": reverse("admin:memories_artifact_change", args=[revision.artifact_id]),
+    }
 
 
-def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], sight: Sight) -> GivenText | None:
+def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], sight: Sight) -> dict[str, Any] | None:
     """Return the frozen block, built again from the revisions of that time."""
     named = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
     frozen = [int(number) for number in named if number.isdecimal()]
@@ -175,7 +139,7 @@ def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], 
     ]
     gone = len(frozen) - len(lines)
     note = f"Without {gone} that {'was' if gone == 1 else 'were'} erased since." if gone else ""
-    return GivenText(title="Snapshot", text=memory_block(lines), note=note or "As it stood in the system message.")
+    return {"title": "Snapshot", "text": memory_block(lines), "note": note or "As it stood in the system message."}
 
 
 def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,32 +1,17 @@
 """The model steps of a run and their tool calls, from the stored messages, for its page in the admin."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-from django.utils.safestring import SafeString
 
 from gateway.admin.sight import Sight
 from gateway.chat.highlight import Budget
 from gateway.chat.labels import fault_words
 from gateway.chat.markdown import render_markdown
-from gateway.chat.tool_uses import ToolUse, tool_use
+from gateway.chat.tool_uses import tool_use
 from gateway.models import Message, Run
 
 MOST_MESSAGES = 200
 LONGEST = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One request to the model: its text, its calls, and which model answered if that is stored."""
-
-    number: int
-    by: str
-    html: SafeString | str
-    calls: Sequence[ToolUse]
-    characters: int
-    is_answer: bool
 
 
 def messages_of(run: Run) -> list[Message]:
@@ -35,7 +20,7 @@ def messages_of(run: Run) -> list[Message]:
     return list(rows.order_by("seq")[:MOST_MESSAGES])
 
 
-def steps_of(messages: Sequence[Message], sight: Sight, colours: Budget) -> list[Step]:
+def steps_of(messages: Sequence[Message], sight: Sight, colours: Budget) -> list[dict[str, Any]]:
     """Return the steps that stored a message. A step without a call is the answer, or a part of it."""
     results = {row.tool_call_id: row.text for row in messages if row.role == Message.Role.TOOL}
     said = [row for row in messages if row.role == Message.Role.ASSISTANT]
@@ -56,15 +41,15 @@ def attempts_of(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _step(number: int, row: Message, results: Mapping[str, str], sight: Sight, colours: Budget) -> Step:
+def _step(number: int, row: Message, results: Mapping[str, str], sight: Sight, colours: Budget) -> dict[str, Any]:
     calls = row.calls
     kept = row.kept or {}
     by = f"{kept['model']} of {kept['upstream']}" if kept.get("model") and kept.get("upstream") else ""
-    return Step(
-        number=number,
-        by=by,
-        html=render_markdown(row.text, colours) if sight.words and calls else "",
-        calls=[tool_use(call, results, longest=LONGEST, words=sight.words) for call in calls],
-        characters=len(row.text),
-        is_answer=not calls,
-    )
+    return {
+        "number": number,
+        "by": by,
+        "html": render_markdown(row.text, colours) if sight.words and calls else "",
+        "calls": [tool_use(call, results, longest=LONGEST, words=sight.words) for call in calls],
+        "characters": len(row.text),
+        "is_answer": not calls,
+    }

@@ -2,7 +2,6 @@
 GET /api/usage is the owner's own."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from urllib.parse import urlencode
@@ -60,25 +59,6 @@ class UsageForm(forms.Form):
         if (last - first).days >= MOST_DAYS:
             raise forms.ValidationError(f"Choose at most {MOST_DAYS} days.")
         return {**given, "first": first, "last": last, "by": given.get("by") or "day"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageRow:
-    """One line of the table. `link` is the page of what it counts, and `by_day` its days, if there are such pages."""
-
-    name: str
-    link: str
-    by_day: str
-    figures: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
-    """A column that the list can be sorted by. `order` is the value of `aria-sort`."""
-
-    word: str
-    link: str
-    order: str
 
 
 @admin.register(UsageDay)
@@ -142,19 +122,20 @@ def _is_cut(first: date) -> bool:
     return oldest is not None and oldest >= first
 
 
-def _lines(request: HttpRequest, by: str, groups: Iterable[dict[str, Any]], base: dict[str, str]) -> Iterable[UsageRow]:
-    groups = list(groups)
+def _lines(
+    request: HttpRequest, by: str, groups: list[dict[str, Any]], base: dict[str, str]
+) -> Iterable[dict[str, Any]]:
     values = [group[COLUMNS[by]] for group in groups]
     name_of, link_of = _named(by, values), _linked(request, by, values)
     for group, value in zip(groups, values, strict=True):
         days = {**base, "first": str(value), "last": str(value), "by": "person"} if by == "day" else {}
         narrowed = days or {**base, by: str(value), "by": "day"}
-        yield UsageRow(
-            name=name_of(value),
-            link=link_of(value),
-            by_day=_address(narrowed) if value != "" else "",
-            figures=_figures(group),
-        )
+        yield {
+            "name": name_of(value),
+            "link": link_of(value),
+            "by_day": _address(narrowed) if value != "" else "",
+            "figures": _figures(group),
+        }
 
 
 def _figures(group: dict[str, Any]) -> tuple[str, ...]:
@@ -189,12 +170,12 @@ def _linked(request: HttpRequest, by: str, values: list[Any]) -> Link:
     return lambda value: reverse(page, args=[there[value]]) if value in there else ""
 
 
-def _headings(column: str, falling: bool, base: dict[str, str]) -> Iterable[Heading]:
+def _headings(column: str, falling: bool, base: dict[str, str]) -> Iterable[dict[str, Any]]:
     for name, (word, _) in _SORTS.items():
         is_mine = name == column
         order = ("descending" if falling else "ascending") if is_mine else "none"
         sort = name if is_mine and falling else f"-{name}"
-        yield Heading(word=word, link=_address({**base, "sort": sort}), order=order)
+        yield {"word": word, "link": _address({**base, "sort": sort}), "order": order}
 
 
 def _address(query: dict[str, str]) -> str:

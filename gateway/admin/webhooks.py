@@ -31,7 +31,6 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     list_filter = (("owner", AutocompleteSelectFilter),)
     searched_ids = ("pk",)
     fields = (("host", "owner"), "state", "wanted", ("delivered", "failed"), "said", "created")
-    readonly_fields = ("host", "state", "wanted", "delivered", "failed", "said", "created")
     delivered = moment_column("delivered_at", "Last delivered")
     failed = moment_column("failed_at", "Last failed")
     created = moment_column("created_at", "Created")

@@ -4,31 +4,21 @@ and in the notice. The app that stores them registers how they are read when Dja
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from memories.history.word_diff import Piece
-from memories.models import Evidence
 from memories.registered import Registered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldLine:
-    """One write: the change that it would make, why it waits, and the words it is based on."""
-
-    pieces: Sequence[Piece]
-    struck: bool
-    reason: str
-    evidence: Evidence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldNote:
-    """The waiting writes of one review. `run_id` is the turn under which the conversation shows them."""
+    """The waiting writes of one review. `run_id` is the turn under which the conversation shows them. Each line is a
+    write: the change that it would make, why it waits, and the words it is based on."""
 
     review_id: UUID
     session_id: UUID | None
     run_id: UUID | None
-    lines: Sequence[HeldLine]
+    lines: Sequence[dict[str, Any]]
 
     @property
     def title(self) -> str:

@@ -15,6 +15,7 @@ from markdown_it.token import Token
 
 from gateway.chat.highlight import Budget, highlight
 from gateway.chat.markdown import LONGEST, MARKDOWN, MOST_MARKS, as_written, clean, count_marks, environment
+from memories.history.word_diff import common_prefix
 
 _COLOURS = 1.0
 """Seconds of processor time that the colours of one answer may take while it is written."""
@@ -112,7 +113,7 @@ class LiveMarkdown:
         for number, now in enumerate(html):
             before = self._shown[number] if number < len(self._shown) else None
             if now != before:
-                same = _common(before or "", now)
+                same = common_prefix(before or "", now)
                 changes.append(Change(self._finished + number, _utf16(now[:same]), now[same:]))
         self._shown = html
         return changes, self._finished + len(html)
@@ -196,18 +197,6 @@ def _table_head(text: str, end: int) -> int:
     before = text.rfind("\n", 0, max(0, start - 1)) + 1
     first = text.startswith("|", start) and not (start and text.startswith("|", before))
     return len(text) - start if first and len(text) - start <= _LONGEST_HEAD else 0
-
-
-def _common(first: str, second: str) -> int:
-    """Return the length of the longest common prefix."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _utf16(text: str) -> int:

@@ -4,7 +4,6 @@ are read for many runs at once. For groups of writes that were undone, the newes
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -41,41 +40,6 @@ class GivenMemory:
     def restorable(self) -> UUID | None:
         """Return the change whose undo restores a forgotten memory."""
         return None if self.now is None or self.is_current else self.now.latest_set  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteLine:
-    """One memory in a note: what changed, and what an editor needs to know about it."""
-
-    number: int
-    pieces: Sequence[Piece]
-    struck: bool
-    content: str
-    version: int
-    editable: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryNote:
-    """One group of writes. Undoing `undo` reverts it, or restores it if `undone_at` is set. `decided`: a person allowed
-    the writes."""
-
-    title: str
-    lines: Sequence[NoteLine]
-    undo: UUID
-    review_id: UUID | None = None
-    decided: bool = False
-    undone_at: datetime | None = None
-    undone_by: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenByReview:
-    """The writes of a review, and the turn under which the conversation shows them."""
-
-    session_id: UUID | None
-    run_id: UUID | None
-    notes: Sequence[MemoryNote]
 
 
 def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenMemory]]:
@@ -115,7 +79,7 @@ def _first_words(owner_id: UUID, runs: Iterable[UUID]) -> dict[UUID | None, str]
 
 def notes_of_runs(
     owner_id: UUID, session_id: UUID, runs: Sequence[Run]
-) -> tuple[dict[UUID, list[MemoryNote]], dict[UUID, list[HeldNote]]]:
+) -> tuple[dict[UUID, list[dict[str, Any]]], dict[UUID, list[HeldNote]]]:
     """Return the notes of each run: the memory writes of its turn, including those of answers that it replaced; the
     writes of reviews that read the conversation up to this turn; and those of all these that wait for the person."""
     if not runs:
@@ -124,23 +88,23 @@ def notes_of_runs(
     same_turns = Run.objects.filter(owner_id=owner_id, session_id=session_id, turn__in=list(by_turn))
     shown_at = {run_id: by_turn[turn] for run_id, turn in same_turns.values_list("pk", "turn")}
     sets = ChangeSet.objects.filter(owner_id=owner_id, run_id__in=list(shown_at), kind__in=_SHOWN).order_by("id")
-    found: dict[UUID, list[MemoryNote]] = defaultdict(list)
+    found: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
     for change_set, note in _notes(owner_id, sets):
         if change_set.run_id is not None:
             found[shown_at[change_set.run_id]].append(note)
     return found, held_of_runs(owner_id, session_id, shown_at)
 
 
-def written_by_review(owner_id: UUID, review_id: UUID) -> WrittenByReview | None:
+def written_by_review(owner_id: UUID, review_id: UUID) -> dict[str, Any] | None:
     """Return what a review wrote, for the toast; None if that review has no change set of this owner."""
     sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=_BY_REVIEW).order_by("id")
     if not sets:
         return None
     notes = [note for _, note in _notes(owner_id, sets)]
-    return WrittenByReview(session_id=sets[0].session_id, run_id=sets[0].run_id, notes=notes)
+    return {"session_id": sets[0].session_id, "run_id": sets[0].run_id, "notes": notes}
 
 
-def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, MemoryNote]]:
+def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, dict[str, Any]]]:
     ids = [change_set.pk for change_set in sets]
     if not ids:
         return []
@@ -168,21 +132,23 @@ def undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet
     return tips
 
 
-def _note(change_set: ChangeSet, memories: list[list[Revision]], tip: ChangeSet | None, undone: bool) -> MemoryNote:
+def _note(change_set: ChangeSet, memories: list[list[Revision]], tip: ChangeSet | None, undone: bool) -> dict[str, Any]:
+    """Return a group of writes. Undoing `undo` reverts it, or restores it if `undone_at` is set. `decided`: a person
+    allowed the writes."""
     lines = [_line(revisions, undone) for revisions in memories]
     verbs = {_verb(revisions) for revisions in memories}
     verb = verbs.pop() if len(verbs) == 1 else "changed"
     title = f"Memory {verb}" if len(lines) == 1 else f"{len(lines)} memories {verb}"
     by_owner = tip is not None and tip.actor.startswith("user:")
-    return MemoryNote(
-        title=title,
-        lines=lines,
-        undo=tip.pk if tip else change_set.pk,
-        review_id=change_set.review_id,
-        decided=change_set.kind == ChangeSet.Kind.APPROVAL,
-        undone_at=tip.created_at if tip and undone else None,
-        undone_by=("you" if by_owner else "somebody else") if tip and undone else "",
-    )
+    return {
+        "title": title,
+        "lines": lines,
+        "undo": tip.pk if tip else change_set.pk,
+        "review_id": change_set.review_id,
+        "decided": change_set.kind == ChangeSet.Kind.APPROVAL,
+        "undone_at": tip.created_at if tip and undone else None,
+        "undone_by": ("you" if by_owner else "somebody else") if tip and undone else "",
+    }
 
 
 def _verb(revisions: list[Revision]) -> str:
@@ -192,17 +158,17 @@ def _verb(revisions: list[Revision]) -> str:
     return "saved" if first.before is None or first.before.get("deleted_at") else "updated"
 
 
-def _line(revisions: list[Revision], undone: bool) -> NoteLine:
+def _line(revisions: list[Revision], undone: bool) -> dict[str, Any]:
     first, last, memory = revisions[0], revisions[-1], revisions[0].memory
     verb = _verb(revisions)
     after = str(last.after.get("content", ""))
     before = str((first.before or {}).get("content", ""))
     pieces = word_diff(before, after) if verb == "updated" and before != after else (Piece("same", after),)
-    return NoteLine(
-        number=memory.number,
-        pieces=pieces,
-        struck=verb == "deleted" or undone,
-        content=memory.content,
-        version=memory.version,
-        editable=memory.deleted_at is None and not undone,
-    )
+    return {
+        "number": memory.number,
+        "pieces": pieces,
+        "struck": verb == "deleted" or undone,
+        "content": memory.content,
+        "version": memory.version,
+        "editable": memory.deleted_at is None and not undone,
+    }

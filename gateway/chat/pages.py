@@ -1,8 +1,7 @@
 """What every page of Daybook shows around its content: the owner, the current tab, and whether the demo model
 answers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
@@ -21,34 +20,25 @@ COMMAND_LINES = (
 """What can be typed in the composer as a whole message, and what it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    name: str
-    initials: str
-    demo: bool
-    notification: int
-    time_zone: str
-    commands: Sequence[tuple[str, str]] = COMMAND_LINES
-
-
 def page(request: HttpRequest) -> dict[str, object]:
     """Context processor: `page` for gateway/base.html, computed only if a template uses it."""
     return {"page": SimpleLazyObject(lambda: _page(request))}
 
 
-def _page(request: HttpRequest) -> Page | None:
+def _page(request: HttpRequest) -> dict[str, Any] | None:
     if not request.user.is_authenticated:
         return None
     login_seen(request)
     owner = owner_for_user(request.user)
     name = request.user.get_full_name() or request.user.get_username()
-    return Page(
-        name=name,
-        initials=_initials(name),
-        demo=is_demo(),
-        notification=current_number(owner.pk),
-        time_zone=zone_of(owner).key,
-    )
+    return {
+        "name": name,
+        "initials": _initials(name),
+        "demo": is_demo(),
+        "notification": current_number(owner.pk),
+        "time_zone": zone_of(owner).key,
+        "commands": COMMAND_LINES,
+    }
 
 
 def _initials(name: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import groupby
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -46,21 +47,11 @@ class SessionGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HitRow:
-    """A message that a search found: who wrote it when, and its words in pieces that match or do not."""
-
-    seq: int
-    who: str
-    when: str
-    pieces: Sequence[tuple[str, bool]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
     """A session that a search found. `more` of its messages match and are not listed."""
 
     row: SessionRow
-    hits: Sequence[HitRow]
+    hits: Sequence[dict[str, Any]]  # who wrote each message when, and its words in pieces that match or do not
     more: int
 
 
@@ -169,12 +160,12 @@ def _row(session: Session) -> SessionRow:
 
 def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
     hits = [
-        HitRow(
-            seq=hit.seq,
-            who="You" if hit.role == Message.Role.USER else found.session.agent.name,
-            when=near_day_words(hit.said_at.astimezone(zone).date(), today),
-            pieces=hit.snippet.pieces(),
-        )
+        {
+            "seq": hit.seq,
+            "who": "You" if hit.role == Message.Role.USER else found.session.agent.name,
+            "when": near_day_words(hit.said_at.astimezone(zone).date(), today),
+            "pieces": hit.snippet.pieces(),
+        }
         for hit in found.hits
     ]
     return FoundRow(row=_row(found.session), hits=hits, more=found.count - len(hits))

@@ -3,41 +3,30 @@ a turn's page in the admin."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 Pairs = Sequence[tuple[str, str]]
 _CUT = "… (cut here)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
-    """One call with its result. The arguments are names and values, or else `text`."""
-
-    name: str
-    arguments: Pairs
-    arguments_text: str
-    result: Pairs
-    result_text: str
-    answered: bool
-
-
-def tool_use(call: Mapping[str, Any], results: Mapping[str, str], *, longest: int, words: bool = True) -> ToolUse:
-    """Return a stored call with its result, each cut to `longest` characters; without `words` only its name. `results`
-    are texts by the ids of calls."""
+def tool_use(
+    call: Mapping[str, Any], results: Mapping[str, str], *, longest: int, words: bool = True
+) -> dict[str, Any]:
+    """Return a stored call with its result, each as names and values or else as text, cut to `longest` characters;
+    without `words` only its name. `results` are texts by the ids of calls."""
     called = call.get("function") or call.get("custom") or {}
     given = str(called.get("arguments", called.get("input", "")))
     key = str(call.get("id", ""))
     shown, came = (given, results.get(key, "")) if words else ("", "")
     arguments, back = _pairs(shown, longest), _pairs(came, longest)
-    return ToolUse(
-        name=str(called.get("name", "tool")),
-        arguments=arguments,
-        arguments_text="" if arguments else _short(shown, longest),
-        result=back,
-        result_text="" if back else _short(came, longest),
-        answered=key in results,
-    )
+    return {
+        "name": str(called.get("name", "tool")),
+        "arguments": arguments,
+        "arguments_text": "" if arguments else _short(shown, longest),
+        "result": back,
+        "result_text": "" if back else _short(came, longest),
+        "answered": key in results,
+    }
 
 
 def _pairs(text: str, longest: int) -> list[tuple[str, str]]:

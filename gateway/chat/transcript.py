@@ -22,7 +22,7 @@ class Conversation:
     """A page of turns, oldest first. `earlier` is the number of turns before them, `before` the message to continue
     with, and `later` the number of turns after them."""
 
-    turns: Sequence[TurnView]
+    turns: Sequence[TurnView] = ()
     earlier: int = 0
     before: int = 0
     later: int = 0
@@ -98,7 +98,7 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
         return None
     turn = turns[0]
     turn.last = not _shown(session).filter(role=Message.Role.USER, seq__gt=messages[0].seq).exists()
-    turn.new_day = None
+    turn.new_day = ""
     return turn
 
 

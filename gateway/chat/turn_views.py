@@ -4,12 +4,14 @@ limited to the owner; the number of queries does not depend on the number of tur
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.db.models.functions import Left
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
@@ -19,25 +21,15 @@ from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
 from gateway.chat.highlight import PAGE_BUDGET, Budget
 from gateway.chat.markdown import render_markdown
-from gateway.chat.memory_notes import GivenMemory, MemoryNote, given_to_runs, notes_of_runs
+from gateway.chat.memory_notes import GivenMemory, given_to_runs, notes_of_runs
 from gateway.chat.run_figures import run_figures
-from gateway.chat.tool_uses import ToolUse, tool_use
+from gateway.chat.tool_uses import tool_use
 from gateway.models import Message, Run, Session
 from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.runs.branches import versions_of
 
 MOST_USES = 30  # of a turn
 LONGEST = 2_000  # characters of a tool's arguments, and of its result
-
-
-@dataclass(frozen=True, slots=True)
-class Attachment:
-    """Something sent with a message. `url` is the address of a picture, "" for all else. `note` says why nothing is
-    shown."""
-
-    name: str
-    url: str
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +52,8 @@ class Versions:
 
 @dataclass(slots=True, kw_only=True)
 class TurnView:
-    """One turn on the page. `run_id` is None for messages that a client brought along, and for commands."""
+    """One turn on the page. `run_id` is None for messages that a client brought along, and for commands; `new_day`
+    names the day that begins with it."""
 
     key: str
     seq: int = 0
@@ -72,22 +65,22 @@ class TurnView:
     said: str = ""
     said_html: SafeString = field(default_factory=SafeString)
     said_at: datetime | None = None
-    attached: Sequence["Attachment"] = ()
+    attached: Sequence[dict[str, str]] = ()
     answer: str = ""
     answer_html: SafeString = field(default_factory=SafeString)
     answer_at: datetime | None = None
-    new_day: date | None = None
+    new_day: str = ""
     error: labels.ErrorWords | None = None
     stopped: str = ""
     answered: str = ""
     interrupted: bool = False
     given: Sequence[GivenMemory] = ()
-    notes: Sequence[MemoryNote] = ()
+    notes: Sequence[dict[str, Any]] = ()
     held: Sequence[HeldNote] = ()
     versions: Versions | None = None
     reasoning: str = ""
     thought: str = ""
-    uses: Sequence[ToolUse] = ()
+    uses: Sequence[dict[str, Any]] = ()
     uses_more: int = 0
     ended: str = ""
     figures: Sequence[tuple[str, str]] = ()
@@ -108,7 +101,7 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
     given = given_to_runs(session.owner_id, list(runs.values()))
     notes, held = notes_of_runs(session.owner_id, session.pk, list(runs.values()))
     versions = versions_of(session, runs.values())
-    day: date | None = None
+    today, day = timezone.now().astimezone(zone).date(), None
     for turn in turns:
         run = runs.get(turn.run_id) if turn.run_id else None
         if run is not None:
@@ -121,7 +114,8 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
             turn.figures = run_figures(run, prices_of(session.agent))
         at = turn.said_at or turn.answer_at
         if at is not None and at.astimezone(zone).date() != day:
-            day = turn.new_day = at.astimezone(zone).date()
+            day = at.astimezone(zone).date()
+            turn.new_day = labels.day_words(day, today)
     colours = Budget(PAGE_BUDGET)
     for turn in reversed(turns):  # the newest turn is read first, so it uses the budget of colours first
         turn.answer_html = render_markdown(turn.answer, colours, scope=turn.key)
@@ -150,7 +144,7 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
     return turns
 
 
-def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[ToolUse]]:
+def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[dict[str, Any]]]:
     """Return the calls of tools of each run, with the beginnings of their arguments and results. One query, and none
     without calls."""
     made = [message for message in messages if message.run_id and message.calls]
@@ -161,7 +155,7 @@ def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[Tool
     results: dict[UUID | None, dict[str, str]] = defaultdict(dict)
     for run_id, call_id, text in rows.values_list("run_id", "tool_call_id", "beginning"):
         results[run_id][call_id] = text
-    found: dict[UUID, list[ToolUse]] = defaultdict(list)
+    found: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
     for message in made:
         if message.run_id is not None:
             of_run = results[message.run_id]
@@ -169,7 +163,9 @@ def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[Tool
     return found
 
 
-def _attachments(message: Message) -> list[Attachment]:
+def _attachments(message: Message) -> list[dict[str, str]]:
+    """Return what was sent with a message. `url` is the address of a picture, "" for all else. `note` says why nothing
+    is shown."""
     parts = attached_parts(message.parts or ())
     first = len(message.parts or ()) - len(parts)
     found = []
@@ -178,7 +174,7 @@ def _attachments(message: Message) -> list[Attachment]:
         files = [text.reference.sha256 for text in attached_in([part])]
         note = Unread.GONE if any(file_is_gone(message.owner_id, sha256) for sha256 in files) else ""
         url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" and not note else ""
-        found.append(Attachment(name_of(part), url, note))
+        found.append({"name": name_of(part), "url": url, "note": str(note)})
     return found
 
 

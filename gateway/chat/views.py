@@ -113,7 +113,7 @@ def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Ht
     since = parse_uuid(request.GET.get("since"))
     before = _seq(request.GET.get("before", ""))
     shown = turns_since(session, viewer.zone, since) if since else conversation(session, viewer.zone, before=before)
-    context = {"conversation": _with_days(shown, viewer), "session": session, "fill": context_fill(session)}
+    context = {"conversation": shown, "session": session, "fill": context_fill(session)}
     return render(request, "gateway/turns.html", context)
 
 
@@ -146,7 +146,7 @@ def context_fill(session: Session | None) -> int:
 
 def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) -> HttpResponse:
     at = _seq(request.GET.get("at", ""))
-    shown = conversation(session, viewer.zone, at=at) if session else Conversation(turns=())
+    shown = conversation(session, viewer.zone, at=at) if session else Conversation()
     listed = session_page(viewer.owner.pk, viewer.zone)
     now = timezone.now().astimezone(viewer.zone)
     agents = list(Agent.objects.order_by("created_at", "name").values_list("name", flat=True))
@@ -157,7 +157,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
         "session": session,
         "title": title_of(session) if session else "",
         "current": str(session.pk) if session else "",
-        "conversation": _with_days(shown, viewer),
+        "conversation": shown,
         "sessions": listed,
         "agents": agents,
         "agent": agent,
@@ -192,18 +192,6 @@ def _wanted_agent(request: HttpRequest, agents: list[str]) -> str:
 def _review_words(agent: str) -> str:
     settings = Agent.objects.filter(name=agent).values_list("settings", flat=True).first()
     return review_words(AgentSettings.model_validate(settings)) if settings is not None else ""
-
-
-def _with_days(shown: Conversation, viewer: Viewer) -> dict[str, Any]:
-    today = timezone.now().astimezone(viewer.zone).date()
-    turns = [(turn, day_words(turn.new_day, today) if turn.new_day else "") for turn in shown.turns]
-    return {
-        "turns": turns,
-        "earlier": shown.earlier,
-        "next_page": shown.next_page,
-        "before": shown.before,
-        "later": shown.later,
-    }
 
 
 def _sessions(viewer: Viewer) -> Any:

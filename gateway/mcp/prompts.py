@@ -3,12 +3,12 @@
 from typing import Any
 
 from gateway.mcp.cursors import require_one_page
-from gateway.mcp.messages import INVALID_PARAMS, NOT_PERMITTED, RpcError
+from gateway.mcp.messages import INVALID_PARAMS, RpcError
 from gateway.mcp.protocol import kept_by_clients
 from gateway.mcp.resources import Answer, Params
-from gateway.mcp.rights import current_limits
+from gateway.mcp.rights import current_limits, refusals
 from memories.caller import Caller
-from memories.errors import DomainError, NotFound, Unauthorized
+from memories.errors import NotFound
 from memories.limits import SHORT_LENGTH
 from memories.selectors import book_named
 from memories.tools.reading import MORE, newest_memories
@@ -45,16 +45,10 @@ def prompt(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     if params.get("name") != REVIEW:
         raise RpcError(INVALID_PARAMS, "There is no such prompt.")
     asked = _book_argument(params.get("arguments"))
-    try:
+    with refusals(INVALID_PARAMS):
         limits = current_limits(caller)
         of_tools = limits.book_name(book or None)
         text = _review_text(caller, limits.book_name(asked) if asked else of_tools, of_tools, must_be=bool(asked))
-    except Unauthorized:
-        raise
-    except NotFound as error:
-        raise RpcError(INVALID_PARAMS, str(error)) from None
-    except DomainError as error:
-        raise RpcError(NOT_PERMITTED, str(error), data={"code": error.code}) from None
     return {"description": _DESCRIPTION, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
 

@@ -3,22 +3,21 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from gateway.mcp.cursors import cursor_of, place_of, require_one_page, wrong_cursor
-from gateway.mcp.messages import INVALID_PARAMS, NOT_PERMITTED, RESOURCE_NOT_FOUND, RpcError
+from gateway.mcp.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from gateway.mcp.protocol import kept_by_clients
-from gateway.mcp.rights import current_limits
+from gateway.mcp.rights import current_limits, refusals
 from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts
 from memories.books import book_state_if_made
 from memories.caller import Caller, KeyLimits
 from memories.database.access import write_later
-from memories.errors import DomainError, InvalidRequest, NotFound, Unauthorized
+from memories.errors import NotFound
 from memories.limits import LARGEST_NUMBER, SHORT_LENGTH
 from memories.models import Artifact, Memory
 from memories.pagination import number as parse_number
@@ -53,7 +52,7 @@ def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     """Return a page of the resources of a book ("": the key's own): documents by path, then memories, newest first.
     Raises RpcError."""
     place = place_of(params)
-    with _refusals():
+    with refusals(RESOURCE_NOT_FOUND):
         found, cursor = _page(caller, current_limits(caller).book_name(book or None), place or (_DOCUMENTS, ""))
     page: dict[str, Any] = {"resources": found, **kept_by_clients(0)}
     return page | {"nextCursor": cursor} if cursor else page
@@ -71,7 +70,7 @@ def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
     uri = params.get("uri")
     if not isinstance(uri, str) or len(uri) > SHORT_LENGTH:
         raise RpcError(INVALID_PARAMS, f"uri is the address of a resource, of at most {SHORT_LENGTH} characters.")
-    with _refusals(uri):
+    with refusals(RESOURCE_NOT_FOUND, uri=uri):
         limits = current_limits(caller)
         match = _MEMORY_URI.fullmatch(uri)
         if match:
@@ -166,19 +165,6 @@ def _document_text(caller: Caller, book: str, uri: str) -> str:
         raise NotFound(f"This document is blocked by rule {rule} until a person changes it.")
     write_later(partial(artifact_read, artifact))
     return artifact.content
-
-
-@contextmanager
-def _refusals(uri: str = "") -> Iterator[None]:
-    """Turn DomainErrors into errors of JSON-RPC, except that of a revoked key, which is answered with 401."""
-    try:
-        yield
-    except Unauthorized:
-        raise
-    except (NotFound, InvalidRequest) as error:
-        raise RpcError(RESOURCE_NOT_FOUND, str(error), data={"uri": uri} if uri else None) from None
-    except DomainError as error:
-        raise RpcError(NOT_PERMITTED, str(error), data={"code": error.code}) from None
 
 
 def _time(moment: datetime) -> str:

@@ -2,5 +2,3 @@
 importing this package; each module registers its own."""
 
 from memories.admin import access, audit, change_pages, memory_pages, records, users
-
-__all__ = ["access", "audit", "change_pages", "memory_pages", "records", "users"]

@@ -13,9 +13,6 @@ from memories.audit.log import KIND, Action, actor_of, audit_entries, audit_reco
 from memories.models import AuditEntry
 from memories.portability import download
 
-AuditActorFilter = text_filter("actor (name of the account)", "actor")
-AuditOwnerFilter = text_filter("owner (whose object)", "owner")
-
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
@@ -23,13 +20,17 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     list_display = ("when", "sentence", "address")
     sortable_by = ("when",)
-    list_filter = (AuditActorFilter, AuditOwnerFilter, choice_filter("action", Action), ("at", DayFilter))
+    list_filter = (
+        text_filter("actor (name of the account)", "actor"),
+        text_filter("owner (whose object)", "owner"),
+        choice_filter("action", Action),
+        ("at", DayFilter),
+    )
     actions_list = ("export_lines",)
     fields = (
         *("when", "sentence", "actor", "actor_id", "action", "kind", "object_id", "owner", "owner_id", "count"),
         *("note", "address", "request_id"),
     )
-    readonly_fields = ("when", "sentence")
 
     when = moment_column("at", "When", ordering="pk")
     sentence = column("What", audit_sentence)

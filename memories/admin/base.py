@@ -63,12 +63,10 @@ class DaybookAdmin(ModelAdmin):
         if row is not None and request.method != "GET":
             row = self.get_object(request, str(row.pk))
         more = self.page_context(request, row) if row is not None else {}
-        response: HttpResponse = super().render_change_form(request, {**context, **more}, **kwargs)
-        return response
+        return super().render_change_form(request, {**context, **more}, **kwargs)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.defer(*self.list_defer)
+        return super().get_queryset(request).defer(*self.list_defer)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return the row of that id, with the rows that the list reads along; None where there is none."""
@@ -98,7 +96,7 @@ class DaybookAdmin(ModelAdmin):
         filters = self.get_list_filter(request) if request is not None else self.list_filter
         if column in columns and not any(_asks_for(each, lookup, column) for each in filters):
             return False
-        return bool(super().lookup_allowed(lookup, value, request))
+        return super().lookup_allowed(lookup, value, request)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -112,8 +110,7 @@ class DaybookAdmin(ModelAdmin):
         if len(term) > SHORT_LENGTH:  # each word is a condition, and databases bound their number
             self.message_user(request, f"A search has at most {SHORT_LENGTH} characters.", messages.ERROR)
             return queryset.none(), False
-        found: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, search_term)
-        return found
+        return super().get_search_results(request, queryset, search_term)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LookAheadChangeList]:
         return LookAheadChangeList
@@ -124,8 +121,7 @@ class DaybookAdmin(ModelAdmin):
         if request.POST.get("select_across") not in (None, "", "0"):
             self.message_user(request, "Choose the rows of one page.", messages.ERROR)
             return None
-        response: HttpResponse | None = super().response_action(request, queryset)
-        return response
+        return super().response_action(request, queryset)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the list. Where it shows what owners said, record that it was looked at."""
@@ -160,7 +156,8 @@ def _asks_for(list_filter: Any, lookup: str, column: str) -> bool:
 
 
 class ReadOnlyAdmin(DaybookAdmin):
-    """A page to look at. Whatever permissions a user has, nothing is added, changed or deleted here."""
+    """A page to look at. Whatever permissions a user has, nothing is added, changed or deleted here, so that Django
+    shows every field as one to read."""
 
     warn_unsaved_form = False
 

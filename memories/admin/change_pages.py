@@ -16,23 +16,13 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.change_words import sentences_add, shown_change_sets
 from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
-from memories.admin.filters import (
-    ActorFilter,
-    ChangeSetFilter,
-    MadeDayFilter,
-    OriginFilter,
-    ReviewFilter,
-    choice_filter,
-)
+from memories.admin.filters import ActorFilter, MadeDayFilter, OriginFilter, choice_filter, id_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit.log import Action
 from memories.history.steps import action_words
 from memories.models import ChangeSet, Revision
-
-ActionFilter = choice_filter("action", Revision.Action)
-ChangeSetKindFilter = choice_filter("kind", ChangeSet.Kind)
 
 
 def _words(revision: Revision) -> SafeString:
@@ -55,16 +45,15 @@ class RevisionAdmin(ReadOnlyAdmin):
 
     records_opening = True
     list_display = ("change", "memory_link", "owner", "who", "what", "origin", "when")
-    list_display_links = ("change",)
     sortable_by = ("when",)
     list_select_related = ("owner__user", "memory", "change_set")
     list_filter = (
         ("owner", AutocompleteSelectFilter),
-        ActionFilter,
+        choice_filter("action", Revision.Action),
         OriginFilter,
         ActorFilter,
-        ChangeSetFilter,
-        ReviewFilter,
+        id_filter("change_set", "change_set_id"),
+        id_filter("review", "change_set__review_id"),
         ("created_at", MadeDayFilter),
     )
     search_fields = ("memory__content",)
@@ -74,9 +63,6 @@ class RevisionAdmin(ReadOnlyAdmin):
         *("change", "other_changes", ("memory_link", "version"), ("who", "what"), ("origin", "when")),
         *("rests_on", "set_link", "owner"),
     )
-    readonly_fields = (
-        "change", "other_changes", "memory_link", "who", "what", "when", "origin", "rests_on", "set_link",
-    )  # fmt: skip
 
     def rows_read(self, rows: list[Any]) -> None:
         actors_add(rows)
@@ -109,12 +95,11 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     object_actions = (ObjectAction(verb="undo", label="Undo", permission="memories.change_memory"),)
 
     list_display = ("what", "owner", "book", "origin", "when")
-    list_display_links = ("what",)
     sortable_by = ("when",)
     list_select_related = ("owner__user", "book", "undoes")
     list_filter = (
         ("owner", AutocompleteSelectFilter),
-        ChangeSetKindFilter,
+        choice_filter("kind", ChangeSet.Kind),
         OriginFilter,
         ActorFilter,
         ("created_at", MadeDayFilter),
@@ -127,7 +112,6 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     origin = column("Origin", lambda row: origin_badge(row.write_origin))
     when = moment_column("created_at", "When", ordering="pk")
     fields = (("owner", "book"), ("kind", "origin"), "where_from", "undone_set", "changes", "documents", "when")
-    readonly_fields = ("origin", "where_from", "undone_set", "changes", "documents", "when")
 
     def rows_read(self, rows: list[Any]) -> None:
         sentences_add(rows)
@@ -138,7 +122,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         context = super().page_context(request, row)
         return {
             **context,
-            "title": shown.sentence,
+            "title": shown["sentence"],
             "shown": shown if request.user.has_perm("memories.view_revision") else None,
         }
 

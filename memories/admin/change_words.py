@@ -2,13 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.db.models import IntegerField, OuterRef, Subquery
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from memories.admin.actors import actor_names, actor_words
 from memories.admin.diffs import revision_diff
@@ -33,27 +31,6 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeLine:
-    """One memory of a change set: what was done to it, its words with what went and came, and its page."""
-
-    verb: str
-    number: int
-    url: str
-    diff: SafeString
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownChangeSet:
-    """A change set with its sentence and the first LINES of its memories; `more`: there are further ones."""
-
-    sentence: str
-    url: str
-    change_set: ChangeSet
-    lines: Sequence[ChangeLine]
-    more: bool
-
-
 class _Counted(Subquery):
     """How many of the first rows of a correlated query have the action `action`."""
 
@@ -76,8 +53,9 @@ def sentences_add(change_sets: Sequence[ChangeSet]) -> None:
         change_set.sentence = sentence_of(change_set, who, counts[change_set.pk])  # type: ignore[attr-defined]
 
 
-def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[ShownChangeSet]:
-    """Return change sets of an owner with their memories. Four queries at most."""
+def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[dict[str, Any]]:
+    """Return change sets of an owner with the LINES first memories of each; `more` says that there are more. Four
+    queries at most."""
     if not change_sets:
         return []
     sentences_add(change_sets)
@@ -120,23 +98,23 @@ def _counts(ids: Sequence[UUID]) -> dict[UUID, Counter[str]]:
     return found
 
 
-def _shown(change_set: ChangeSet, revisions: Sequence[Revision]) -> ShownChangeSet:
-    return ShownChangeSet(
-        sentence=change_set.sentence,  # type: ignore[attr-defined]
-        url=reverse("admin:memories_changeset_change", args=[change_set.pk]),
-        change_set=change_set,
-        lines=[_line(revision) for revision in revisions[:LINES]],
-        more=len(revisions) > LINES,
-    )
+def _shown(change_set: ChangeSet, revisions: Sequence[Revision]) -> dict[str, Any]:
+    return {
+        "sentence": change_set.sentence,  # type: ignore[attr-defined]
+        "url": reverse("admin:memories_changeset_change", args=[change_set.pk]),
+        "change_set": change_set,
+        "lines": [_line(revision) for revision in revisions[:LINES]],
+        "more": len(revisions) > LINES,
+    }
 
 
-def _line(revision: Revision) -> ChangeLine:
-    return ChangeLine(
-        verb=_VERBS[Revision.Action(revision.action)].capitalize(),
-        number=revision.memory.number,
-        url=reverse("admin:memories_memory_change", args=[revision.memory_id]),
-        diff=revision_diff(revision.before, revision.after),
-    )
+def _line(revision: Revision) -> dict[str, Any]:
+    return {
+        "verb": _VERBS[Revision.Action(revision.action)].capitalize(),
+        "number": revision.memory.number,
+        "url": reverse("admin:memories_memory_change", args=[revision.memory_id]),
+        "diff": revision_diff(revision.before, revision.after),
+    }
 
 
 def _number(number: int, one: str, many: str) -> str:

@@ -126,8 +126,3 @@ def id_filter(parameter: str, column: str) -> type[IdFilter]:
     """Return a filter class by an id, which has the name `parameter` in addresses."""
     named = {"title": parameter.replace("_", " "), "parameter_name": parameter, "column": column}
     return type(f"{parameter.title()}Filter", (IdFilter,), named)
-
-
-CategoryFilter = text_filter("category", "category")
-ChangeSetFilter = id_filter("change_set", "change_set_id")
-ReviewFilter = id_filter("review", "change_set__review_id")

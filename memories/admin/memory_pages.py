@@ -7,13 +7,15 @@ from typing import Any
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
-from memories.admin.badges import memory_badge
+from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
+from memories.admin.columns import column, moment_column, row_link
 from memories.admin.diffs import history_rows
-from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
-from memories.admin.memory_columns import MemoryColumns
+from memories.admin.filters import DayFilter, MemoryStateFilter, OriginFilter, TargetFilter, text_filter
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import memories_edit, memory_lines, staff_source
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
@@ -22,7 +24,7 @@ from memories.audit.log import Action
 from memories.bulk_edits import Edit, allow, edit_of
 from memories.history.undo import memory_restore
 from memories.models import Memory, Revision
-from memories.number_words import counted
+from memories.number_words import counted, times
 from memories.selectors import row_by_id
 from memories.services import book_writing
 
@@ -33,9 +35,40 @@ _WRITES: dict[str, tuple[Edit, str, Action]] = {
     "allow": (allow, "Allowed", Action.ALLOW),
 }
 
+_ROW = (
+    '<span class="db-clamp"><span class="db-number">{}</span> <span class="db-words">{}</span></span>'
+    '<span class="db-under">{} {}</span>'
+)
+
+
+def _words(memory: Memory) -> SafeString:
+    subject = f"{_about(memory)} · {memory.category}"
+    return format_html(_ROW, memory.number, memory.content, origin_badge(memory.write_origin), subject)
+
+
+def _about(memory: Memory) -> str:
+    return TARGETS.get(memory.target, memory.target)
+
+
+def _metadata(memory: Memory) -> str:
+    return ", ".join(f"{key}: {value}" for key, value in sorted(memory.metadata.items())) or "–"
+
+
+def _used(memory: Memory) -> str:
+    return f"{moment(memory.last_used_at)} ({times(memory.usage_count)})" if memory.last_used_at else "Not recalled yet"
+
+
+def _last_use(memory: Memory) -> str:
+    return f"{day(memory.last_used_at)}, {memory.usage_count} ×" if memory.last_used_at else "Not yet"
+
+
+def _where_from(memory: Memory) -> SafeString | str:
+    key = memory.session_id
+    return row_link("gateway_session", key, "the session it was said in") if key else "–"
+
 
 @admin.register(Memory)
-class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
+class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     """Memories of all owners, with their authors."""
 
     records_opening = True
@@ -48,14 +81,13 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     form = MemoryForm
     list_display = ("words", "whose", "state", "last_use", "written")
     sortable_by = ("last_use", "written")
-    list_display_links = ("words",)
     list_select_related = ("owner__user", "book")
     list_filter = (
         MemoryStateFilter,
         ("owner", AutocompleteSelectFilter),
         ("book", AutocompleteSelectFilter),
         TargetFilter,
-        CategoryFilter,
+        text_filter("category", "category"),
         OriginFilter,
         ("created_at", DayFilter),
         ("last_used_at", DayFilter),
@@ -79,10 +111,24 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         ("Facts", {"fields": _FACTS}),
     )
 
+    # -- columns
+    words = column("Memory", _words)
+    about = column("About", _about)
+    whose = column("Owner and book", lambda memory: f"{memory.owner} · {memory.book.name}")
+    keyword_words = column("Keywords", lambda memory: ", ".join(memory.keywords) or "–")
+    metadata_words = column("Metadata", _metadata)
+    origin = column("Written by", lambda memory: origin_badge(memory.write_origin))
+    state = column("State", memory_badge)
+    used = column("Last recalled", _used)
+    last_use = column("Last recalled", _last_use, ordering="last_used_at")
+    written = column("Written", lambda memory: day(memory.created_at), ordering="pk")
+    changed = moment_column("updated_at", "Changed")
+    created = moment_column("created_at", "Created")
+    where_from = column("From", _where_from)
+
     # -- who may
     def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
-        allowed: bool = super().has_change_permission(request, obj)
-        return allowed and not (obj is not None and obj.deleted_at)
+        return super().has_change_permission(request, obj) and not (obj is not None and obj.deleted_at)
 
     def has_remove_permission(self, request: HttpRequest) -> bool:
         """Return True if the user may delete memories and restore deleted ones."""

@@ -10,8 +10,6 @@ from memories.admin.columns import column, list_link, moment_column
 from memories.admin.filters import DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
-NotificationKindFilter = words_filter("kind", "kind", {str(kind): str(kind) for kind in Notification.Kind.values})
-
 
 @admin.register(Owner)
 class OwnerAdmin(ReadOnlyAdmin):
@@ -26,8 +24,7 @@ class OwnerAdmin(ReadOnlyAdmin):
     since = moment_column("created_at", "Since")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Owner]:
-        queryset: QuerySet[Owner] = super().get_queryset(request)
-        return queryset.select_related("user", "parent__user")  # here, for the autocomplete too
+        return super().get_queryset(request).select_related("user", "parent__user")  # here, for the autocomplete too
 
 
 @admin.register(Book)
@@ -40,7 +37,6 @@ class BookAdmin(ReadOnlyAdmin):
     search_fields = ("name", "owner__user__username", "owner__external_id")
     search_help_text = "Book or owner"
     fields = ("name", "owner", "generation", "epoch", "next_expiry_at", "last_write_at", "memories_link", "created_at")
-    readonly_fields = ("memories_link",)
 
     last_write = moment_column("last_write_at", "Last write")
     memories_link = column(
@@ -62,6 +58,10 @@ class NotificationAdmin(ReadOnlyAdmin):
 
     list_display = ("seq", "owner", "kind", "text", "when")
     list_select_related = ("owner__user",)
-    list_filter = (("owner", AutocompleteSelectFilter), NotificationKindFilter, ("created_at", DayFilter))
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        words_filter("kind", "kind", {str(kind): str(kind) for kind in Notification.Kind.values}),
+        ("created_at", DayFilter),
+    )
 
     when = moment_column("created_at", "When")

@@ -43,16 +43,10 @@ class ServiceAdmin(DaybookAdmin):
         refusal = request.META.get(_REFUSAL)
         return type(f"Refused{form.__name__}", (form,), {"refusal": refusal}) if refusal else form
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show the row's page; if the service refuses a change, show it again with the refusal."""
         try:
-            return super().changeform_view(request, object_id, form_url, dict(extra_context or {}))
+            return super().changeform_view(request, *args, **kwargs)
         except DomainError as refusal:
             request.META[_REFUSAL] = refusal
-            return super().changeform_view(request, object_id, form_url, dict(extra_context or {}))
+            return super().changeform_view(request, *args, **kwargs)

@@ -3,6 +3,7 @@ with it."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
+from uuid import UUID
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
@@ -87,8 +88,10 @@ def list_of(entry: Any, description: str, *, name: str = "") -> Any:
 
 
 def as_shape(shape: type, row: Any, **values: Any) -> dict[str, Any]:
-    """Return the fields of a shape: those of `values`, the others as the row's attributes of these names."""
-    return {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
+    """Return the fields of a shape: those of `values`, the others as the row's attributes of these names. Ids are
+    texts."""
+    found = {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
+    return {name: str(value) if isinstance(value, UUID) else value for name, value in found.items()}
 
 
 class Revision(TypedDict):

@@ -16,8 +16,6 @@ def memory_json(memory: Memory) -> dict[str, Any]:
         object="memory",
         book=memory.book.name,
         evidence=memory.evidence.public(),
-        session_id=str(memory.session_id) if memory.session_id else None,
-        review_id=str(memory.review_id) if memory.review_id else None,
     )
 
 
@@ -27,14 +25,13 @@ def revision_json(revision: Revision) -> dict[str, Any]:
     return as_shape(
         answers.Revision,
         revision,
-        id=str(revision.pk),
         object="revision",
         before=_shown(revision.before),
         after=_shown(revision.after),
         evidence=revision.evidence.public(),
-        change_set=str(revision.change_set_id),
-        review_id=str(source.review_id) if source.review_id else None,
-        session_id=str(source.session_id) if source.session_id else None,
+        change_set=revision.change_set_id,
+        review_id=source.review_id,
+        session_id=source.session_id,
     )
 
 

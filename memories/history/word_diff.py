@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 _PIECES = re.compile(r"\s+|\w+(?:[:.,/'’-]\w+)*|[^\w\s]")
@@ -70,7 +71,8 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> list[Run]:
         if a == b or c == d:
             continue
         if (b - a) * (d - c) <= _MOST_CELLS:
-            found += [(*pair, 1) for pair in _compared(old, new, (a, b, c, d))]
+            blocks = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_matching_blocks()
+            found += [(a + block.a, c + block.b, block.size) for block in blocks if block.size]
             continue
         anchors = _anchors(old, new, (a, b, c, d)) if depth < _DEEPEST else []
         found += [(*pair, 1) for pair in anchors]
@@ -82,14 +84,14 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> list[Run]:
 
 def _without_equal_ends(old: Sequence[str], new: Sequence[str], span: Span) -> tuple[Span, list[Run]]:
     a, b, c, d = span
-    head = _common(old[a:b], new[c:d])
-    tail = _common(old[a + head : b][::-1], new[c + head : d][::-1])
+    head = common_prefix(old[a:b], new[c:d])
+    tail = common_prefix(old[a + head : b][::-1], new[c + head : d][::-1])
     runs = ((a, c, head), (b - tail, d - tail, tail))
     return (a + head, b - tail, c + head, d - tail), [run for run in runs if run[2]]
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many pieces two texts begin with together."""
+def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many pieces, or characters, two texts begin with together."""
     same, differ = 0, min(len(one), len(other)) + 1
     while differ - same > 1:
         middle = (same + differ) // 2
@@ -120,25 +122,3 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[Pair]:
         row.append(pairs[index])
         index = before[index]
     return row[::-1]
-
-
-def _compared(old: Sequence[str], new: Sequence[str], span: Span) -> list[Pair]:
-    """Return a longest common subsequence of two short stretches."""
-    a, b, c, d = span
-    rows = [[0] * (d - c + 1)]
-    for i in range(b - 1, a - 1, -1):
-        below, row = rows[-1], [0] * (d - c + 1)
-        for j in range(d - 1, c - 1, -1):
-            row[j - c] = below[j - c + 1] + 1 if old[i] == new[j] else max(below[j - c], row[j - c + 1])
-        rows.append(row)
-    rows.reverse()
-    found, i, j = [], a, c
-    while i < b and j < d:
-        if old[i] == new[j]:
-            found.append((i, j))
-            i, j = i + 1, j + 1
-        elif rows[i - a + 1][j - c] >= rows[i - a][j - c + 1]:
-            i += 1
-        else:
-            j += 1
-    return found

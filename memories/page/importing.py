@@ -2,11 +2,11 @@
 new, known or refused is the import's own report (memories.imports.report)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from memories.database.batches import finish
 from memories.entry_rules import content_key
-from memories.history.word_diff import Piece, word_diff
+from memories.history.word_diff import word_diff
 from memories.imports.files import Upload
 from memories.imports.formats import found_in
 from memories.imports.found import Entry
@@ -18,23 +18,15 @@ MOST_SHOWN = 50
 _AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewording:
-    """A line of the file that says another thing than the memory it names."""
-
-    line: int
-    pieces: Sequence[Piece]
-
-
-def rewordings(viewer: Viewer, upload: Upload, format: str, book: str) -> list[Rewording]:
+def rewordings(viewer: Viewer, upload: Upload, format: str, book: str) -> list[dict[str, Any]]:
     """Return the first lines that would change a memory's words, in the order of the file. Raises InvalidRequest,
     TooLarge."""
-    found: list[Rewording] = []
+    found: list[dict[str, Any]] = []
     entries = finish(found_in(upload, format=format, book=book, with_conversations=False)).entries
     for line, memory in _named(viewer, entries):
         words = line.fields.content or ""
         if content_key(words) != memory.content_key:
-            found.append(Rewording(line=line.line, pieces=word_diff(memory.content, words.strip())))
+            found.append({"line": line.line, "pieces": word_diff(memory.content, words.strip())})
         if len(found) == MOST_SHOWN:
             break
     return found

@@ -1,11 +1,9 @@
 """The head of the memories page for one book: the health line, how full the budgets are, and the last `/memory clear`
 while it can be undone."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef
@@ -23,63 +21,10 @@ _USUAL_LENGTH = 80
 _BAR = 99.6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meter:
-    """How full one budget is, in characters. `look`: "", near or full; `fill` is the bar's width out of 100."""
-
-    label: str
-    words: str
-    used: int
-    limit: int
-    look: str
-    fill: float
-    hint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a consolidation is that is under way. `fill` is the bar's width out of 100, None before its sessions are
-    chosen and while the documents are written."""
-
-    words: str
-    done: int
-    total: int
-    fill: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleared:
-    """A clear that was not undone: how many memories it deleted, when, and until which day they can be restored."""
-
-    change_set: UUID
-    memories: int
-    when: str
-    until: str
-
-    @property
-    def words(self) -> str:
-        """`27 memories were deleted by /memory clear on 22 Nov, 14:03.`"""
-        return f"{counted(self.memories, 'memory was', 'memories were')} deleted by /memory clear on {self.when}."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """A book's health in figures (memories.health, with what the apps above add), its meters, the progress of its
-    consolidation while there is one, and its last clear while that can be undone."""
-
-    book: str
-    figures: Mapping[str, Any]
-    last_review: str
-    review_failed: bool
-    meters: Sequence[Meter]
-    memories: int
-    documents: int
-    progress: Progress | None
-    cleared: Cleared | None = None
-
-
-def summary_of(viewer: Viewer, name: str) -> Summary:
-    """Return the head of the page for one book, also one that is not there yet."""
+def summary_of(viewer: Viewer, name: str) -> dict[str, Any]:
+    """Return the head of the page for one book, also one that is not there yet: its health in `figures`
+    (memories.health, with what the apps above add), its meters, the progress of its consolidation while there is one,
+    and its last clear while that can be undone."""
     book = book_named(viewer.owner.pk, name)
     if book is None:
         limits = book_limits(name)
@@ -88,26 +33,27 @@ def summary_of(viewer: Viewer, name: str) -> Summary:
     figures = book_health(book, timezone.now())
     documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
     summary = _summary(name, figures, documents=documents, numbers=counted_by(live_in(book), "target"))
-    return replace(summary, cleared=last_clear(book, viewer))
+    return {**summary, "cleared": last_clear(book, viewer)}
 
 
-def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Mapping[str, int]) -> Summary:
+def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Mapping[str, int]) -> dict[str, Any]:
     last = figures.get("last_review_at")
     state = (figures.get("last_review") or {}).get("state", "")
-    return Summary(
-        book=name,
-        figures=figures,
-        last_review=ago(last, timezone.now()) if last else "",
-        review_failed=state in {"failed", "timed_out"},
-        meters=[meter(Target(t), numbers.get(t, 0), **size) for t, size in figures["targets"].items()],
-        memories=sum(numbers.values()),
-        documents=documents,
-        progress=progress(figures.get("consolidation") or {}),
-    )
+    return {
+        "book": name,
+        "figures": figures,
+        "last_review": ago(last, timezone.now()) if last else "",
+        "review_failed": state in {"failed", "timed_out"},
+        "meters": [meter(Target(t), numbers.get(t, 0), **size) for t, size in figures["targets"].items()],
+        "memories": sum(numbers.values()),
+        "documents": documents,
+        "progress": progress(figures.get("consolidation") or {}),
+    }
 
 
-def progress(run: Mapping[str, Any]) -> Progress | None:
-    """Return the progress of a book's newest consolidation (figures of memories.health); None when it is over."""
+def progress(run: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the progress of a book's newest consolidation (figures of memories.health); None when it is over. `fill`
+    is the bar's width out of 100, None before its sessions are chosen and while the documents are written."""
     if run.get("state") not in {"scheduled", "running", "paused"}:
         return None
     done, total = int(run["sessions_done"]), int(run["sessions_total"])
@@ -121,14 +67,14 @@ def progress(run: Mapping[str, Any]) -> Progress | None:
     if run["state"] == "paused":
         words = f"Consolidation is paused{f': {read}' if total else ''}. It resumes by itself."
     reading = total and run["phase"] != "synthesis"
-    return Progress(words=words, done=done, total=total, fill=round(_BAR * done / total, 1) if reading else None)
+    return {"words": words, "done": done, "total": total, "fill": round(_BAR * done / total, 1) if reading else None}
 
 
-def meter(target: Target, number: int, used: int, limit: int) -> Meter:
-    """Return a meter with its words. `number`: how many memories use the budget."""
+def meter(target: Target, number: int, used: int, limit: int) -> dict[str, Any]:
+    """Return how full a budget is, in characters. `number`: how many memories use it. `look`: "", near or full; `fill`
+    is the bar's width out of 100."""
     if not limit:
-        words = f"{used:,}"
-        return Meter(label=target.label, words=words, used=used, limit=0, look="", fill=0, hint="No limit")
+        return {"label": target.label, "words": f"{used:,}", "used": used, "limit": 0, "hint": "No limit"}
     share = min(1.0, used / limit)
     look = "full" if used >= limit else "near" if share >= NEARLY else ""
     if look == "full":
@@ -138,13 +84,20 @@ def meter(target: Target, number: int, used: int, limit: int) -> Meter:
     else:
         usual = used / number if number else _USUAL_LENGTH
         hint = f"Room for about {max(1, int((limit - used) / max(usual, 1)))} more."
-    words = f"{used:,} of {limit:,}"
-    fill = round(_BAR * share, 1)
-    return Meter(label=target.label, words=words, used=used, limit=limit, look=look, fill=fill, hint=hint)
+    return {
+        "label": target.label,
+        "words": f"{used:,} of {limit:,}",
+        "used": used,
+        "limit": limit,
+        "look": look,
+        "fill": round(_BAR * share, 1),
+        "hint": hint,
+    }
 
 
-def last_clear(book: Book, viewer: Viewer) -> Cleared | None:
-    """Return the newest clear of the book that is not undone and not too old for it, or None; two queries."""
+def last_clear(book: Book, viewer: Viewer) -> dict[str, Any] | None:
+    """Return the newest clear of the book that is not undone and not too old for it, or None; two queries. `words`:
+    `27 memories were deleted by /memory clear on 22 Nov, 14:03.`"""
     days = timedelta(days=settings.UNDO_DAYS)
     recent = ChangeSet.objects.filter(
         owner_id=book.owner_id, book=book, kind=ChangeSet.Kind.CLEAR, created_at__gt=timezone.now() - days
@@ -154,9 +107,10 @@ def last_clear(book: Book, viewer: Viewer) -> Cleared | None:
     clear = recent.filter(~Exists(undos.filter(~Exists(undos)))).order_by("-created_at").first()
     if clear is None:
         return None
-    return Cleared(
-        change_set=clear.pk,
-        memories=Revision.objects.filter(owner_id=book.owner_id, change_set=clear).count(),
-        when=viewer.minute(clear.created_at),
-        until=viewer.day(clear.created_at + days),
-    )
+    number = Revision.objects.filter(owner_id=book.owner_id, change_set=clear).count()
+    deleted = counted(number, "memory was", "memories were")
+    return {
+        "change_set": clear.pk,
+        "words": f"{deleted} deleted by /memory clear on {viewer.minute(clear.created_at)}.",
+        "until": viewer.day(clear.created_at + days),
+    }

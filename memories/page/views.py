@@ -25,10 +25,9 @@ def memories(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/memories/`: everything that is remembered, with what narrows the list in the address."""
     found = listed(viewer, filters_of(request.GET))
     formats = [(format.name, format.label) for format in FORMATS.values()]
-    context = {"tab": "memories", "summary": summary_of(viewer, found.filters.book), "formats": formats}
-    context["undo_days"] = settings.UNDO_DAYS
-    context |= _list_context(viewer, found)
-    return render(request, "memories/memories.html", context)
+    summary = summary_of(viewer, found.filters.book)
+    page = {"tab": "memories", "summary": summary, "formats": formats, "undo_days": settings.UNDO_DAYS}
+    return render(request, "memories/memories.html", page | _list_context(viewer, found))
 
 
 @fragment_view

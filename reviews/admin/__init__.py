@@ -9,13 +9,3 @@ from reviews.admin import (
     review_runs,
     turn_reviews,
 )
-
-__all__ = [
-    "consolidation_artifacts",
-    "consolidation_books",
-    "consolidation_leases",
-    "consolidation_runs",
-    "queue",
-    "review_runs",
-    "turn_reviews",
-]

@@ -105,7 +105,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     )
     form = ArtifactForm
     list_display = ("path", "owner", "book", "version", "origin", "state", "updated")
-    list_display_links = ("path",)
     list_select_related = ("owner__user", "book")
     list_defer = ("content", "person_lines", "struck_lines")
     list_filter = (

@@ -10,18 +10,11 @@ from gateway.admin.session_titles import session_link, title_of
 from gateway.agents.configuration import consolidation_settings
 from memories.admin.badges import badge, moment, state_badge
 from memories.admin.columns import Column, column, list_link, moment_column, row_link
-from memories.admin.filters import choice_filter
 from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_spent
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
-
-
-RunStateFilter = choice_filter("state", State)
-PhaseFilter = choice_filter("phase", ConsolidationRun.Phase)
-TriggerFilter = choice_filter("trigger", ConsolidationRun.Trigger)
-NoteStateFilter = choice_filter("state", Extraction.State)
 
 
 def quotas_of(run: ConsolidationRun) -> list[tuple[str, str]]:

@@ -34,12 +34,10 @@ class LeaseAdmin(ReadOnlyAdmin):
     """Claims that expire. One that was given back is not here any more."""
 
     list_display = ("what", "holder", "state_badge", "until", "runs")
-    list_display_links = ("what",)
     list_filter = (LeaseStateFilter,)
     search_fields = ("name", "holder")
     search_help_text = "The lease's name, or who holds it"
     fields = ("name", "what", "holder", ("state_badge", "until"), "runs")
-    readonly_fields = ("what", "state_badge", "until", "runs")
 
     @admin.display(description="What")
     def what(self, lease: Lease) -> str:

@@ -17,7 +17,7 @@ from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import fieldset
-from memories.admin.filters import DayFilter, id_filter
+from memories.admin.filters import DayFilter, choice_filter, id_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
@@ -25,11 +25,7 @@ from memories.audit.log import Action
 from memories.history.undo import change_set_get
 from reviews.admin.consolidation_columns import (
     NoteColumns,
-    NoteStateFilter,
-    PhaseFilter,
     RunColumns,
-    RunStateFilter,
-    TriggerFilter,
     bar_of,
     error_words,
     how_it_stands,
@@ -39,7 +35,6 @@ from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
 
 MOST_NOTES = 300
-RunIdFilter = id_filter("run", "run_id")
 
 
 @admin.register(ConsolidationRun)
@@ -54,14 +49,13 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     list_display = (
         "state_badge", "trigger", "phase", "progress", "tokens_count", "requests", "started", "owner", "book",
     )  # fmt: skip
-    list_display_links = ("state_badge",)
     list_select_related = ("owner__user", "book")
     list_filter = (
         ("owner", AutocompleteSelectFilter),
         ("book", AutocompleteSelectFilter),
-        RunStateFilter,
-        PhaseFilter,
-        TriggerFilter,
+        choice_filter("state", ConsolidationRun.State),
+        choice_filter("phase", ConsolidationRun.Phase),
+        choice_filter("trigger", ConsolidationRun.Trigger),
         ("created_at", DayFilter),
     )
     search_fields = ("book__name",)
@@ -86,10 +80,6 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
             ("failures", "ceiling"),
         ),
     )
-    readonly_fields = (
-        "sessions", "written_paths", "removed_paths", "kept_paths", "documents", "taken_out", "change_set_link",
-        "created", "started", "finished",
-    )  # fmt: skip
 
     def page_context(self, request: HttpRequest, row: ConsolidationRun) -> dict[str, Any]:
         """Return the run's progress, and what became of each session for those who may see notes."""
@@ -174,9 +164,9 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
     list_filter = (
         ("owner", AutocompleteSelectFilter),
         ("book", AutocompleteSelectFilter),
-        NoteStateFilter,
+        choice_filter("state", Extraction.State),
         SessionIdFilter,
-        RunIdFilter,
+        id_filter("run", "run_id"),
         ("said_at", DayFilter),
     )
     search_fields = ("synopsis", "session__title")
@@ -194,4 +184,3 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
             ("through_seq", "floor_seq"),
         ),
     )
-    readonly_fields = ("words", "notes", "state_badge", "session_link", "said", "extracted", "error")

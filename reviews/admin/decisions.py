@@ -3,7 +3,6 @@ page, and may edit the words before. What was rejected or expired can be saved t
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib import messages
@@ -31,54 +30,26 @@ _REFUSED = "daybook.decision"
 _DONE = (WriteState.APPLIED, WriteState.KNOWN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A write that can be decided about: whether it is ticked, and its words as they stand in the form."""
-
-    row: WriteRow
-    ticked: bool
-    words: str
-
-    @property
-    def lines(self) -> int:
-        """Height of the text field."""
-        return min(8, 1 + len(self.words) // 70 + self.words.count("\n"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
-    """What a refused decision said: the indexes that were ticked, words by index, and why it was refused."""
-
-    ticked: frozenset[int]
-    words: Mapping[int, str]
-    error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """The form. `waiting`: whether some write was not decided about yet, so that it can be rejected."""
-
-    choices: list[Choice]
-    waiting: bool
-    error: str
-
-
-def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Typed | None = None) -> Decision | None:
-    """Return the form for a review's pending writes; None when there are none, or its session is gone."""
+def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the form for a review's pending writes; None when there are none, or its session is gone. `typed` is what
+    a refused decision said: the indexes that were `ticked`, `words` by index, and the `error`; empty for none."""
     pending = [row for row in rows if row.write.pending]
     if not pending or run.orphaned:
         return None
     choices = [
-        Choice(
-            row=row,
-            ticked=row.write.index in typed.ticked if typed else row.write.waiting,
-            words=(typed.words if typed else {}).get(row.write.index, row.write.after or ""),
-        )
+        {
+            "row": row,
+            "ticked": row.write.index in typed["ticked"] if typed else row.write.waiting,
+            "words": (words := typed.get("words", {}).get(row.write.index, row.write.after or "")),
+            "lines": min(8, 1 + len(words) // 70 + words.count("\n")),  # height of the text field
+        }
         for row in pending
     ]
-    return Decision(
-        choices=choices, waiting=any(row.write.waiting for row in pending), error=typed.error if typed else ""
-    )
+    return {
+        "choices": choices,
+        "waiting": any(row.write.waiting for row in pending),
+        "error": typed.get("error", ""),
+    }
 
 
 class DecisionAdmin(DaybookAdmin):
@@ -90,7 +61,7 @@ class DecisionAdmin(DaybookAdmin):
         writes = write_rows(row.owner_id, [row])[row.pk]
         decision = None
         if request.user.has_perm(PERMISSION):
-            decision = decision_of(row, writes, request.META.get(_REFUSED))
+            decision = decision_of(row, writes, request.META.get(_REFUSED, {}))
         if decision is not None:
             writes = [row for row in writes if not row.write.pending]
         decide_url = reverse("admin:reviews_reviewrun_decide", args=[row.pk])
@@ -119,9 +90,9 @@ class DecisionAdmin(DaybookAdmin):
                 self._reject(request, run, ticked)
             elif refused := self._approve(request, run, ticked, typed):
                 error = "What is ticked was not saved; the reason stands beside it."
-                return self._page_again(request, run, Typed(ticked=refused, words=typed, error=error))
+                return self._page_again(request, run, {"ticked": refused, "words": typed, "error": error})
         except DomainError as refusal:
-            return self._page_again(request, run, Typed(ticked=ticked, words=typed, error=str(refusal)))
+            return self._page_again(request, run, {"ticked": ticked, "words": typed, "error": str(refusal)})
         return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[run.pk]))
 
     def _approve(
@@ -144,12 +115,12 @@ class DecisionAdmin(DaybookAdmin):
         chosen = [write for write in done.writes if write.index in ticked & waiting]
         action_record(request, ReviewRun, f"Rejected {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
-    def _page_again(self, request: HttpRequest, run: ReviewRun, typed: Typed) -> HttpResponse:
+    def _page_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:
         """Show the page with what was typed. A secret is not shown again: the proposed words take its place."""
-        words = {index: words for index, words in typed.words.items() if scanning.scan(words).kind != "secret"}
+        words = {index: words for index, words in typed["words"].items() if scanning.scan(words).kind != "secret"}
         shown = copy(request)
         shown.method = "GET"  # to the admin's own view the page is one to look at; it would refuse a POST
-        shown.META[_REFUSED] = replace(typed, words=words)
+        shown.META[_REFUSED] = {**typed, "words": words}
         return self.changeform_view(shown, str(run.pk))
 
 

@@ -44,11 +44,6 @@ _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
 _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
-StateFilter = choice_filter("state", ReviewRun.State)
-TriggerFilter = choice_filter("trigger", ReviewRun.Trigger)
-AgentFilter = text_filter("agent", "agent_name")
-
-
 @admin.register(ReviewRun)
 class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
     """Background reviews, newest first."""
@@ -68,9 +63,9 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     list_select_related = ("owner__user", "session", "book")
     list_filter = (
         ("owner", AutocompleteSelectFilter),
-        StateFilter,
-        TriggerFilter,
-        AgentFilter,
+        choice_filter("state", ReviewRun.State),
+        choice_filter("trigger", ReviewRun.Trigger),
+        text_filter("agent", "agent_name"),
         SessionIdFilter,
         ("created_at", MadeDayFilter),
     )
@@ -98,10 +93,6 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         ),
         fieldset("What it was given", "settings_in_words", "frozen_range", "frozen_hash", "prompt_sha256"),
     )
-    readonly_fields = (
-        "session_link", "agent", "changes", "turns_link", "outcome", "usage_in_words", "dropped_in_words",
-        "settings_in_words", "frozen_range", "seconds", "scheduled", "started", "finished",
-    )  # fmt: skip
 
     def page_context(self, request: HttpRequest, row: ReviewRun) -> dict[str, Any]:
         """Return the review's writes, and the frozen conversation for those who may see sessions."""

@@ -7,7 +7,6 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from gateway.admin.runs import RunAdmin
-from gateway.admin.turn import ExplainedTurn
 from gateway.limits.money import usage_words
 from gateway.models import Run
 from memories.admin.badges import moment, seconds, state_badge
@@ -27,10 +26,10 @@ class ReviewedRunAdmin(RunAdmin):
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
         """Return the turn, and its reviews for those who may see reviews."""
         context: dict[str, Any] = super().page_context(request, row)
-        turn: ExplainedTurn = context["turn"]
-        if not turn.sight.reviews:
+        turn = context["turn"]
+        if not turn["sight"].reviews:
             return context
-        return {**context, "review_parts": reviews_of_turn(row, turn.first_seq, turn.last_seq)}
+        return {**context, "review_parts": reviews_of_turn(row, turn["first_seq"], turn["last_seq"])}
 
 
 def reviews_of_turn(run: Run, first_seq: int, last_seq: int) -> list[dict[str, Any]]:

@@ -84,9 +84,7 @@ def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]:
 
 def run_json(run: ConsolidationRun) -> dict[str, Any]:
     """Return a run as the API shows it. The row comes with its book."""
-    change_set = str(run.change_set) if run.change_set else None
-    values = {"id": str(run.pk), "object": "consolidation", "book": run.book.name}
-    return as_shape(Consolidation, run, **values, ceiling=run.ceiling or None, change_set=change_set)
+    return as_shape(Consolidation, run, object="consolidation", book=run.book.name, ceiling=run.ceiling or None)
 
 
 def _run(caller: Caller, run_id: str) -> ConsolidationRun:

@@ -20,7 +20,7 @@ from memories.errors import InvalidRequest, TooLarge
 from memories.limits import BROUGHT_CHARACTERS, BROUGHT_MESSAGES, SHORT_LENGTH, ShortText
 from reviews.api.reviews import review_json
 from reviews.frozen import tool_result_words
-from reviews.ingest import IngestRequest, ingest_prepare, review_ingest
+from reviews.ingest import ingest_prepare, review_ingest
 from reviews.models import ReviewRun
 from reviews.selectors import review_get
 
@@ -98,10 +98,14 @@ async def memory_ingest(
     ],
 ) -> Status[Any]:
     """Review messages that were said elsewhere: 202 with the review or, with `wait`, 200 when it has ended."""
-    given = IngestRequest(
-        messages=body.said(), book=body.book, session_ref=body.session_id or "", idempotency_key=idempotency_key
+    prepared = await in_read_thread(
+        ingest_prepare,
+        request.auth,
+        body.said(),
+        book=body.book,
+        session_ref=body.session_id or "",
+        idempotency_key=idempotency_key,
     )
-    prepared = await in_read_thread(ingest_prepare, request.auth, given)
     review = await in_thread(review_ingest, request.auth, prepared)
     if not body.wait:
         return Status(202, review_json(review))

@@ -104,11 +104,8 @@ def review_json(review: ReviewRun) -> dict[str, Any]:
     return as_shape(
         Review,
         review,
-        id=str(review.pk),
         object="review",
-        session_id=str(review.session_id) if review.session_id else None,
         model=review.model or review_model(review),
-        change_set=str(review.change_set) if review.change_set else None,
         writes=[write.to_json(public=True) for write in review.writes],
     )
 

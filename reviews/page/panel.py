@@ -1,6 +1,5 @@
 """The panel beside the reviews: how consolidation stands in one book, and the documents it keeps."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,26 +33,9 @@ class ProgressStep:
     fill: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """How a book's consolidation stands. `idle`: how long sessions rest before they are read, ` for 12 hours`;
+def panel_of(viewer: Viewer, name: str) -> dict[str, Any]:
+    """Return the panel of one book, also one that is not there yet. `idle`: how long sessions rest until they are read;
     `said`: how the last run ended, or why the open one waits; `obstacle`: why none can begin."""
-
-    book: str
-    books: Sequence[str]
-    enabled: bool
-    idle: str
-    run: ConsolidationRun | None = None
-    open: bool = False
-    steps: Sequence[ProgressStep] = ()
-    quotas: Sequence[tuple[str, str]] = ()
-    said: str = ""
-    obstacle: str = ""
-    documents: Sequence[dict[str, Any]] = ()
-
-
-def panel_of(viewer: Viewer, name: str) -> Panel:
-    """Return the panel of one book, also one that is not there yet."""
     limits = consolidation_settings()
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     names = sorted(books or {name})
@@ -61,23 +43,23 @@ def panel_of(viewer: Viewer, name: str) -> Panel:
     idle = f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
     book = books.get(name)
     if book is None:
-        return Panel(book=name, books=names, enabled=limits.enabled, idle=idle)
+        return {"book": name, "books": names, "enabled": limits.enabled, "idle": idle}
     runs = ConsolidationRun.objects.filter(owner_id=viewer.owner.pk, book=book).select_related("book__owner")
     run = runs.order_by("-id").first()
     open_ = run is not None and run.state in ConsolidationRun.OPEN
-    return Panel(
-        book=name,
-        books=names,
-        enabled=limits.enabled,
-        idle=idle,
-        run=run,
-        open=open_,
-        steps=_steps(run) if run and open_ else (),
-        quotas=_quotas(run, limits) if run and open_ else (),
-        said=_said(run, viewer) if run else "",
-        obstacle=obstacle_of(book),
-        documents=_documents(viewer, book),
-    )
+    return {
+        "book": name,
+        "books": names,
+        "enabled": limits.enabled,
+        "idle": idle,
+        "run": run,
+        "open": open_,
+        "steps": _steps(run) if run and open_ else (),
+        "quotas": _quotas(run, limits) if run and open_ else (),
+        "said": _said(run, viewer) if run else "",
+        "obstacle": obstacle_of(book),
+        "documents": _documents(viewer, book),
+    }
 
 
 def document_name(path: str) -> str:

@@ -101,7 +101,7 @@ async def test_the_parts_of_a_turn_stand_in_the_order_in_which_they_happened(run
 async def test_the_snapshot_is_the_very_text_that_was_sent(run: Run, root: Client, model: ScriptedModel) -> None:
     sent = model.calls[0].messages[0]["content"]
     answer = await in_thread(lambda: root.get(page_of(run)))
-    (shown,) = [text.text for text in answer.context["turn"].given.texts if text.title == "Snapshot"]
+    (shown,) = [text["text"] for text in answer.context["turn"]["given"]["texts"] if text["title"] == "Snapshot"]
     assert sent == f"You are terse.\n\n{shown}"
 
 
@@ -112,10 +112,10 @@ async def test_a_memory_is_shown_as_it_was_then(run: Run, root: Client, alice: O
 
     await in_thread(change)
     answer = await in_thread(lambda: root.get(page_of(run)))
-    (given,) = answer.context["turn"].given.memories
+    (given,) = answer.context["turn"]["given"]["memories"]
     first = await in_thread(lambda: Revision.objects.get(memory__number=1, version=1))
-    assert (given.words, given.version) == ("Likes **short** answers.", 1)
-    assert given.revision_url == reverse("admin:memories_revision_change", args=[first.pk])
+    assert (given["words"], given["version"]) == ("Likes **short** answers.", 1)
+    assert given["revision_url"] == reverse("admin:memories_revision_change", args=[first.pk])
     assert "Likes long answers." not in answer.content.decode()
 
 
@@ -266,7 +266,7 @@ async def test_a_memory_says_in_which_turns_it_was_used(run: Run, root: Client) 
     path = reverse("admin:memories_memory_change", args=[memory.pk])
     answer = await in_thread(lambda: root.get(path))
     (use,) = answer.context["uses"]
-    assert (use.url, use.words, use.why) == (
+    assert (use["url"], use["words"], use["why"]) == (
         page_of(run),
         "Turn 1 of When do the backups run at night?",
         "In every answer of this session.",
@@ -282,7 +282,7 @@ async def test_who_may_not_read_conversations_sees_no_title_beside_a_memory(run:
     client = await in_thread(lambda: staff_client(may=("memories.view_memory", "gateway.view_run")))
     memory = await in_thread(lambda: Memory.objects.get(number=1))
     answer = await in_thread(lambda: client.get(reverse("admin:memories_memory_change", args=[memory.pk])))
-    assert [(use.words, use.why) for use in answer.context["uses"]] == [("Turn 1", "")]
+    assert [(use["words"], use["why"]) for use in answer.context["uses"]] == [("Turn 1", "")]
 
 
 async def test_looking_for_the_uses_of_a_memory_costs_three_statements_that_do_not_grow(run: Run) -> None:

@@ -71,6 +71,7 @@ async def test_a_book_that_does_not_exist_yet_is_empty_and_is_not_made(alice_api
         {"name": "review_my_memory", "arguments": {"book": 7}},
         {"name": "review_my_memory", "arguments": {"book": "b" * 256}},
         {"name": "review_my_memory", "arguments": {"book": "none-of-hers"}},
+        {"name": "review_my_memory", "arguments": {"book": "*"}},
     ],
 )
 async def test_a_prompt_that_is_not_there_is_refused(alice_api: Api, params: dict[str, Any]) -> None:

@@ -96,7 +96,7 @@ def test_the_page_of_a_change_set_shows_its_memories_and_where_it_comes_from(boo
     assert f"The agent added {LINES + 1} memories" in page
     assert "Fact 0." in page
     assert "There are more" in page
-    assert len(answer.context["shown"].lines) == LINES
+    assert len(answer.context["shown"]["lines"]) == LINES
 
 
 def test_lists_of_changes_name_their_actors(book: Book) -> None:

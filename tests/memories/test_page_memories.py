@@ -271,15 +271,15 @@ def test_a_deleted_memory_keeps_its_history(page: Client, alice: Owner) -> None:
 
 
 def test_meters_say_how_much_room_is_left() -> None:
-    assert meter(Target.USER, 0, used=0, limit=800).hint == "Room for about 10 more."
-    assert meter(Target.USER, 10, used=899, limit=1000).look == ""
+    assert meter(Target.USER, 0, used=0, limit=800)["hint"] == "Room for about 10 more."
+    assert meter(Target.USER, 10, used=899, limit=1000)["look"] == ""
     near = meter(Target.USER, 10, used=900, limit=1000)
-    assert (near.look, near.words) == ("near", "900 of 1,000")
-    assert near.hint == "Almost full. Past 1,000 a new memory is refused, and you are told."
+    assert (near["look"], near["words"]) == ("near", "900 of 1,000")
+    assert near["hint"] == "Almost full. Past 1,000 a new memory is refused, and you are told."
     full = meter(Target.USER, 10, used=1000, limit=1000)
-    assert (full.look, full.hint) == ("full", "Full. Edit or delete something to make room.")
-    assert meter(Target.USER, 10, used=1200, limit=1000).fill == full.fill
-    assert meter(Target.USER, 1, used=50, limit=0).hint == "No limit"
+    assert (full["look"], full["hint"]) == ("full", "Full. Edit or delete something to make room.")
+    assert meter(Target.USER, 10, used=1200, limit=1000)["fill"] == full["fill"]
+    assert meter(Target.USER, 1, used=50, limit=0)["hint"] == "No limit"
 
 
 @pytest.mark.parametrize(

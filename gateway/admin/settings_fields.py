@@ -1,16 +1,21 @@
-"""Prices as an administrator types them: a line for each model, `name: input, output`, per million tokens. The lines
-are checked by the same model as the agents file."""
+"""Settings that an administrator types as lines: prices, a line for each model, `name: input, output`, per million
+tokens; and upstreams, the section `upstreams` of the agents file, as YAML. Both are checked as the agents file is."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import yaml
 from django import forms
 from django.core.exceptions import ValidationError
 from pydantic import ValidationError as SchemaError
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from gateway.agents.file import parse
 from gateway.agents.settings import AgentsFile, Price
+from gateway.services import upstream_values
+from memories.errors import InvalidRequest
 
+_LONGEST = 100_000  # characters of upstreams
 _HOW = "write the model’s name, a colon, and two prices: gpt-4o-mini: 0.15, 0.60"
 
 
@@ -76,3 +81,34 @@ def _refusals(name: str, error: SchemaError) -> Iterator[str]:
 
 def _plain(number: float) -> str:
     return repr(int(number)) if float(number).is_integer() else repr(number)
+
+
+class UpstreamsField(forms.CharField):
+    """Returns `{name: {"dialect": …, "options": …}}`, the form of `upstreams` in the agents file."""
+
+    def __init__(self) -> None:
+        description = AgentsFile.model_fields["upstreams"].description
+        super().__init__(
+            required=False,
+            label="Upstreams",
+            max_length=_LONGEST,
+            widget=UnfoldAdminTextareaWidget(attrs={"rows": 8, "spellcheck": "false"}),
+            help_text=f"{description} Written as in the agents file; for example "
+            "local: {dialect: vllm, options: {drop: [seed]}}",
+        )
+
+    def clean(self, value: Any) -> dict[str, Any]:
+        text = super().clean(value)
+        if not text.strip():
+            return {}
+        try:
+            # Indented, it is a section of the file.
+            lines = "\n".join(f"  {line}" for line in text.splitlines())
+            return upstream_values(parse(f"upstreams:\n{lines}\n"))
+        except InvalidRequest as error:
+            raise ValidationError(str(error).removesuffix(" Nothing was applied.")) from None
+
+
+def upstreams_text(stored: Mapping[str, Any]) -> str:
+    """Stored settings as the field shows them, by name."""
+    return yaml.safe_dump(dict(stored), allow_unicode=True) if stored else ""
