@@ -464,6 +464,8 @@ def test_forgetting_everything_wants_a_typed_line_and_leaves_a_receipt(alices: V
     page.get_by_role("button", name="Delete everything for good…").click()
     dialog = page.get_by_role("dialog", name="Delete everything for good")
     expect(dialog).to_contain_text("This deletes 1 memory, 1 document and their history in book main for good.")
+    expect(dialog).to_contain_text("Conversations stay, with what was looked up in them.")
+    expect(dialog.get_by_role("link", name="account page")).to_have_attribute("href", "/account/")
     button = dialog.get_by_role("button", name="Delete everything for good")
     expect(button).to_be_disabled()
     dialog.get_by_role("textbox").fill("delete everything")
