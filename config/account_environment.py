@@ -2,13 +2,15 @@
 
 import base64
 import binascii
-from urllib.parse import urlsplit
+import re
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
 MAIL_SCHEMES = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 _SECRET_BYTES = range(24, 65)  # what Standard Webhooks allows
+_MAILED = re.compile(r"""(?P<name>(?:"[^"]*"\s*|[^"<>@]*)<)?(?:[^\s@<>"]+|"[^"]+")@(?P<domain>[^\s@<>"]+)(?(name)>)""")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -57,12 +59,21 @@ class AccountEnvironment(BaseSettings):
             usable = False
         if not usable:
             raise ValueError("allowed are smtp+tls://user:password@host:port, smtps://… and smtp://…")
+        if not unquote(parts.netloc.rpartition("@")[0]).isascii():
+            raise ValueError("allowed are a name and a password that SMTP can send: ASCII")
         return value
 
-    @field_validator("mail_from", "alerts_mail")
+    @field_validator("mail_from")
+    @classmethod
+    def _mail_address(cls, value: str) -> str:
+        if value.strip() and not _can_be_mailed(value):
+            raise ValueError("allowed is one mail address")
+        return value
+
+    @field_validator("alerts_mail")
     @classmethod
     def _mail_addresses(cls, value: str) -> str:
-        if any("@" not in address or not address.isprintable() for address in value.split(",") if address.strip()):
+        if not all(_can_be_mailed(address) for address in value.split(",") if address.strip()):
             raise ValueError("allowed are mail addresses")
         return value
 
@@ -85,3 +96,12 @@ class AccountEnvironment(BaseSettings):
         if value and not usable:
             raise ValueError("allowed are whsec_ and 24 to 64 bytes in base64")
         return value
+
+
+def _can_be_mailed(given: str) -> bool:
+    """Return True if this is one mail address, with a name before it or without."""
+    found = _MAILED.fullmatch(given.strip())
+    try:
+        return bool(found and found["domain"].encode("idna")) and given.isprintable()
+    except UnicodeError:  # a part that is empty or too long
+        return False

@@ -80,13 +80,13 @@ class UpstreamSilent(UpstreamTimeout):
     """The upstream was silent for too long."""
 
 
-def as_told(error: Exception) -> DomainError:
+def as_told(error: Exception, *, what: str = "a request") -> DomainError:
     """Return what a caller is told of an error: an expected one as it is, Overloaded if the database is busy, and
-    InternalError for anything else, which is logged."""
+    InternalError for anything else, which is logged. `what` failed is named in the log."""
     if isinstance(error, DomainError):
         return error
     if busy := overloaded(error):
-        logger.warning("the database refused a request: %s", busy)
+        logger.warning("the database refused %s: %s", what, busy)
         return busy
-    logger.error("a request failed", exc_info=error)
+    logger.error("%s failed", what, exc_info=error)
     return InternalError()

@@ -38,6 +38,7 @@ LOST_AFTER = timedelta(seconds=60)
 KEPT = timedelta(days=7)
 """How long the queue's record of a failed job is kept; its traceback may quote what the job worked on."""
 _PURGED_AT_ONCE = 500
+_CLOCKS_DIFFER = timedelta(minutes=1)  # those of several servers, at most
 _NAMES_AT_ONCE = 64
 """Names that are looked up at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
@@ -110,7 +111,9 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
     token = uuid7()
     holder = f"{socket.gethostname()}:{os.getpid()}"[:255]
     values = {"token": token, "holder": holder, "expires_at": now + timedelta(seconds=seconds)}
-    if Lease.objects.filter(name=name, expires_at__lte=now).update(**values):
+    ahead = timedelta(seconds=2 * seconds) + _CLOCKS_DIFFER
+    over = Q(expires_at__lte=now) | Q(expires_at__gt=now + ahead)  # or it was taken while the clock was ahead
+    if Lease.objects.filter(over, name=name).update(**values):
         return token
     try:
         with transaction.atomic():

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
@@ -132,7 +133,9 @@ def forgetting_sweep() -> None:
     now = timezone.now()
     Erasure.objects.filter(finished_at__lt=now - KEPT).delete()
     until = monotonic() + SWEEP_SECONDS
-    for erasure in Erasure.objects.filter(finished_at=None, leased_until__lte=now).order_by("leased_until"):
+    # A lease that ends much later was taken while the clock was ahead.
+    lapsed = Q(leased_until__lte=now) | Q(leased_until__gt=now + 2 * timedelta(seconds=LEASE_SECONDS))
+    for erasure in Erasure.objects.filter(lapsed, finished_at=None).order_by("leased_until"):
         if monotonic() >= until:
             return
         mine = Erasure.objects.filter(pk=erasure.pk, finished_at=None, leased_until=erasure.leased_until)

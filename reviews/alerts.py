@@ -91,7 +91,8 @@ async def _post(body: bytes, headers: dict[str, str]) -> str:
 def _claim(fact: Fact, now: datetime) -> bool:
     """Return True if this process is to tell it: it was not told within the last hour."""
     told = {"told_at": now, "number": fact.number}
-    if Alert.objects.filter(kind=fact.kind, told_at__lte=now - EVERY).update(**told):
+    long_ago = Q(told_at__lte=now - EVERY) | Q(told_at__gt=now + EVERY)  # or while the clock was ahead
+    if Alert.objects.filter(long_ago, kind=fact.kind).update(**told):
         return True
     try:
         with transaction.atomic():

@@ -64,12 +64,14 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The result of a restore. `replaced` is the folder with a backup of the replaced data, if there was any."""
+    """The result of a restore. `replaced` is the folder with a backup of the replaced data, if there was any. `left` is
+    the schema of PostgreSQL that still holds them, since somebody reads it, or ""."""
 
     manifest: Manifest
     secret_key: Literal["restored", "environment", "missing"]
     attachments: int
     replaced: Path | None
+    left: str = ""
 
 
 def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
@@ -98,15 +100,17 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if there else (None, set())
     with attachments_added(folder) as added:
         connections.close_all()
+        left = ""
         if manifest.engine == "sqlite":
             sqlite_tools.load(folder / manifest.database, into=there)
         else:
-            postgres_tools.load(folder / manifest.database)
+            left = postgres_tools.load(folder / manifest.database)
     return Restored(
         manifest=manifest,
         secret_key=_restore_key(folder, manifest),
         attachments=attachments_settle(folder, added=added, replaced=known),
         replaced=replaced,
+        left=left,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.utils import timezone
 
 _ASIDE = "replaced_"
@@ -27,9 +27,10 @@ def check(source: Path) -> None:
     _run("pg_restore", "--list", str(source))
 
 
-def load(source: Path) -> None:
+def load(source: Path) -> str:
     """Replace the schema `public` by a dump, in one transaction. The existing schema is renamed in the meantime, and
-    restored if the dump cannot be loaded; after a kill `set_aside` names it. Raises CommandError."""
+    restored if the dump cannot be loaded; after a kill `set_aside` names it. Returns the name that it has still if it
+    could not be deleted, since somebody reads it; else "". Raises CommandError."""
     aside = f"{_ASIDE}{timezone.now():%Y%m%d%H%M%S%f}"
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '10s'")
@@ -43,7 +44,11 @@ def load(source: Path) -> None:
             cursor.execute("DROP SCHEMA public CASCADE")
             cursor.execute(f'ALTER SCHEMA "{aside}" RENAME TO public')
             raise
-        cursor.execute(f'DROP SCHEMA "{aside}" CASCADE')
+        try:
+            cursor.execute(f'DROP SCHEMA "{aside}" CASCADE')
+        except DatabaseError:  # the dump is loaded: it is too late to fail
+            return aside
+    return ""
 
 
 def set_aside() -> str:

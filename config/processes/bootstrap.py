@@ -5,19 +5,20 @@ import fcntl
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from config import heartbeat
-from config.backups import postgres_tools
+from config.backups import postgres_tools, sqlite_tools
 from config.databases import unusable_database
 from config.environment import ConfigurationError
 from config.health import pending_migrations
@@ -132,15 +133,17 @@ def _migrate(sqlite: Path | None) -> Path | None:
 def back_up(database: Path, folder: Path) -> Path:
     """Copy a SQLite database, which may be in use, to `folder/before-<UTC time>.sqlite3`. The newest three copies are
     kept, and the first one of an upgrade until it has ended: an upgrade that is interrupted again and again copies what
-    it has migrated so far."""
+    it has migrated so far. Raises ConfigurationError for a damaged database."""
     folder.mkdir(mode=0o700, exist_ok=True)
     for left in folder.glob("before-*.part"):
         left.unlink()
     target = folder / f"before-{timezone.now():%Y%m%dT%H%M%S%f}Z.sqlite3"
     part = target.with_suffix(".part")
     part.touch(mode=0o600)
-    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as copy:
-        source.backup(copy)
+    try:
+        sqlite_tools.copy(database, part)
+    except CommandError as error:
+        raise ConfigurationError(" ".join(str(error).split())) from None
     part.replace(target)  # an interrupted copy never looks complete
     first = folder / _UNFINISHED
     if not first.exists():

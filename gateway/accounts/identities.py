@@ -10,10 +10,13 @@ from django.db import IntegrityError, transaction
 from gateway.accounts.logins import logins_end, logins_of
 from gateway.accounts.roles import USER, role_give, role_of
 from gateway.accounts.settings import ROLES
-from gateway.models import Identity
+from gateway.keys import api_key_revoke
+from gateway.models import ApiKey, Identity
+from gateway.oauth.connections import app_disconnect
 from gateway.sockets import look_again
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.errors import Forbidden
+from memories.models import Owner
 from memories.services import owner_for_user
 
 NAME_LENGTH = 150  # of an account
@@ -72,18 +75,26 @@ def _give_role(user: User, role: str) -> None:
     owner = owner_for_user(user)
     note = f"To {role}, as single sign-on says."
     audit_record(Action.ROLE_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
-    if rises:
-        _end_password(user)
+    if rises and user.has_usable_password():
+        _end_former_access(user)
 
 
-def _end_password(user: User) -> None:
-    """Take an account's password away, and end its logins: somebody of the staff may have set the password before the
-    account was this person's, or before it had a role."""
-    if not user.has_usable_password():
-        return
+def _end_former_access(user: User) -> None:
+    """Take away an account's password, logins, keys and connected apps: somebody of the staff may have set the password
+    before the account was this person's, or before it had a role."""
+    owner = owner_for_user(user)
+    if user.has_usable_password():
+        _end_password(user, owner)
+    for key in ApiKey.objects.filter(owner=owner, revoked_at=None).select_related("owner").order_by("pk"):
+        if key.client_id:
+            app_disconnect(key, by=SYSTEM)
+        else:
+            api_key_revoke(key, by=SYSTEM)
+
+
+def _end_password(user: User, owner: Owner) -> None:
     user.set_unusable_password()
     user.save(update_fields=["password"])
-    owner = owner_for_user(user)
     note = "Taken away, as single sign-on is used."
     audit_record(Action.PASSWORD_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
     logins_end(user, logins_of(user), by=SYSTEM)
@@ -98,7 +109,7 @@ def _user_of(person: Person) -> User:
     if user is None:
         user = _new_user(person)
     elif not user.is_superuser:  # only administrators set their passwords, which let them in if the provider is away
-        _end_password(user)
+        _end_former_access(user)
     Identity.objects.create(user=user, issuer=person.issuer, subject=person.subject)
     owner = owner_for_user(user)
     audit_record(Action.IDENTITY_LINK, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner)

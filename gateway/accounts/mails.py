@@ -29,7 +29,7 @@ def mail_origin(request: HttpRequest) -> str:
 
 def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:
     """Send a text to each of these addresses in a separate mail. Returns False if the mail server refuses one or
-    does not answer; its answer is logged without the address."""
+    does not answer, or the address is none; the kind of the failure is logged, without the address."""
     if not mail_configured():
         return False
     text = render_to_string(f"gateway/mails/{template}.txt", context)
@@ -37,6 +37,6 @@ def mail_send(to: list[str], subject: str, template: str, **context: object) -> 
     for address in to:
         try:
             sent += EmailMessage(subject=subject, body=text, to=[address]).send()
-        except (smtplib.SMTPException, OSError) as error:
+        except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: not an address
             logger.warning("A mail (%s) was not sent: %s.", template, type(error).__name__)
     return sent == len(to)

@@ -86,8 +86,7 @@ class Turn:
             await self._close_failed(error)
             raise
         except Exception as error:
-            logger.exception("run %s failed", self.context.run_id)
-            failure = as_told(error)
+            failure = as_told(error, what=f"run {self.context.run_id}")
             await self._close_failed(failure)
             raise failure from error
         finally:

@@ -1,6 +1,7 @@
 """Lanes: a few threads each that work for the database, with connections of their own (memories.database.access)."""
 
 import contextlib
+import select
 import threading
 import time
 from collections import deque
@@ -125,6 +126,8 @@ class Lane:
         from the last bound by half a second."""
         connection = connections[_DEFAULT]
         connection.close_at = None  # a lane keeps its connection, also from a pool
+        if connection.vendor == "postgresql":
+            _look_at(connection)
         connection.close_if_unusable_or_obsolete()
         connection.ensure_connection()
         raw, bound = getattr(self._kept, "wait", (None, 0.0))
@@ -138,6 +141,20 @@ class Lane:
         elif connection.vendor == "postgresql":
             _tell_server(connection, f"SET lock_timeout = {milliseconds}")
         self._kept.wait = (connection.connection, seconds)
+
+
+def _look_at(connection: BaseDatabaseWrapper) -> None:
+    """Close a connection that the server has ended since its last use: its socket then has something to read. Nothing
+    is sent to one on which nothing came."""
+    raw = connection.connection
+    if raw is None:
+        return
+    if not raw.closed:
+        poll = select.poll()
+        poll.register(raw.fileno(), select.POLLIN)
+        if not poll.poll(0) or connection.is_usable():
+            return
+    connection.close()
 
 
 def _tell_server(connection: BaseDatabaseWrapper, setting: str) -> None:

@@ -457,6 +457,13 @@ def test_everything_can_be_taken_away_as_a_file(alices: Visitor, tea: Memory) ->
     assert [line["content"] for line in lines if line["type"] == "memory"] == ["Likes tea."]
 
 
+def test_the_filters_stand_in_one_row_on_a_small_laptop(alices: Visitor, tea: Memory) -> None:
+    page = opened(alices)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    middles = "all => new Set(all.map(one => Math.round(one.offsetTop + one.offsetHeight / 2))).size"
+    assert page.locator(".filters > .chip, .filters > .select").evaluate_all(middles) == 1
+
+
 def test_forgetting_everything_wants_a_typed_line_and_leaves_a_receipt(alices: Visitor, tea: Memory) -> None:
     Artifact.objects.create(owner=tea.owner, book=tea.book, path="MEMORY.md", path_key="memory.md", content="Tea.")
     page = opened(alices)
@@ -464,6 +471,8 @@ def test_forgetting_everything_wants_a_typed_line_and_leaves_a_receipt(alices: V
     page.get_by_role("button", name="Delete everything for good…").click()
     dialog = page.get_by_role("dialog", name="Delete everything for good")
     expect(dialog).to_contain_text("This deletes 1 memory, 1 document and their history in book main for good.")
+    expect(dialog).to_contain_text("Conversations stay, with what was looked up in them.")
+    expect(dialog.get_by_role("link", name="account page")).to_have_attribute("href", "/account/")
     button = dialog.get_by_role("button", name="Delete everything for good")
     expect(button).to_be_disabled()
     dialog.get_by_role("textbox").fill("delete everything")

@@ -50,6 +50,16 @@ def test_a_mail_server_is_an_address(
     }
 
 
+@pytest.mark.parametrize(
+    "sender", ["Diary <diary@example.org>", '"Diary, ours" <diary@example.org>', "diary@bücher.org"]
+)
+def test_the_sender_of_mails_may_have_a_name(monkeypatch: pytest.MonkeyPatch, sender: str) -> None:
+    given(monkeypatch, {"DAYBOOK_MAIL_URL": "smtp://mail.example.org", "DAYBOOK_MAIL_FROM": sender})
+    found = mail(load_environment())
+    assert found is not None
+    assert found["DEFAULT_FROM_EMAIL"] == sender
+
+
 def test_a_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:
     roles = "people=user, cn=staff,a=b=administrator"
     given(monkeypatch, OIDC | {"DAYBOOK_OIDC_ROLES": roles, "DAYBOOK_PASSWORDS": "false"})
@@ -73,9 +83,17 @@ def test_a_secret_of_alerts_is_one_of_standard_webhooks(monkeypatch: pytest.Monk
             "DAYBOOK_MAIL_URL is a value that is not shown; allowed",
         ),
         ({"DAYBOOK_MAIL_URL": "smtps://host:notaport"}, "DAYBOOK_MAIL_URL is a value that is not shown; allowed"),
+        ({"DAYBOOK_MAIL_URL": "smtps://daybook:hidd%C3%A9n@mail.example.org"}, "that SMTP can send: ASCII"),
+        ({"DAYBOOK_MAIL_URL": "smtps://hiddén@mail.example.org"}, "that SMTP can send: ASCII"),
         ({"DAYBOOK_MAIL_URL": "smtps://mail.example.org"}, "DAYBOOK_MAIL_FROM is not set"),
-        ({"DAYBOOK_MAIL_FROM": "nobody"}, "DAYBOOK_MAIL_FROM is 'nobody'; allowed are mail addresses."),
+        ({"DAYBOOK_MAIL_FROM": "nobody"}, "DAYBOOK_MAIL_FROM is 'nobody'; allowed is one mail address."),
+        ({"DAYBOOK_MAIL_FROM": "@"}, "DAYBOOK_MAIL_FROM is '@'; allowed is one mail address."),
+        ({"DAYBOOK_MAIL_FROM": "a@example.org,b@example.org"}, "allowed is one mail address."),
+        ({"DAYBOOK_MAIL_FROM": "day@book@example.org"}, "allowed is one mail address."),
         ({"DAYBOOK_ALERTS_MAIL": "root@example.org"}, "DAYBOOK_MAIL_URL is not set, but DAYBOOK_ALERTS_MAIL is"),
+        ({"DAYBOOK_ALERTS_MAIL": "root@example.org,@"}, "allowed are mail addresses."),
+        ({"DAYBOOK_ALERTS_MAIL": "root@exa mple.org"}, "allowed are mail addresses."),
+        ({"DAYBOOK_ALERTS_MAIL": f"root@{'x' * 70}.org"}, "allowed are mail addresses."),
         ({"DAYBOOK_ALERTS_URL": "ftp://hidden"}, "DAYBOOK_ALERTS_URL is a value that is not shown; allowed"),
         ({"DAYBOOK_ALERTS_SECRET": "hidden"}, "DAYBOOK_ALERTS_SECRET is a value that is not shown; allowed are whsec_"),
         ({"DAYBOOK_ALERTS_SECRET": "whsec_hidden"}, "DAYBOOK_ALERTS_SECRET is a value that is not shown; allowed"),

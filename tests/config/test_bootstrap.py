@@ -141,6 +141,21 @@ def test_the_copy_with_which_an_upgrade_began_is_kept_however_often_it_is_interr
     assert sorted(backups.iterdir()) == last
 
 
+def test_a_database_that_is_damaged_is_not_migrated(upgrading: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database, migrated = upgrading / "daybook.sqlite3", []
+    monkeypatch.setattr(bootstrap, "call_command", lambda *arguments, **options: migrated.append(arguments))
+    with closing(sqlite3.connect(database)) as writer, writer:
+        writer.execute("CREATE TABLE t (words)")
+        writer.executemany("INSERT INTO t VALUES (?)", [("said" * 200,)] * 100)
+    with database.open("r+b") as file:
+        file.seek(5 * 4096)
+        file.write(b"\xff" * 4096)
+    with pytest.raises(ConfigurationError, match="is damaged: ") as refused:
+        bootstrap._migrate(database)
+    assert "\n" not in str(refused.value)
+    assert (migrated, list((upgrading / "backups").glob("*.sqlite3"))) == ([], [])
+
+
 @pytest.mark.django_db
 def test_a_start_makes_what_a_start_that_was_killed_after_its_last_migration_had_not_made() -> None:
     Permission.objects.filter(content_type__app_label="reviews").delete()

@@ -206,6 +206,25 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
     assert "A restore was interrupted: what was there before it is in the schema replaced_2026" in refused.stderr
 
 
+def test_what_somebody_still_reads_of_the_former_data_is_left_and_named(
+    home: Path, storage: dict[str, str], tmp_path: Path
+) -> None:
+    if "DATABASE_URL" not in storage:
+        pytest.skip("needs PostgreSQL")
+    backup = tmp_path / "backup"
+    assert manage(home, "prepare", env=storage).returncode == 0
+    assert manage(home, "backup", str(backup), env=storage).returncode == 0
+    with psycopg.connect(storage["DATABASE_URL"]) as reader:
+        reader.execute("SELECT username FROM auth_user")  # a report that is never committed
+        done = manage(home, "restore", str(backup), "--force", env=storage)
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(storage["DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT username FROM public.auth_user").fetchall() == [("admin",)]
+        (left,) = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'replaced%'").fetchall()
+    assert "Restored the database" in done.stdout
+    assert f'DROP SCHEMA "{left[0]}" CASCADE' in done.stdout
+
+
 _ATTACH = """
 from gateway.attachments.files import file_store, sha256_of
 from gateway.attachments.uses import uses_reserve

@@ -7,6 +7,7 @@ from datetime import timedelta
 from multiprocessing.connection import Connection
 
 import pytest
+import time_machine
 from django.utils import timezone
 from django_q.models import Task
 
@@ -115,3 +116,11 @@ def test_records_of_failed_jobs_are_kept_for_a_week() -> None:
         Task.objects.create(id=f"{days}", name="failed", func="x", started=at, stopped=at, success=False, result="said")
     runs_sweep()
     assert list(Task.objects.values_list("id", flat=True)) == ["6"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("ahead", "taken"), [(timedelta(), False), (timedelta(hours=2), True)])
+def test_a_lease_of_a_clock_that_was_ahead_holds_nobody_up(ahead: timedelta, taken: bool) -> None:
+    with time_machine.travel(timezone.now() + ahead, tick=False):
+        assert jobs.lease_take("webhooks", seconds=60)
+    assert bool(jobs.lease_take("webhooks", seconds=60)) is taken

@@ -13,10 +13,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from gateway.accounts.openid import BEGUN_SECONDS
+from gateway.keys import valid_keys
 from gateway.models import Identity, Login
 from memories.audit.auditors import AUDITORS
 from memories.models import AuditEntry, Owner
-from tests.factories import owner_make
+from tests.factories import app_make, key_make, owner_make
 from tests.openid_server import ALICE, OpenIDServer
 from tests.pages import client_of, html_of
 
@@ -155,6 +156,27 @@ def test_an_account_that_is_linked_by_its_address_loses_the_password_that_others
     assert list(Login.objects.values_list("session_id", flat=True)) == [client.session.session_key]
 
 
+@pytest.mark.parametrize("password", [True, False])
+def test_an_account_that_is_linked_by_its_address_loses_the_keys_and_apps_that_others_may_hold(
+    provider: OpenIDServer, password: bool
+) -> None:
+    alice = owner_make("alice", email="alice@example.org")
+    if not password:
+        assert alice.user is not None
+        alice.user.set_unusable_password()
+        alice.user.save()
+    key, plain = key_make(alice)
+    app, others = app_make(alice), key_make(owner_make("bob"))[0]
+    sign_in(provider)
+    assert not valid_keys().filter(pk__in=[key.pk, app.pk]).exists()
+    assert Client().get("/v1/models", headers={"authorization": f"Bearer {plain}"}).status_code == 401
+    assert valid_keys().get() == others
+    assert AuditEntry.objects.filter(action="key_revoke", owner="alice").count() == 2
+    mine, _ = key_make(alice)
+    sign_in(provider)
+    assert valid_keys().filter(pk=mine.pk).exists(), "what was made after it stays"
+
+
 def test_a_password_that_was_set_before_groups_gave_a_role_ends_with_the_role(
     provider: OpenIDServer, settings: Any
 ) -> None:
@@ -163,6 +185,7 @@ def test_a_password_that_was_set_before_groups_gave_a_role_ends_with_the_role(
     user.set_password("somebody of the staff knows it")
     user.save()
     prepared = client_of(Owner.objects.get(user=user))
+    key_make(Owner.objects.get(user=user))
     settings.OIDC = provider.configured(roles={"auditors": "auditor"})
     provider.person = {**ALICE, "groups": ["auditors"]}
     client = Client()
@@ -170,11 +193,13 @@ def test_a_password_that_was_set_before_groups_gave_a_role_ends_with_the_role(
     assert not User.objects.get().has_usable_password()
     assert client.get("/account/").status_code == 200
     assert prepared.get("/account/").status_code == 302
+    assert not valid_keys().exists(), "a key of an auditor reads the audit log"
 
 
 def test_an_administrator_keeps_the_password_for_when_the_provider_is_away(provider: OpenIDServer) -> None:
-    owner_make("alice", email="alice@example.org", is_staff=True, is_superuser=True)
+    key_make(owner_make("alice", email="alice@example.org", is_staff=True, is_superuser=True))
     sign_in(provider)
+    assert valid_keys().exists()
     assert User.objects.get().has_usable_password()
 
 

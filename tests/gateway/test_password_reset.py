@@ -2,7 +2,9 @@
 
 import re
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 import time_machine
@@ -10,9 +12,11 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
+from uuid_utils import compat
 
 from gateway.accounts import password_reset
 from gateway.accounts.password_reset import FOR_ACCOUNT, FROM_ADDRESS, password_mail
+from memories import ids
 from memories.models import AuditEntry, Owner
 from tests.factories import owner_make
 from tests.pages import client_of, html_of, text_of
@@ -170,3 +174,15 @@ def test_a_mail_server_that_is_away_is_logged_without_the_address(
     assert password_mail(str(anna.user_id), "http://testserver") == 0
     assert "A mail (password) was not sent: ConnectionRefusedError." in caplog.text
     assert "anna" not in caplog.text
+
+
+def test_what_was_asked_while_the_clock_was_ahead_is_not_of_this_hour(
+    anna: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = int(timedelta(days=1).total_seconds() * 1000) << 80
+    with monkeypatch.context() as patched:
+        patched.setattr(ids, "compat", SimpleNamespace(uuid7=lambda: UUID(int=compat.uuid7().int + ahead)))
+        assert [ask().status_code for _ in range(FROM_ADDRESS)] == [200] * FROM_ADDRESS
+    jobs()
+    assert ask().status_code == 200
+    assert jobs()[0][0] == str(anna.user_id)

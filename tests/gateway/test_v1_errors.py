@@ -14,7 +14,7 @@ from gateway.api import openai
 from gateway.api.errors import error_response
 from gateway.errors import RunStopped, SessionBusy, SessionEnded, TooManySteps, UpstreamRefused, UpstreamUnreachable
 from gateway.keys import api_key_revoke, api_key_rotate
-from gateway.models import Agent, ApiKey
+from gateway.models import Agent, ApiKey, Run
 from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 from memories.models import Owner
@@ -293,8 +293,12 @@ async def test_what_nobody_expected_is_an_internal_error_without_a_trace(
     assert b"Traceback" not in response.content
 
 
-async def test_a_fault_in_the_middle_of_a_stream_is_a_last_chunk(
-    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+async def test_a_fault_in_the_middle_of_a_stream_is_a_last_chunk_and_stands_in_the_log_once(
+    alice_api: Api,
+    agent: Agent,
+    model: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def broken(request: Any) -> Any:
         yield {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}
@@ -308,6 +312,8 @@ async def test_a_fault_in_the_middle_of_a_stream_is_a_last_chunk(
     assert "secret detail" not in text
     last = json.loads(text.strip().split("\n")[-1].removeprefix("data: "))
     assert last["error"]["code"] == "internal_error"
+    run = await in_thread(Run.objects.get)
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == [f"run {run.pk} failed"]
 
 
 async def test_a_plain_request_id_is_kept(alice_api: Api, agent: Agent) -> None:

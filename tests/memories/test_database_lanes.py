@@ -131,6 +131,15 @@ async def test_a_connection_that_the_server_ended_is_replaced(alice: Owner, sett
 
 
 @only_postgresql
+async def test_the_first_write_after_the_server_ended_the_connections_is_stored(alice: Owner) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    backend = await in_thread(lambda: connection.connection.info.backend_pid)
+    assert await in_read_thread(ended, backend)
+    await in_thread(memory_make, alice, "Likes coffee.")
+    assert await in_thread(Memory.objects.count) == 2
+
+
+@only_postgresql
 async def test_a_read_whose_connection_the_server_ended_is_done_again(alice: Owner, settings: Settings) -> None:
     settings.DB_READ_THREADS = 1
     backend = await in_read_thread(lambda: connection.connection.info.backend_pid)

@@ -148,6 +148,14 @@ def test_a_deletion_whose_process_died_is_finished_by_the_sweep(
     assert erasure.erased["memories"] == EACH
 
 
+def test_a_deletion_whose_process_died_while_the_clock_was_ahead_is_finished_now(alice: Owner) -> None:
+    memory_make(alice)
+    erasure_begin(alice.pk, Scope.ACCOUNT)
+    Erasure.objects.update(leased_until=timezone.now() + timedelta(hours=9))
+    forgetting_sweep()
+    assert not Owner.objects.exists()
+
+
 def test_a_process_that_dies_in_the_last_transaction_leaves_it_to_the_sweep(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,15 @@ def test_nobody_looks_where_nobody_is_to_be_told(session: Session, settings: Any
     assert not Lease.objects.exists()
 
 
+def test_one_that_was_told_while_the_clock_was_ahead_is_told_again(
+    session: Session, queued: list[tuple[str, str]]
+) -> None:
+    turns(session, *["failed"] * IN_A_ROW)
+    Alert.objects.create(kind="answers_failing", told_at=timezone.now() + timedelta(hours=5), number=5)
+    look()
+    assert [kind for kind, _ in queued] == ["answers_failing"]
+
+
 def test_it_is_mailed_without_anybodys_words(session: Session, queued: list[tuple[str, str]]) -> None:
     turns(session, *["failed"] * IN_A_ROW)
     look()

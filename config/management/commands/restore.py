@@ -35,6 +35,11 @@ class Command(BaseCommand):
         if done.replaced:
             self.stdout.write(f"Backed up what was there to {done.replaced}")
         self.stdout.write(f"Restored the database as it was at {done.manifest.made_at}.")
+        if done.left:
+            self.stdout.write(
+                "What was there before is still in the database, since somebody reads it. Delete it later: "
+                f'DROP SCHEMA "{done.left}" CASCADE.'
+            )
         if done.manifest.attachments is None:
             self.stdout.write("The backup holds no attachments: they are read from where they were stored.")
         else:

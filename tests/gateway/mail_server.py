@@ -1,0 +1,52 @@
+"""A mail server on loopback, which takes every mail."""
+
+import socketserver
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+class MailServer(socketserver.ThreadingTCPServer):
+    """`taken` are the recipients of the mails that came, in the envelope's words."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Conversation)
+
+
+class _Conversation(socketserver.StreamRequestHandler):
+    server: MailServer
+
+    def handle(self) -> None:
+        self._say("220 mail.example.org")
+        for line in self.rfile:
+            verb, _, rest = line.decode().strip().partition(" ")
+            verb = verb.upper()
+            if verb == "RCPT":
+                self.server.taken.append(rest.removeprefix("TO:").strip("<>"))
+            if verb == "DATA":
+                self._say("354 go on")
+                while self.rfile.readline() not in {b".\r\n", b""}:
+                    pass
+                self._say("250 taken")
+            else:
+                self._say("221 bye" if verb == "QUIT" else "250 ok")
+
+    def _say(self, answer: str) -> None:
+        self.wfile.write(f"{answer}\r\n".encode())
+
+
+@contextmanager
+def mail_server() -> Generator[MailServer]:
+    """Yield a server that listens until the block ends."""
+    with MailServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
