@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
+from gateway.runs.answers import answers_elsewhere
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
 from memories.evidence import Speaker, Spoken
@@ -36,12 +37,14 @@ STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__supersed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenConversation:
     """What a review reads: messages for the model, the hash that names them, and whether any of them was not reviewed
-    before; and the same messages whole, with what tools said, for the evidence of what it writes."""
+    before; and the same messages whole, with what tools said, for the evidence of what it writes, beside `answers` that
+    were given elsewhere."""
 
     messages: tuple[dict[str, Any], ...] = ()
     sha256: str = ""
     has_news: bool = False
     spoken: tuple[Spoken, ...] = ()
+    answers: tuple[str, ...] = ()
 
 
 def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
@@ -100,7 +103,13 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         has_news = has_news or is_new
     messages.reverse()
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
-    return FrozenConversation(messages=tuple(messages), sha256=digest, has_news=has_news, spoken=spoken_of(read[::-1]))
+    return FrozenConversation(
+        messages=tuple(messages),
+        sha256=digest,
+        has_news=has_news,
+        spoken=spoken_of(read[::-1]),
+        answers=tuple(answers_elsewhere(review.owner_id, review.session_id)),
+    )
 
 
 def spoken_of(rows: Sequence[Message]) -> tuple[Spoken, ...]:

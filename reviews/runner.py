@@ -116,6 +116,7 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
             book_limits(review.book.name),
             max_writes=review.settings["memory_review_max_writes"],
             spoken=conversation.spoken,
+            answers=conversation.answers,
             hold=Hold(review.settings.get("memory_hold", Hold.UNTRUSTED)),
         ),
         conversation=conversation,

@@ -63,9 +63,11 @@ class StagedBook:
         *,
         max_writes: int,
         spoken: Sequence[Spoken] = (),
+        answers: Sequence[str] = (),
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
-        """Return a staged book over the live rows of a book; `spoken`: what its writes can rest on."""
+        """Return a staged book over the live rows of a book; `spoken`: what its writes can rest on, but for
+        what stands in `answers` that were given elsewhere."""
         used = Counter[str]()
         for row in rows:
             used[row.target] += len(row.content)
@@ -85,7 +87,7 @@ class StagedBook:
             entries=entries,
             budgets=Budgets(limits, used),
             max_writes=max_writes,
-            conversation=Conversation([*(_remembered(row) for row in shown), *spoken]),
+            conversation=Conversation([*(_remembered(row) for row in shown), *spoken], answers=answers),
             hold=hold,
         )
 

@@ -38,6 +38,7 @@ def read_messages(raw: bytes) -> CompletionBody:
     """Return what a request asks for, in the terms of chat completions. Raises InvalidRequest, TooLarge."""
     body = read_object(raw)
     messages = body.get("messages")
+    _require_no_thread(body)
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
     tools = checked(body, "tools", list) or []
@@ -53,6 +54,18 @@ def read_messages(raw: bytes) -> CompletionBody:
     names = {short_name(tool["name"]): tool["name"] for tool in tools if _is_offered(tool)}
     metadata = body.get("metadata")
     return replace(asked, metadata=metadata if isinstance(metadata, dict) else {}, names=names)
+
+
+def _require_no_thread(body: Mapping[str, Any]) -> None:
+    """Refuse a request that wants the server to hold the conversation: the next one would bring new messages only. The
+    SDKs look for this code; their runner of tools then sends the whole conversation."""
+    if body.get("thread") is not None:
+        raise InvalidRequest(
+            "`thread` is not offered here. Send the whole conversation with each request.",
+            param="thread",
+            error_code="thread_unsupported_request",
+            unsupported=["thread"],
+        )
 
 
 def _system(given: Any) -> list[Message]:

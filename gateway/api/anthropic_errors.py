@@ -18,6 +18,7 @@ _TYPES = {
     529: "overloaded_error",
 }
 _OVERLOADED = 529
+_DETAILS = ("memory_changes", "error_code", "unsupported")
 # Clients look for these words to know that they have to shorten the conversation.
 _TOO_LONG = "prompt is too long"
 _TOO_LONG_CODE = "context_length_exceeded"
@@ -34,14 +35,15 @@ def anthropic_status(error: DomainError) -> int:
 
 
 def anthropic_error(error: DomainError) -> dict[str, Any]:
-    """Return the body of an error. If a failed answer wrote to memory, the body names these changes."""
+    """Return the body of an error. If a failed answer wrote to memory, the body names these changes; what the SDKs of
+    this API look for in a refusal is there, too."""
     status = anthropic_status(error)
     told: dict[str, Any] = {
         "type": _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),
         "message": _message(error),
     }
-    if changes := error.details.get("memory_changes"):
-        told["details"] = {"memory_changes": changes}
+    if details := {name: error.details[name] for name in _DETAILS if error.details.get(name)}:
+        told["details"] = details
     return {"type": "error", "error": told, "request_id": request_id.get()}
 
 

@@ -34,6 +34,7 @@ async def whole_completion(turn: AnyTurn) -> dict[str, Any]:
 def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
     answer = {
         "created": int(time.time()),
+        "system_fingerprint": None,  # some clients want the field, whether the server has one or not
         **done.choice,
         "id": _new_id(),
         "object": "chat.completion",

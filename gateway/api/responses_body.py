@@ -25,10 +25,12 @@ _TAKEN = frozenset(
     | {"max_output_tokens", "include", "truncation", "stream_options", "client_metadata", "parallel_tool_calls"}
 )
 ECHOED: dict[str, Any] = {
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
     "previous_response_id": None,
     "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None},

@@ -28,6 +28,7 @@ def response_object(
         "id": id,
         "object": "response",
         "created_at": created_at,
+        "completed_at": None,  # strict clients want the field, and the stored response is to be the one that was sent
         "status": "incomplete" if reason else status,
         "background": False,
         "error": error,

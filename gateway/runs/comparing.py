@@ -22,6 +22,7 @@ SAME = 0.9  # hardly anything is changed
 LITERAL = 0.95  # one is in the other as it stands, decorated or cut
 _NOT_LITERAL = 0.4  # keeps what is not literal below that
 _LONG_ENOUGH = 24  # characters that stand inside another text by accident only in boilerplate
+_MUCH_LONGER = 3  # times as long
 _RUN = 3  # words in a row
 _HALF_WORDS = 250  # at the beginning and at the end of a text
 _FEW_RUNS = 4
@@ -94,7 +95,7 @@ def likeness(one: Said, other: Said) -> float:
         return 0.0
     if short.key == long.key:
         return 1.0
-    if long.key.startswith(short.key) or long.key.endswith(short.key):
+    if (long.key.startswith(short.key) or long.key.endswith(short.key)) and not _is_accident(short, long):
         return LITERAL
     if len(short.key) >= _LONG_ENOUGH and short.key in long.key:
         return LITERAL
@@ -136,6 +137,15 @@ def _common_beginning(one: str, other: str) -> int:
     return next((at for at, (here, there) in pairs if here != there), min(len(one), len(other)))
 
 
-def begins_alike(one: Said, other: Said) -> bool:
-    """Return True if one message is the beginning of the other, as with answers that were cut off."""
-    return bool(one.key and other.key) and (one.key.startswith(other.key) or other.key.startswith(one.key))
+def begins_alike(given: Said, recorded: Said) -> bool:
+    """Return True if one of them is the beginning of the other: what a request holds as an answer, and one that was
+    stopped."""
+    if not (given.key and recorded.key):
+        return False
+    more = given.key.startswith(recorded.key) and not _is_accident(recorded, given)
+    return recorded.key.startswith(given.key) or more
+
+
+def _is_accident(short: Said, long: Said) -> bool:
+    """Return True if many answers begin or end with these few words."""
+    return not short.of_person and len(short.key) < _LONG_ENOUGH and len(long.key) > _MUCH_LONGER * len(short.key)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from gateway.models import Message
+from gateway.runs.answers import answers_elsewhere
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import last_asked, text_of
 from gateway.tool_calls import calls_in
@@ -20,7 +21,7 @@ def conversation_of(
     context: TurnContext, said: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
 ) -> Conversation:
     """Return a run's conversation, ready for look-ups. `said` are its messages so far, `missed` is the number of quotes
-    that were not found. One query."""
+    that were not found. Two queries."""
     places = _places(context)
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
     spoken = [Spoken(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
@@ -29,7 +30,8 @@ def conversation_of(
         spoken.append(
             Spoken(speaker=speaker, text=text, session_id=context.session_id, run_id=run_id, message_id=message_id)
         )
-    conversation = Conversation(spoken, missed=missed)
+    answers = answers_elsewhere(context.owner_id, context.session_id)
+    conversation = Conversation(spoken, missed=missed, answers=answers)
     conversation.prepare()
     return conversation
 

@@ -1,6 +1,7 @@
 """Evidence: whose words an automatic write of a memory rests on, and what becomes of it; docs/evidence.md.
 
 own_words      which parts of a person's message are their own words
+answers        answers of models that come back in the person's place
 quotes         finding a quote in a text
 recalled       the words in what was recalled, without its tags
 support        which sentences say what a memory says

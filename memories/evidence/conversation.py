@@ -7,7 +7,8 @@ from enum import StrEnum
 from functools import cached_property
 from uuid import UUID
 
-from memories.evidence.own_words import foreign_spans
+from memories.evidence.answers import Answered, answered, answers_in
+from memories.evidence.own_words import Span, foreign_spans, merged
 from memories.evidence.quotes import find_parts, folded, parts_of, unfolded
 from memories.evidence.recalled import recalled_words
 from memories.evidence.support import (
@@ -77,30 +78,30 @@ _ORDER = list(EvidenceKind)
 @dataclass
 class Conversation:
     """What was said, oldest first. `missed` counts quotes that stood nowhere: the model is told once, so that it can
-    quote properly."""
+    quote properly. `answers` were given in other conversations: what comes back of them is nobody's own words."""
 
     spoken: Sequence[Spoken] = ()
     missed: int = field(default=0, compare=False)
+    answers: Sequence[str] = ()
 
     @cached_property
     def passages(self) -> list[_Passage]:
         """The messages, cut where a person's own words end and others' begin."""
         found: list[_Passage] = []
         foreign = False  # an answer that follows text from elsewhere may repeat it
+        answers = [one for text in self.answers if (one := answered(text, foreign=True))]
         for one in _newest(self.spoken):
-            spans = foreign_spans(one.text) if one.speaker == Speaker.PERSON else []
-            foreign = foreign or bool(spans) or one.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
             if one.speaker == Speaker.MEMORY:
                 found += [_Passage(EvidenceKind.RECALLED, False, words, 0, one) for words in recalled_words(one.text)]
-                continue
-            if one.speaker != Speaker.PERSON:
+            elif one.speaker == Speaker.PERSON:
+                passages = _of_person(one, answers)
+                foreign = foreign or any(passage.foreign for passage in passages)
+                found += passages
+            else:
+                foreign = foreign or one.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
                 found.append(_Passage(_KINDS[one.speaker], foreign, one.text, 0, one))
-                continue
-            at = 0
-            for start, end in [*spans, (len(one.text), len(one.text))]:
-                found.append(_Passage(EvidenceKind.OWN_WORDS, False, one.text[at:start], at, one))
-                found.append(_Passage(EvidenceKind.PASTED, True, one.text[start:end], start, one))
-                at = end
+                if one.speaker == Speaker.ASSISTANT and (said := answered(one.text, foreign=foreign)):
+                    answers.append(said)
         return [passage for passage in found if passage.text.strip()]
 
     @property
@@ -201,6 +202,27 @@ class Conversation:
         text = self.passages[window.passage].text[window.start : window.end]
         left = len(text) - len(text.lstrip())
         return _evidence(self.passages[window.passage], window.start + left, window.start + len(text.rstrip()))
+
+
+def _of_person(one: Spoken, answers: Sequence[Answered]) -> list[_Passage]:
+    """Return a message of the person as passages: their own words, text from elsewhere, and answers that came back."""
+    returned = answers_in(one.text, answers)
+    elsewhere = foreign_spans(one.text)
+    repeated: list[Span] = []
+    for start, end, answer in returned:
+        mixed = any(begins < end and start < ends for begins, ends in elsewhere)
+        (elsewhere if answer.foreign or mixed else repeated).append((start, end))
+    spans = [(*span, EvidenceKind.PASTED) for span in merged(elsewhere)]
+    spans += [(*span, EvidenceKind.ASSISTANT) for span in repeated]
+    found: list[_Passage] = []
+    at = 0
+    for start, end, kind in sorted(spans):
+        if start < at:
+            continue
+        found.append(_Passage(EvidenceKind.OWN_WORDS, False, one.text[at:start], at, one))
+        found.append(_Passage(kind, kind == EvidenceKind.PASTED, one.text[start:end], start, one))
+        at = end
+    return [*found, _Passage(EvidenceKind.OWN_WORDS, False, one.text[at:], at, one)]
 
 
 def _evidence(passage: _Passage, start: int, end: int) -> Evidence:

@@ -62,10 +62,21 @@ _WRITTEN_BY_CLIENTS = re.compile(
             r"(?:Change get_factorial\(\) to use math\.factorial|Refactor hello\(\) into its own file\."
             r"|Replace is_prime with a call to sympy\.|Change the greeting to be more casual)\s*\Z",
             r"This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context for our chat\.",
+            r"# Fix any errors below, if possible\.\n",
+            r"Here is the content of https?://\S{1,2000}:\n\n",
+            r"I committed the changes with git hash [0-9a-f]{6,40} & commit msg: ",
             r"I ran this command:\n\n[^\n]{1,2000}\n\nAnd got this output:\n",
             r"The code above was executed on my machine\. It produced no text output\.",
         )
     )
+)
+# Summaries of a conversation that a model wrote, and a client puts in the person's place: aider, Codex, Claude Code,
+# LangChain. The person's next words may follow in the same message, so it is no message of the client's alone.
+_SUMMARISED = re.compile(
+    r"\s*(?:I spoke to you previously about a number of things\.\n"
+    r"|Another language model started to solve this problem and produced a summary"
+    r"|This session is being continued from a previous conversation that ran out of context"
+    r"|Here is a summary of the conversation to date:\s)"
 )
 _OUTPUT, _ABOUT_IT = "Code output: ", "What does this output mean / what's next (if anything, or are we done)?"
 _RULES_FROM = re.compile(_RULES_BEHIND, re.MULTILINE)
@@ -116,7 +127,7 @@ _LONGEST_ORDER = 200
 
 def foreign_spans(text: str) -> list[Span]:
     """Return the parts of a person's message that are not their own words, in order and without overlap."""
-    if is_written_by_client(text):
+    if is_written_by_client(text) or _SUMMARISED.match(text):
         return [(0, len(text))]
     found = [*_fences(text), *(match.span() for lines in _LINES for match in lines.finditer(text))]
     if begins := _FOREIGN_FROM.search(text):
@@ -124,12 +135,12 @@ def foreign_spans(text: str) -> list[Span]:
     found += _json(text)
     found += _conversations(text)
     found += _ruled(text)
-    found += (elements := _merged(list(_elements(text))))
+    found += (elements := merged(list(_elements(text))))
     found += _cited(text)
     start, end = _between(text, elements)
     said = text[start:end]
     found += [(start + begins, start + ends) for begins, ends in (*pasted_spans(said), *_under_order(said))]
-    return _merged(found)
+    return merged(found)
 
 
 def is_written_by_client(text: str) -> bool:
@@ -265,11 +276,12 @@ def _under_order(text: str) -> Iterator[Span]:
             yield others[0].start, others[-1].end
 
 
-def _merged(spans: Sequence[Span]) -> list[Span]:
-    merged: list[Span] = []
+def merged(spans: Sequence[Span]) -> list[Span]:
+    """Return spans in order, those that touch each other as one."""
+    found: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
         else:
-            merged.append((start, end))
-    return merged
+            found.append((start, end))
+    return found

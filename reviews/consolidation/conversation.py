@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import scanning
+from gateway.runs.answers import answers_elsewhere
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
 from reviews.frozen import as_evidence, reviewable, spoken_of
@@ -41,7 +42,7 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
         items=tuple(cut_both_ends(items, token_limit)),
         through_seq=through,
         redacted=redacted,
-        conversation=Conversation(spoken_of(rows)),
+        conversation=Conversation(spoken_of(rows), answers=answers_elsewhere(owner_id, session_id)),
     )
 
 

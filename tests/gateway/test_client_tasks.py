@@ -87,6 +87,8 @@ TASKS = [
     Row("LibreChat: title and language", user("Analyze this conversation and provide:\n1. The detected language of …")),
     Row("LibreChat: summary with tools", user("a", "b", "Hold on, before you continue I need you to write me a "
                                              "checkpoint of everything so far."), TOOLS | STREAM),
+    Row("LibreChat: summary, once more", user("a", "b", "Hold on again, update your checkpoint. Merge the new messages "
+                                              "into your existing checkpoint and give me …"), TOOLS | STREAM),
     Row("LibreChat: memory", user("# Current Chat:\n\nUser: hi"), {"tools": MEMORY_TOOLS}),
     Row("NextChat: title", user("hi", "Please generate a four to five word title summarizing our conversation without"),
         STREAM),
@@ -179,6 +181,14 @@ TASKS = [
         "storing facts, user memories, and preferences. …") + user("Input:\nuser: hi\n")),
     Row("mem0: changes, earlier versions", user("You are a smart memory manager which controls the memory of a system."
         "\nYou can perform four operations: …")),
+    Row("Graphiti: entities", system("You are an entity extraction specialist for conversational messages. NEVER …")
+        + user("\n<ENTITY TYPES>…</ENTITY TYPES>\n<CURRENT MESSAGE>\nAda: hi\n</CURRENT MESSAGE>\n…"),
+        {"response_format": {"type": "json_object"}}),
+    Row("Graphiti: once more", [*system("You extract temporal bounds from facts. NEVER hallucinate dates."),
+        _message("user", "Given a FACT …"), _message("user", "The previous response attempt was invalid. …")]),
+    Row("Graphiti: the same passage", system("You are an expert tasked with determining whether the passage is "
+        "relevant to the query") + user("Respond with \"True\" if PASSAGE is relevant to QUERY and …"),
+        {"max_tokens": 1, "logprobs": True}),
     Row("gptme: title", system("Generate concise conversation titles.") + user("Your task: Create a 2-4 word title for "
                                "this conversation.\n\nRules:\n- …\n\nConversation:\nUser: hi")),
     Row("gptme: name", user("Generate a descriptive name for this conversation.\n\nThe name should be 3-6 words …\n\n"
@@ -260,6 +270,10 @@ TURNS = [
     Row("a name for a talk", user("Generate a descriptive name for this conversation. I had it with my boss: …")),
     Row("a history of one's own", user("The following is a conversation history between a user and an AI agent. Who is "
                                        "right?")),
+    Row("extracting entities oneself", user("You are an entity extraction specialist for cookbooks. What is one?")),
+    Row("with tools of one's own", system("You are an entity extraction specialist for conversational messages.")
+        + user("Look it up"), TOOLS),
+    Row("hold on again", user("a", "Hold on again, update your checkpoint."), TOOLS),
     Row("hold on", user("a", "Hold on, before you continue, what time is it?"), TOOLS),
 ]  # fmt: skip
 

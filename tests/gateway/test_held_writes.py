@@ -72,6 +72,18 @@ async def test_a_quote_that_stands_nowhere_is_answered_and_then_held(
     assert [(p["id"], p["rule"]) for p in proposals["data"]] == [(held["proposal_id"], "evidence_not_found")]
 
 
+async def test_what_an_agent_planned_is_not_the_persons_where_another_carries_it_out(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """aider's architect: its answer is what its editor is asked for, in a conversation of its own."""
+    plan = "I would rename the folder to bergen, since I live in Bergen. Then I add a test for each name."
+    model.script(plan, add("Lives in Bergen.", "I live in Bergen"), "Done.")
+    await ask(alice_api, "Find a better name for the folder")
+    await ask(alice_api, f"{plan}\n\n# *SEARCH/REPLACE block* Rules:\n\nOne block for each change.")
+    assert [(one["error"], one["rule"]) for one in results(model)] == [("held", "evidence_pasted")]
+    assert not await in_thread(Memory.objects.exists)
+
+
 async def test_what_a_tool_said_is_held_until_the_person_decides(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:

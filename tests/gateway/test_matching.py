@@ -19,14 +19,14 @@ ANSWERS = (
 ASKED = ("How do I cook lentils?", "I am out of cumin", "How long do they keep?")
 
 
-def recorded(number: int, *pairs: tuple[str, str], **more: Any) -> Recorded:
+def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more: Any) -> Recorded:
     turns = [
         Turn(
             run_id=UUID(int=100 * number + place),
             number=place,
             user=said("user", asked),
             answer=said("assistant", answer),
-            complete=True,
+            complete=not stopped or place < len(pairs),
         )
         for place, (asked, answer) in enumerate(pairs, start=1)
     ]
@@ -65,6 +65,20 @@ def test_an_earlier_turn_is_repeated_or_left() -> None:
 )
 def test_too_little_in_common_is_nothing(talk: tuple[str, ...]) -> None:
     assert judged(*talk, among=[recorded(1, *PAIRS)]) == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("stopped_at", "given", "is_known"),
+    [
+        ("Fry the onion first, then", "Fry the onion", True),  # the client has less of it
+        ("Fry the onion first, then", LONG, True),  # or more
+        ("Fry", "Fry", True),
+        ("Fry", LONG, False),  # another answer may begin so
+    ],
+)
+def test_an_answer_that_was_stopped_is_known_by_its_beginning(stopped_at: str, given: str, is_known: bool) -> None:
+    one = recorded(1, (ASKED[0], stopped_at), stopped=True)
+    assert (judged(ASKED[0], given, "Thanks", among=[one]).session_id is not None) == is_known
 
 
 def test_two_that_fit_equally_well_are_neither() -> None:

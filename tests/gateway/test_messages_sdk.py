@@ -72,6 +72,37 @@ async def test_its_own_runner_of_tools(client: Any, model: ScriptedModel) -> Non
     assert model.calls[1].messages[-1]["content"] == "a is 42"
 
 
+async def test_its_runner_goes_on_without_threads(client: Any, model: ScriptedModel) -> None:
+    """By default it sends new messages only, without instructions and tools, for the server to add to a thread."""
+
+    @anthropic.beta_async_tool
+    async def lookup(q: str) -> str:
+        """Look it up."""
+        return f"{q} is 42"
+
+    model.script(calls(FIRST), calls(FIRST), "Found it.")
+    asked = {**ASKED, "tools": [lookup], "system": "Be brief.", "messages": [{"role": "user", "content": "Look it up"}]}
+    last = await client.beta.messages.tool_runner(**asked).until_done()
+    assert last.content[0].text == "Found it."
+    assert all("Be brief." in call.messages[0]["content"] for call in model.calls)
+    assert all("lookup" in {tool["function"]["name"] for tool in call.tools} for call in model.calls)
+    assert (await in_thread(Session.objects.get)).turns == 1
+
+
+async def test_a_thread_is_refused_until_it_may_go_on_without(client: Any, model: ScriptedModel) -> None:
+    said: list[Any] = [{"role": "user", "content": "My cat is called Biscuit."}, {"role": "user", "content": "And?"}]
+    with pytest.raises(anthropic.BadRequestError, match="thread"):
+        await client.beta.messages.thread(model="assistant", max_tokens=100).send(said[0])
+    model.script("Noted.", "Biscuit.")
+    thread = client.beta.messages.thread(
+        model="assistant", max_tokens=100, unsupported_request_behavior="continue_unthreaded"
+    )
+    for message in said:
+        await thread.send(message)
+    assert [message["content"] for message in model.calls[1].messages][-3:] == [said[0]["content"], "Noted.", "And?"]
+    assert (await in_thread(Session.objects.get)).turns == 2
+
+
 async def test_errors_and_counts(client: Any, model: ScriptedModel) -> None:
     messages = [{"role": "user", "content": "hi"}]
     with pytest.raises(anthropic.NotFoundError) as missing:

@@ -120,3 +120,14 @@ def stored(owner: Owner) -> Any:
         ThreadRecord.objects.filter(run_id__in=runs.values("pk")).count(),
         list(Memory.objects.filter(owner=owner).values_list("content", "target", "write_origin")),
     )
+
+
+async def test_fields_that_strict_clients_want(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """OpenRouter's SDK refuses an answer without them, though they may be empty."""
+    model.script("Hello.", "Hello.")
+    said = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}
+    assert (await sent(alice_api, "/v1/chat/completions", said))["system_fingerprint"] is None
+    response = await sent(alice_api, "/v1/responses", {"model": "assistant", "input": "Hi", "presence_penalty": 0.5})
+    found = {name: response[name] for name in ("completed_at", "frequency_penalty", "presence_penalty")}
+    assert found == {"completed_at": None, "frequency_penalty": 0.0, "presence_penalty": 0.5}
+    assert dict(model.calls[1].parameters)["presence_penalty"] == 0.5

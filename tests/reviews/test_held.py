@@ -51,6 +51,16 @@ def test_what_a_page_says_waits_and_the_rest_is_saved(alice: Owner, model: Scrip
     assert Memory.objects.get().evidence_quote == "I wear size 43."
 
 
+def test_what_another_session_answered_waits_where_it_comes_back(alice: Owner, model: ScriptedModel) -> None:
+    """A client hands an answer on in the person's place, as aider's architect does to its editor."""
+    plan = "I would rename the folder to bergen, since I live in Bergen. Then I add a test for each name."
+    say(reviewed_session(alice), "Find a better name for the folder", plan)
+    say(reviewed_session(alice), plan)
+    model.script(adds("Lives in Bergen."), DONE)
+    review = run_review(newest_review())
+    assert [(write.state, write.rule) for write in review.writes] == [("waiting", "evidence_pasted")]
+
+
 def test_nothing_is_held_where_the_agent_says_so(alice: Owner, model: ScriptedModel) -> None:
     assert reviewed(alice, model, memory_hold="off").state == "saved"
     assert contents() == ["Wears size 43.", PLANTED]
