@@ -143,6 +143,7 @@ def test_a_process_with_threads_starts_its_children_anew(
     none_left(home)
 
 
+@pytest.mark.any_database
 def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home: Path) -> None:
     daybook = start_daybook()
     worker = daybook.child("worker")
