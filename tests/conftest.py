@@ -38,7 +38,7 @@ from tests.sweeps import forget_searches
 
 # How fast examples are made says something about the machine only.
 hypothesis.settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    "suite", max_examples=50, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
 hypothesis.settings.load_profile("suite")
 
