@@ -61,7 +61,7 @@ def _tries_counted_here(config: pytest.Config) -> None:
     """How often a test was tried is asked and told for each one, and only a process that went on with a crashed test
     would have to know: with files that stay together (`loadfile`) none does. To ask the main process over a socket took
     as long as a small test."""
-    told: StatusDB = config.failures_db  # type: ignore[attr-defined]
+    told = getattr(config, "failures_db", None)
     if isinstance(told, ClientStatusDB):
         told.sock.close()
         config.failures_db = StatusDB()  # type: ignore[attr-defined]
