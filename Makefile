@@ -40,7 +40,7 @@ test: install-dev ## The whole test suite on SQLite
 
 test-scale: install-dev ## What reaches a database, on PostgreSQL and Redis, without the browser (pages know no database)
 	DATABASE_URL=$${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/daybook} REDIS_URL=$${REDIS_URL:-redis://127.0.0.1:6379/15} \
-	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest -m "not browser and not any_database"
+	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest --ignore=tests/browser -m "not browser and not any_database"
 
 test-clients: install-dev ## Real clients, installed from PyPI and npm into .clients (2 GB), with a real Daybook
 	TEST_CLIENTS=1 $(PY) -m pytest -n0 -q tests/clients

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import AsyncClient, TransactionTestCase
 from pytest_django.plugin import DjangoDbBlocker
+from pytest_rerunfailures import ClientStatusDB, StatusDB
 
 from config.serving.assets import prepare_assets
 from gateway import authentication, upstream
@@ -37,7 +38,7 @@ from tests.sweeps import forget_searches
 
 # How fast examples are made says something about the machine only.
 hypothesis.settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+    "suite", max_examples=50, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
 hypothesis.settings.load_profile("suite")
 
@@ -47,11 +48,23 @@ _LONG = {"test_admin_roles.py", "test_conversations.py", "test_documented_answer
 gc.disable()  # collecting tests makes only objects that stay
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """With REQUIRE_SERVICES a missing server is a failure, not a run on something else."""
+    _tries_counted_here(config)
     if os.environ.get("REQUIRE_SERVICES") and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         raise pytest.UsageError("REQUIRE_SERVICES is set, but DATABASE_URL is not.")
     prepare_assets()
+
+
+def _tries_counted_here(config: pytest.Config) -> None:
+    """How often a test was tried is asked and told for each one, and only a process that went on with a crashed test
+    would have to know: with files that stay together (`loadfile`) none does. To ask the main process over a socket took
+    as long as a small test."""
+    told = getattr(config, "failures_db", None)
+    if isinstance(told, ClientStatusDB):
+        told.sock.close()
+        config.failures_db = StatusDB()  # type: ignore[attr-defined]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

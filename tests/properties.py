@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 BOUNDED = settings(
-    max_examples=150,
+    max_examples=60,
     derandomize=True,
     database=None,
     deadline=None,

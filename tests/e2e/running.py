@@ -21,13 +21,16 @@ from tests.waiting import eventually
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 START_SECONDS = 120.0  # a busy machine takes that long
 STOP_SECONDS = 20.0
+AS_SHIPPED = {"DJANGO_SETTINGS_MODULE": "config.settings"}
+"""With these variables a Daybook has the product's own settings, and not those of `tests/e2e/settings.py`."""
 _OURS = re.compile(r"^(DAYBOOK_|OPENAI_|DATABASE_URL$|REDIS_URL$|DJANGO_|PYTEST_)")
 
 
 def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables of a Daybook with that home: a free port, quick sweeps, and `env`."""
+    """The variables of a Daybook with that home: a free port, quick sweeps and passwords, and `env`."""
     plain = {name: value for name, value in os.environ.items() if not _OURS.match(name)}
-    ours = {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.2"}
+    ours = {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.5"}
+    ours |= {"DJANGO_SETTINGS_MODULE": "tests.e2e.settings"}
     return plain | ours | {"DAYBOOK_STATIC": str(settings.STATIC_ROOT)} | dict(env or {})
 
 

@@ -11,7 +11,7 @@ from tests.gateway.attachments import LARGE, picture
 from tests.upstream_server import UpstreamServer
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
 
 def test_a_picture_goes_upstream_is_kept_over_a_restart_and_goes_with_its_session(

@@ -8,7 +8,7 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.e2e.http_user import HttpUser
-from tests.e2e.running import RunningDaybook, none_left
+from tests.e2e.running import AS_SHIPPED, RunningDaybook, none_left
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +28,7 @@ SAID = (
 
 
 def test_ten_turns_are_reviewed_shown_and_remembered(start_daybook: Callable[..., RunningDaybook], home: Path) -> None:
-    daybook = start_daybook({"DAYBOOK_ADMIN_PASSWORD": "correct horse"})
+    daybook = start_daybook(AS_SHIPPED | {"DAYBOOK_ADMIN_PASSWORD": "correct horse"})
     alice = HttpUser(daybook.address)
     alice.log_in("admin", "correct horse")
     _, session = alice.call("POST", "/api/sessions", {"agent": "assistant"})
@@ -62,7 +62,7 @@ def test_ten_turns_are_reviewed_shown_and_remembered(start_daybook: Callable[...
 
     assert daybook.stop() == 0
     none_left(home)
-    again = start_daybook()
+    again = start_daybook(AS_SHIPPED)
     alice = HttpUser(again.address)
     alice.log_in("admin", "correct horse")
     _, kept = alice.call("GET", f"/api/sessions/{session['id']}")

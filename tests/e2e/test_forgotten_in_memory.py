@@ -14,7 +14,7 @@ from gateway.services import session_delete, session_end
 from memories.models import ChangeSet, Invalidation, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
 from tests import warm
-from tests.e2e.running import environment
+from tests.e2e.running import AS_SHIPPED, environment
 from tests.factories import memory_make, owner_make, session_make
 from tests.in_one_go import book_clear, forget_memories, forget_owner
 from tests.reviews.talk import reviewing_agent, say
@@ -73,7 +73,7 @@ class Holder:
 def holder(home: Path, shared: dict[str, str]) -> Iterator[Holder]:
     process = warm.start(
         ["-m", "tests.e2e.holding_process"],
-        env=environment(home, shared) | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        env=environment(home, shared) | AS_SHIPPED,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

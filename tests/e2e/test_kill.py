@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,7 +19,7 @@ from memories.models import ChangeSet, Memory, Notification, Owner, Revision
 from reviews.models import ReviewRun
 from reviews.services import expire_leases
 from tests import warm
-from tests.e2e.running import MANAGE, children_of, environment, none_left
+from tests.e2e.running import AS_SHIPPED, MANAGE, children_of, environment, none_left
 from tests.factories import session_make
 from tests.reviews.talk import newest_review, reviewing_agent, say
 from tests.upstream_server import UpstreamServer
@@ -39,7 +38,7 @@ def execute(home: Path, shared: dict[str, str]) -> Iterator[Callable[[ReviewRun]
     """Begin to execute a review in a process of its own; returns the process id."""
     process = warm.start(
         ["-m", "tests.e2e.review_forks"],
-        env=environment(home, shared) | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        env=environment(home, shared) | AS_SHIPPED,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -132,7 +131,7 @@ def test_the_real_worker_is_killed_and_takes_up_everything_again(
 def test_any_process_of_the_queue_is_killed_and_the_others_go_on(
     alice: Owner, shared: dict[str, str], upstream: UpstreamServer, home: Path
 ) -> None:
-    with _working(environment(home, shared), home) as worker:
+    with _working(environment(home, shared), home, anew=True) as worker:
         (guard,) = eventually(lambda: children_of(worker.pid), within=30, saying="The guard of the queue")
         first = eventually(lambda: _when_full(children_of(guard)), within=30, saying="The processes of the queue")
         _is_done(_scheduled_review(alice, 1), upstream)  # now they wait for the next job
@@ -266,16 +265,15 @@ def _ends_within(pid: int, seconds: float) -> bool:
 
 
 class _working:
-    """The real worker command, as long as the block lasts."""
+    """The real worker command, as long as the block lasts; `anew`: with an interpreter of its own."""
 
-    def __init__(self, env: dict[str, str], home: Path) -> None:
-        self.env, self.home = env, home
+    def __init__(self, env: dict[str, str], home: Path, *, anew: bool = False) -> None:
+        self.env, self.home, self.anew = env, home, anew
 
-    def __enter__(self) -> "subprocess.Popen[bytes]":
-        log = self.home.with_name("worker.log")
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, str(MANAGE), "worker"], env=self.env, stdout=output, stderr=output
+    def __enter__(self) -> warm.Program:
+        with self.home.with_name("worker.log").open("ab") as log:
+            self.process = warm.start(
+                [str(MANAGE), "worker"], env=self.env, stdout=log.fileno(), stderr=log.fileno(), anew=self.anew
             )
         return self.process
 

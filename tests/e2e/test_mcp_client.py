@@ -9,9 +9,10 @@ import pytest
 
 from tests.e2e.conftest import migrated_storage
 from tests.e2e.running import RunningDaybook, running_daybook
+from tests.late import Late
 
-mcp = pytest.importorskip("mcp", reason="the official client of the Model Context Protocol is not installed")
-streamable_http = pytest.importorskip("mcp.client.streamable_http")
+mcp: Any = Late("mcp")
+streamable_http: Any = Late("mcp.client.streamable_http")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 

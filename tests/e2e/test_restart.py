@@ -133,7 +133,7 @@ def v1(**more: Any) -> dict[str, Any]:
     return {"model": "assistant", "messages": [{"role": "user", "content": "Tell me a story"}], **more}
 
 
-@pytest.mark.parametrize("server", ["uvicorn", "daphne"])
+@pytest.mark.parametrize("server", ["uvicorn", pytest.param("daphne", marks=pytest.mark.any_database)])
 def test_a_stop_ends_open_turns_with_what_was_said_and_tells_their_clients(
     server: str, start: Callable[..., Client], home: Path, storage: dict[str, str], upstream: UpstreamServer
 ) -> None:

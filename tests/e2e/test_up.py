@@ -13,7 +13,7 @@ import pytest
 from psycopg import sql
 
 from tests.e2e.conftest import StartDaybook
-from tests.e2e.running import RunningDaybook, manage, none_left, processes_of
+from tests.e2e.running import AS_SHIPPED, RunningDaybook, manage, none_left, processes_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -47,7 +47,7 @@ def _prepared(home: Path, env: dict[str, str]) -> str:
 def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
     start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
 ) -> None:
-    daybook = start_daybook(unmigrated, anew=True)
+    daybook = start_daybook(unmigrated | AS_SHIPPED, anew=True)
     _answers(daybook)
     assert daybook.stop() == 0
     none_left(home)
@@ -143,6 +143,7 @@ def test_a_process_with_threads_starts_its_children_anew(
     none_left(home)
 
 
+@pytest.mark.any_database
 def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home: Path) -> None:
     daybook = start_daybook()
     worker = daybook.child("worker")

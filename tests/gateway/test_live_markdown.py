@@ -140,11 +140,11 @@ def test_a_finished_block_is_sent_once() -> None:
 def test_of_a_long_open_block_only_the_new_part_is_sent() -> None:
     shown = Shown()
     shown.add("```python\n")
-    for number in range(400):
+    for number in range(150):
         shown.add(f"x{number} = {number}\n")
     assert shown.sent < 12 * len(shown.html())  # colours come anew when the code has grown by an eighth
     listed = Shown()
-    for number in range(400):
+    for number in range(150):
         listed.add(f"- item {number}\n")
     assert listed.sent < 4 * len(listed.html())
 

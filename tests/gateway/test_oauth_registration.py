@@ -11,8 +11,9 @@ from django.test import AsyncClient
 from django.utils import timezone
 from oauth2_provider.models import Application
 
+from gateway.oauth import registration
 from gateway.oauth.connections import app_connect
-from gateway.oauth.registration import MOST_UNUSED, PER_MINUTE, client_register
+from gateway.oauth.registration import PER_MINUTE, client_register
 from gateway.sweep import accounts_sweep
 from memories.audit.log import SYSTEM
 from memories.database.access import in_thread
@@ -203,14 +204,15 @@ async def test_an_ipv6_network_has_the_rate_of_one_address(settings: Any) -> Non
     assert answer.status_code == 429
 
 
-def test_the_oldest_unused_registrations_make_room(alice: Owner) -> None:
+def test_the_oldest_unused_registrations_make_room(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "MOST_UNUSED", 5)
     connected = client_register("Claude", [CALLBACK])
     app_connect(alice, connected, book="main", read_only=True, by=SYSTEM)
     first = client_register("first", [CALLBACK])
-    for number in range(MOST_UNUSED):
+    for number in range(5):
         last = client_register(str(number), [CALLBACK])
     kept = set(Application.objects.values_list("pk", flat=True))
-    assert len(kept) == MOST_UNUSED + 1
+    assert len(kept) == 5 + 1
     assert {connected.pk, last.pk} <= kept
     assert first.pk not in kept
 

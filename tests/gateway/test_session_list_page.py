@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from gateway.chat.transcript import AROUND_TURNS
+from gateway.chat import transcript
 from gateway.models import Agent, Session
 from gateway.sessions.keeping import session_change, session_discard
 from memories.models import Owner
@@ -116,12 +116,15 @@ def test_a_found_turn_is_opened_with_all_that_follows(page: Client, alice: Owner
     assert "Show 20 of 40 earlier turns" in html
 
 
-def test_a_found_turn_that_is_far_back_is_opened_with_a_way_to_the_newest(page: Client, alice: Owner) -> None:
+def test_a_found_turn_that_is_far_back_is_opened_with_a_way_to_the_newest(
+    page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript, "AROUND_TURNS", 40)
     session = session_make(alice)
-    for number in range(AROUND_TURNS + 30):
+    for number in range(40 + 30):
         turn_make(session, f"question {number}.")
     html = html_of(page, f"/c/{session.pk}/?at=21")
-    assert len(re.findall(r">question (\d+)\.</div>", html)) == AROUND_TURNS
+    assert len(re.findall(r">question (\d+)\.</div>", html)) == 40
     assert "22 later turns: go to the newest" in html
     assert "data-fill" not in html.split('id="ledger"')[1].split('id="new-text"')[0]
 

@@ -1,15 +1,18 @@
 """/admin/: opening what another person said or is remembered for adds to the audit log, without the words"""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from pytest_django.plugin import DjangoDbBlocker
 
 from gateway.models import Message, Session
 from memories.models import AuditEntry, Memory
 from tests.admin_pages import Rows, list_of, page_of, rows_make
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client
+from tests.kept_rows import kept
 
 pytestmark = pytest.mark.django_db
 # What alice said or is remembered for, in any of the rows: memory, title, question, document, note, review.
@@ -17,9 +20,15 @@ WORDS = ("Likes tea.", "Prefers tea.", "Question 1", "Question 2")
 MEMORIES = "/admin/memories/memory/"
 
 
+@pytest.fixture(scope="module")
+def all_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Rows]:
+    with kept(django_db_blocker, rows_make) as made:
+        yield made
+
+
 @pytest.fixture
-def rows() -> Rows:
-    return rows_make()
+def rows(all_rows: Rows, db: None) -> Rows:
+    return all_rows
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 here, and who is not named in it gets nothing: `s` superuser, `a` memory auditor, `v` staff that may view everything,
 `n` staff without permissions. Ordinary people and those who are not signed in are sent to sign in, everywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,11 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.urls import reverse
+from pytest_django.plugin import DjangoDbBlocker
 
 from tests.admin_pages import Rows, add_of, delete_of, list_of, page_of, pages, rows_make
 from tests.admin_rows import staff_client, user_make
+from tests.kept_rows import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 ROLES = {
@@ -129,9 +131,15 @@ ADDRESSES: dict[str, tuple[str, Ask]] = {
 _DJANGOS_OWN = ("changelist", "add", "history", "delete", "change")
 
 
+@pytest.fixture(scope="module")
+def all_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Rows]:
+    with kept(django_db_blocker, rows_make) as made:
+        yield made
+
+
 @pytest.fixture
-def rows() -> Rows:
-    return rows_make()
+def rows(all_rows: Rows, db: None) -> Rows:
+    return all_rows
 
 
 @pytest.fixture(params=ROLES)

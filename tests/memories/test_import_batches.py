@@ -8,6 +8,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
+from memories import portability
 from memories.database import batches
 from memories.database.access import in_thread
 from memories.database.batches import BatchSize, finish, in_slices
@@ -20,7 +21,7 @@ from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.portability import LONG, PAGE, export_lines, in_chunks
-from memories.services import Source, book_limits_set
+from memories.services import Source, book_limits_set, writing
 from tests.conftest import Api
 from tests.factories import memory_make
 from tests.in_one_go import forget_memories, import_text, undo_changes
@@ -41,22 +42,25 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "SLICE_SECONDS", 1_000)
 
 
-def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification(alice: Owner) -> None:
+def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MOST_NAMED", 100)
     memory_make(alice, "Likes rum.")
     generation = Book.objects.get().generation
     Notification.objects.all().delete()
-    report = import_text(alice.pk, lines(600), actor="user:1", preview=False)
-    assert (report.new, len(report.change_sets)) == (600, 1)
+    report = import_text(alice.pk, lines(200), actor="user:1", preview=False)
+    assert (report.new, len(report.change_sets)) == (200, 1)
     imported = Memory.objects.exclude(content="Likes rum.")
-    assert sorted(imported.values_list("number", flat=True)) == list(range(2, 602))
-    assert Revision.objects.filter(change_set=report.change_sets[0], action="add").count() == 600
+    assert sorted(imported.values_list("number", flat=True)) == list(range(2, 202))
+    assert Revision.objects.filter(change_set=report.change_sets[0], action="add").count() == 200
     assert Book.objects.get().generation > generation
     assert Notification.objects.get().memory_numbers == []  # too many to name: everything is looked at again
     undone = undo_changes(
         change_set_get(alice.pk, parse_uuid(report.change_sets[0])),
         Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO),
     )
-    assert len(undone.undone) == 600
+    assert len(undone.undone) == 200
     assert Memory.objects.get(deleted_at=None).content == "Likes rum."
 
 
@@ -193,12 +197,14 @@ async def test_the_api_imports_and_exports_the_same(alice: Owner, alice_api: Api
     assert response.json()["new"] == 30
 
 
-def test_an_export_reads_its_rows_in_pages(alice: Owner) -> None:
-    import_text(alice.pk, lines(PAGE + 3), actor="user:1", preview=False)
+def test_an_export_reads_its_rows_in_pages(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = 20
+    monkeypatch.setattr(portability, "PAGE", page)
+    import_text(alice.pk, lines(page + 3), actor="user:1", preview=False)
     with CaptureQueriesContext(connection) as queries:
         chunks = list(in_chunks(export_lines(alice.pk)))
-    assert sum(chunk.count("\n") for chunk in chunks) == 2 * (PAGE + 3) + 1
-    assert max(chunk.count("\n") for chunk in chunks) == PAGE
+    assert sum(chunk.count("\n") for chunk in chunks) == 2 * (page + 3) + 1
+    assert max(chunk.count("\n") for chunk in chunks) == page
     pages = [query["sql"] for query in queries if 'FROM "memories_book"' not in query["sql"]]  # those of a page's books
     assert pages
     assert all("LIMIT" in sql for sql in pages)

@@ -64,7 +64,7 @@ def test_case_is_ignored_beyond_ascii() -> None:
     assert found(book, ["москва"]) == [3]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(TEXTS, max_size=6), st.lists(WORDS, max_size=3))
 def test_sql_like_over_folded_text_finds_the_same(contents: list[str], keywords: list[str]) -> None:
     base = sqlite3.connect(":memory:")

@@ -186,7 +186,7 @@ WORDS = st.sampled_from(
 SENTENCES = st.lists(WORDS, max_size=6).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75)
 @given(st.lists(SENTENCES, max_size=12), SENTENCES, st.integers(1, 8), st.booleans())
 def test_the_threshold_never_removes_what_match_all_returns(
     contents: list[str], query: str, limit: int, in_session: bool
@@ -201,7 +201,6 @@ def test_the_threshold_never_removes_what_match_all_returns(
         assert len(hits) == limit
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=60))
 def test_no_text_breaks_building_or_searching(contents: list[str], query: str) -> None:
     book = facts(*contents)

@@ -33,7 +33,7 @@ from memories.recall.threads import record_run
 from memories.services import Source, book_limits_set
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
-from reviews.consolidation.clear import FIRST_BATCH, clear_code_make, clear_confirmed, contents_of, purge_cleared
+from reviews.consolidation.clear import clear_code_make, clear_confirmed, contents_of, purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
@@ -416,17 +416,21 @@ def test_books_of_a_temporary_session_are_left(alice: Owner, agent: Agent, answe
     assert runs.recover() == 0
 
 
-def test_a_book_of_many_memories_is_cleared_in_batches_and_comes_back_whole(alice: Owner) -> None:
+def test_a_book_of_many_memories_is_cleared_in_batches_and_comes_back_whole(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reviews.consolidation.clear.FIRST_BATCH", 40)
+    many = 100  # the first batch, one of the usual size, and some
     book_limits_set({"main": (0, 0)})
-    lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(2 * FIRST_BATCH + 5))
+    lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(many))
     import_text(alice.pk, lines, actor="user:1", preview=False)
     book = Book.objects.get()
     cleared = book_clear(book, actor="user:1")
-    assert len(cleared.changes) == cleared.contents.memories == 2 * FIRST_BATCH + 5
+    assert len(cleared.changes) == cleared.contents.memories == many
     assert not Memory.objects.filter(deleted_at=None).exists()
-    assert Revision.objects.filter(change_set=cleared.change_set).count() == 2 * FIRST_BATCH + 5
+    assert Revision.objects.filter(change_set=cleared.change_set).count() == many
     undo_changes(change_set_get(alice.pk, cleared.change_set), BY_HAND)
-    assert Memory.objects.filter(deleted_at=None).count() == 2 * FIRST_BATCH + 5
+    assert Memory.objects.filter(deleted_at=None).count() == many
 
 
 def test_many_conversations_are_passed_over_in_slices(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
