@@ -11,7 +11,7 @@ from gateway.models import ApiKey
 from memories.errors import Unauthorized
 from memories.forgetting import forgetting_sweep
 from memories.models import Memory, Owner
-from tests.browser.axe import findings_light_and_dark
+from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.factories import key_make, memory_make
 
@@ -123,16 +123,11 @@ def test_a_long_deletion_says_how_far_it_is_until_it_is_over(
     expect(page.locator(".receipt")).to_contain_text("memories1")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"viewport": {"width": 320, "height": 700}}],
-    ids=["wide", "phone"],
-)
-def test_axe_finds_nothing_serious(visitor: NewVisitor, options: dict[str, object]) -> None:
+def test_axe_finds_nothing_serious(alices: Visitor) -> None:
     key_make(owner_of("alice"))
-    page = opened(visitor("alice", **options))
+    page = opened(alices)
     page.get_by_label("Name of a new key").fill("Phone " + "k" * 70)
     page.get_by_role("button", name="Create key").click()
     expect(page.locator("#plain-key")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert findings_light_and_dark(page) == []
+    assert findings_wide_and_narrow(page, 320) == []

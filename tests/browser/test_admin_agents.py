@@ -19,7 +19,9 @@ def page(visitor: NewVisitor) -> Page:
     return visitor("root").open(reverse("admin:gateway_agent_change", args=[Agent.objects.get().pk]))
 
 
-def test_an_answer_appears_beside_the_form_and_keeps_what_was_typed_in_it(page: Page, told: ToldModel) -> None:
+def test_an_answer_or_an_error_appears_beside_the_form_and_keeps_what_was_typed_in_it(
+    page: Page, told: ToldModel
+) -> None:
     page.get_by_label("Instructions").fill("Not saved yet.")
     page.get_by_label("Message").fill("How are you?")
     ask = page.get_by_role("button", name="Ask")
@@ -32,10 +34,6 @@ def test_an_answer_appears_beside_the_form_and_keeps_what_was_typed_in_it(page: 
     expect(page.get_by_label("Instructions")).to_have_value("Not saved yet.")
     assert "Not saved yet." not in str(told.requests[0].messages)
     assert not Session.objects.exists()
-
-
-def test_an_error_takes_the_answers_place_in_words(page: Page, told: ToldModel) -> None:
-    page.get_by_label("Message").fill("How are you?")
-    page.get_by_role("button", name="Ask").click()
+    ask.click()
     told.fail(UpstreamError("The model server answered with an error (500)."))
     expect(page.get_by_role("alert")).to_contain_text("The model server answered with an error (500).")

@@ -1,7 +1,6 @@
 """The admin's first page in a real browser: charts that are drawn, in colours that follow the theme."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,13 +9,12 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Agent, Run
 from memories.models import ScanDay
-from tests.browser.axe import serious_findings
+from tests.browser.axe import contrast_findings_in_the_dark, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import memory_make, session_make
 
 pytestmark = pytest.mark.browser
 
-SIZES = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
 # The colours of the first chart's lines, as they are drawn now.
 COLOURS = """() => [...document.querySelector('.db-chart').querySelectorAll('polyline')].map(
   (line) => getComputedStyle(line).stroke)"""
@@ -50,7 +48,7 @@ def ready(page: Page) -> Page:
 
 
 @pytest.mark.usefixtures("busy")
-def test_the_charts_are_drawn_under_the_admins_policy_and_tell_their_numbers(visitor: NewVisitor) -> None:
+def test_the_charts_are_drawn_under_the_admins_policy_and_tell_the_numbers_of_a_period(visitor: NewVisitor) -> None:
     page = ready(visitor("alice").open("/admin/"))
     assert page.locator(".db-chart").count() == 4  # no review, so its chart is a sentence
     turns = page.get_by_role("region", name="Turns", exact=True)
@@ -59,11 +57,6 @@ def test_the_charts_are_drawn_under_the_admins_policy_and_tell_their_numbers(vis
     expect(turns.get_by_role("row").nth(1).get_by_role("cell")).to_have_text(["3", "1"])
     assert page.evaluate("() => [...document.querySelectorAll('.db-chart__lines')].every((c) => c.clientHeight > 100)")
     expect(page.get_by_role("region", name="Now", exact=True)).to_contain_text("Turn 2 of alice: open")
-
-
-@pytest.mark.usefixtures("busy")
-def test_the_period_is_chosen_by_a_link(visitor: NewVisitor) -> None:
-    page = ready(visitor("alice").open("/admin/"))
     page.get_by_role("link", name="Last 30 days").click()
     expect(page.get_by_role("link", name="Last 30 days")).to_have_attribute("aria-current", "page")
     expect(page.get_by_role("heading", name="Tokens by owner, last 30 days")).to_be_visible()
@@ -72,24 +65,24 @@ def test_the_period_is_chosen_by_a_link(visitor: NewVisitor) -> None:
 
 
 @pytest.mark.usefixtures("busy")
-def test_the_lines_follow_the_theme_while_the_page_is_open(visitor: NewVisitor) -> None:
+def test_axe_finds_nothing_serious_nothing_goes_sideways_and_the_lines_follow_the_theme(visitor: NewVisitor) -> None:
     page = ready(visitor("alice", color_scheme="light").open("/admin/"))
-    assert page.evaluate(COLOURS) == LIGHT
-    page.evaluate("document.documentElement.classList.add('dark')")
-    assert page.evaluate(COLOURS) == DARK
-    page.evaluate("document.documentElement.classList.remove('dark')")
-    assert page.evaluate(COLOURS) == LIGHT
-
-
-@pytest.mark.usefixtures("busy")
-@pytest.mark.parametrize(("size", "scheme"), [("wide", "light"), ("phone", "light"), ("wide", "dark")])
-def test_axe_finds_nothing_serious_and_nothing_goes_sideways(visitor: NewVisitor, scheme: Any, size: str) -> None:
-    page = ready(visitor("alice", color_scheme=scheme, viewport=SIZES[size]).open("/admin/"))
-    assert page.evaluate(COLOURS) == {"light": LIGHT, "dark": DARK}[scheme]
     for shut in page.locator("summary").all():
         shut.click()
-    assert serious_findings(page, only_colours=scheme == "dark") == []
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    sideways = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    for width in (390, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(COLOURS) == LIGHT
+        assert serious_findings(page) == [], width
+        assert not page.evaluate(sideways), width
+    assert contrast_findings_in_the_dark(page) == []
+    assert page.evaluate(COLOURS) == DARK
+    assert not page.evaluate(sideways)
+    page.evaluate("document.documentElement.classList.remove('dark')")
+    assert page.evaluate(COLOURS) == LIGHT
+    page.emulate_media(color_scheme="dark")  # which the page follows when it is opened
+    page.reload()
+    assert ready(page).evaluate(COLOURS) == DARK
 
 
 def test_somebody_without_runs_sees_pages_and_no_numbers(server: LiveServer, visitor: NewVisitor) -> None:

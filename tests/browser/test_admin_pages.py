@@ -50,10 +50,11 @@ def addresses(server: object) -> list[str]:
 
 def test_axe_finds_nothing_serious_light_and_dark(visitor: NewVisitor, addresses: list[str]) -> None:
     owner_make("root", is_staff=True, is_superuser=True)
-    page = visitor("root").open("/admin/")
+    root = visitor("root")
+    page = root.context.new_page()
     found = []
     for address in addresses:
-        answer = page.goto(page.url.split("/admin/")[0] + address)
+        answer = page.goto(root.address + address)
         assert answer is not None
         assert answer.status == 200, address
         page.wait_for_function(

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
+from playwright.sync_api import Page, ViewportSize
 
 from gateway.models import Agent, Message, Run, UsageDay
 from memories.models import ChangeSet, Memory, WriteOrigin
@@ -19,7 +20,8 @@ from tests.factories import memory_make, session_make
 
 pytestmark = pytest.mark.browser
 
-SIZES = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 ANSWER = (
     "They run at **02:30**, every night.\n\n| job | at |\n|---|---|\n| dump | 02:30 |\n\n```sh\npg_dump daybook\n```"
 )
@@ -84,9 +86,14 @@ def page_of(run: Run) -> str:
     return reverse("admin:gateway_run_change", args=[run.pk])
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: NewVisitor, size: str) -> None:
-    page = visitor("alice", viewport=SIZES[size]).open("/admin/")
+def findings(page: Page) -> list[str]:
+    sideways = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return [*serious_findings(page, without=NAVIGATION), *(["goes sideways"] if sideways else [])]
+
+
+def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: NewVisitor) -> None:
+    alice = visitor("alice")
+    page = alice.context.new_page()
     memory = Memory.objects.get(number=2)
     UsageDay.objects.create(
         owner=run.owner, day=timezone.now().date(), agent="assistant", model="scripted", turns=12, requests=1_234,
@@ -106,13 +113,14 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: 
     }
     troubles = []
     for name, path in paths.items():
-        page.goto(page.url.split("/admin/")[0] + path)
+        page.set_viewport_size(WIDE)
+        page.goto(alice.address + path)
         for shut in page.locator("#content-main ~ details > summary, .db-turn summary, .db-raw summary").all():
             shut.click()
-        findings = serious_findings(page, without=NAVIGATION)
-        if size == "wide":  # colours are the same on a phone
-            findings += contrast_findings_in_the_dark(page, without=NAVIGATION)
-        troubles += [f"{name}: {finding}" for finding in findings]
-        if not page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"):
-            troubles.append(f"{name} goes sideways")
+        troubles += [f"{name}: {finding}" for finding in findings(page)]
+        page.set_viewport_size(PHONE)
+        troubles += [f"{name} on a phone: {finding}" for finding in findings(page)]
+        page.set_viewport_size(WIDE)
+        dark = contrast_findings_in_the_dark(page, without=NAVIGATION)  # colours are the same on a phone
+        troubles += [f"{name}: {finding}" for finding in dark]
     assert troubles == []

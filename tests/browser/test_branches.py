@@ -8,7 +8,8 @@ from playwright.sync_api import Page, expect
 from gateway.models import Run, Session
 from tests.browser.asking import ask, status_is
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, owner_of
+from tests.browser.talks import talk
 from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
@@ -36,24 +37,33 @@ def said(page: Page) -> list[str]:
 
 
 @pytest.fixture
-def edited(chat: Page, told: ToldModel) -> Page:
-    """Three turns, of which the second was edited."""
-    for text in ("one", "two", "three"):
-        say(chat, told, text, f"Answer to {text}.")
+def chat(alices: Visitor) -> Page:
+    """Two turns that are over."""
+    session = talk(owner_of("alice"), ("one", "Answer to one."), ("two", "Answer to two."))
+    return alices.open(f"/c/{session.pk}/")
+
+
+def path(page: Page) -> str:
+    return re.sub(r"^https?://[^/]+", "", page.url)
+
+
+def test_an_earlier_message_is_edited_and_both_versions_can_be_read_in_every_tab(
+    chat: Page, alices: Visitor, told: ToldModel
+) -> None:
+    say(chat, told, "three", "Answer to three.")
     edit(chat, told, 1, "zwei", "Answer to zwei.")
-    return chat
-
-
-def test_an_earlier_message_is_edited_and_both_versions_can_be_read(edited: Page, told: ToldModel) -> None:
-    chat = edited
     assert said(chat) == ["one", "zwei"]
     versions = chat.get_by_role("group", name="Versions of this turn")
     expect(versions).to_have_text("2/2")
+    other = alices.open(path(chat))
+    expect(other.locator(".turn")).to_have_count(2)
     versions.get_by_role("button", name="Earlier version").click()
     expect(versions).to_have_text("1/2")
     assert said(chat) == ["one", "two", "three"]
     status_is(chat, "Version 1 of 2")
     expect(versions.get_by_role("button", name="Later version")).to_be_focused()
+    expect(other.locator(".turn")).to_have_count(3)
+    assert said(other) == ["one", "two", "three"]
     chat.reload()
     expect(versions).to_have_text("1/2")
     assert said(chat) == ["one", "two", "three"]
@@ -65,44 +75,36 @@ def test_an_earlier_message_is_edited_and_both_versions_can_be_read(edited: Page
     assert said(chat) == ["one", "zwei"]
     assert chat.locator(".dayline h2").count() == 1
     assert Run.objects.count() == 5
+    for width in (1440, 390):
+        chat.set_viewport_size({"width": width, "height": 844})
+        assert findings_light_and_dark(chat) == []
+        assert chat.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_another_answer_is_a_version_and_the_next_message_goes_on_from_the_one_shown(
     chat: Page, told: ToldModel
 ) -> None:
-    say(chat, told, "Name a colour", "Red.")
     told.answer("Blue.")
-    chat.get_by_role("button", name="Answer again").click()
+    chat.get_by_role("button", name="Answer again").last.click()
     expect(chat.get_by_text("Blue.")).to_be_visible()
     versions = chat.get_by_role("group", name="Versions of this turn")
     expect(versions).to_have_text("2/2")
     versions.get_by_role("button", name="Earlier version").click()
-    expect(chat.get_by_text("Red.")).to_be_visible()
+    expect(chat.get_by_text("Answer to two.")).to_be_visible()
     say(chat, told, "Another", "Green.")
-    assert [m["content"] for m in told.requests[-1].messages if m["role"] == "assistant"] == ["Red."]
-
-
-def test_a_second_tab_shows_the_version_that_was_chosen(edited: Page, alices: Visitor) -> None:
-    other = alices.open(re.sub(r"^https?://[^/]+", "", edited.url))
-    expect(other.locator(".turn")).to_have_count(2)
-    edited.get_by_role("button", name="Earlier version").click()
-    expect(other.locator(".turn")).to_have_count(3)
-    assert said(other) == ["one", "two", "three"]
+    answers = [m["content"] for m in told.requests[-1].messages if m["role"] == "assistant"]
+    assert answers == ["Answer to one.", "Answer to two."]
 
 
 def test_an_edit_in_another_tab_takes_what_followed_off_this_page(chat: Page, alices: Visitor, told: ToldModel) -> None:
-    for text in ("one", "two"):
-        say(chat, told, text, f"Answer to {text}.")
-    other = alices.open(re.sub(r"^https?://[^/]+", "", chat.url))
+    other = alices.open(path(chat))
     expect(other.locator(".turn")).to_have_count(2)
     edit(chat, told, 0, "eins", "Answer to eins.")
     expect(other.locator(".turn")).to_have_count(1)
     expect(other.get_by_text("Answer to eins.")).to_be_visible()
 
 
-def test_an_edit_that_is_refused_gives_the_old_turns_back(chat: Page, alices: Visitor, told: ToldModel) -> None:
-    for text in ("one", "two"):
-        say(chat, told, text, f"Answer to {text}.")
+def test_an_edit_that_is_refused_gives_the_old_turns_back(chat: Page, alices: Visitor) -> None:
     alices.expect_trouble("status of 409")
     Session.objects.update(state="ended")
     chat.locator(".entry--you").first.hover()
@@ -114,10 +116,3 @@ def test_an_edit_that_is_refused_gives_the_old_turns_back(chat: Page, alices: Vi
     expect(chat.locator(".turn")).to_have_count(1)
     alert.get_by_role("button", name="Edit message").click()
     assert said(chat) == ["one", "two"]
-
-
-def test_versions_are_usable_by_everybody(edited: Page) -> None:
-    for width in (1440, 390):
-        edited.set_viewport_size({"width": width, "height": 844})
-        assert findings_light_and_dark(edited) == []
-        assert edited.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -13,6 +13,7 @@ from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.asking import ask, send, status_is
 from tests.browser.conftest import LiveServer, NewVisitor, Visitor, in_a_worker, owner_of
+from tests.browser.talks import talk
 from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
@@ -71,7 +72,9 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
     expect(row.get_by_role("button", name="Delete")).to_be_visible()
 
 
-def test_an_answer_appears_while_it_is_written(chat: Page, told: ToldModel) -> None:
+def test_an_answer_appears_while_it_is_written_also_after_a_reload_and_in_another_tab(
+    chat: Page, alices: Visitor, told: ToldModel
+) -> None:
     send(chat, "hello")
     status_is(chat, "Answering")
     answer = chat.locator("[data-answer]").last
@@ -79,80 +82,44 @@ def test_an_answer_appears_while_it_is_written(chat: Page, told: ToldModel) -> N
     expect(answer.locator("strong")).to_have_text("words")
     expect(answer).to_have_attribute("aria-busy", "true")
     expect(chat.get_by_role("button", name="Stop answering")).to_be_visible()
+    chat.reload()
+    expect(answer.locator("strong")).to_have_text("words")
+    status_is(chat, "Answering")
     told.say(" <b>and</b>\n\n```js\nlet x")
     expect(answer.locator("pre code")).to_have_text("let x")
     expect(answer).to_contain_text("<b>and</b>")
+    again = alices.open("/")
+    expect(again.locator("[data-answer] pre code")).to_have_text("let x")
     told.answer(" = 1\n```\n")
-    status_is(chat, "Answer complete")
-    expect(chat.locator("[aria-busy]")).to_have_count(0)
-    expect(chat.locator("pre .k")).to_have_text("let")  # the server's rendering took its place
+    for page in (chat, again):
+        status_is(page, "Answer complete")
+        expect(page.locator("[aria-busy]")).to_have_count(0)
+        expect(page.locator("pre .k")).to_have_text("let")  # the server's rendering took its place
+        expect(page.locator("pre code")).to_have_text("let x = 1\n")
     expect(chat.get_by_role("button", name="Send message")).to_be_visible()
     assert chat.url.endswith(f"/c/{Session.objects.get().pk}/")
-
-
-def test_a_reload_in_mid_stream_shows_the_answer_and_goes_on(chat: Page, told: ToldModel) -> None:
-    send(chat, "tell me a story")
-    told.say("Once upon ")
-    expect(chat.get_by_text("Once upon")).to_be_visible()
-    chat.reload()
-    expect(chat.get_by_text("Once upon")).to_be_visible()
-    status_is(chat, "Answering")
-    told.answer("a time.")
-    status_is(chat, "Answer complete")
-    expect(chat.get_by_text("Once upon a time.")).to_be_visible()
     assert Run.objects.get().state == Run.State.COMPLETED
 
 
-def test_the_first_page_opened_again_shows_the_answer_in_progress(chat: Page, alices: Visitor, told: ToldModel) -> None:
-    send(chat, "hello")
-    told.say("Half ")
-    expect(chat.get_by_text("Half")).to_be_visible()
-    chat.close()
-    again = alices.open("/")
-    expect(again.get_by_text("Half")).to_be_visible()
-    told.answer("and whole.")
-    expect(again.get_by_text("Half and whole.")).to_be_visible()
-
-
 def test_two_tabs_show_the_same_answer_and_either_can_stop_it(chat: Page, alices: Visitor, told: ToldModel) -> None:
-    told.answer("One.")
-    ask(chat, "first")
+    send(chat, "first")
+    told.say("Well, ")
+    expect(chat.get_by_text("Well,")).to_be_visible()
+    chat.keyboard.press("Escape")
+    expect(chat.get_by_text("Stopped by you.")).to_be_visible()
     other = alices.open(chat.url.removeprefix(alices.address))
     send(chat, "second")
     told.say("Two and ")
     expect(other.get_by_text("Two and")).to_be_visible()
     other.get_by_role("button", name="Stop answering").click()
     for page in (chat, other):
-        expect(page.get_by_text("Stopped by you.")).to_be_visible()
+        expect(page.get_by_text("Stopped by you.")).to_have_count(2)
         expect(page.get_by_text("Two and")).to_be_visible()
         expect(page.locator(".turn")).to_have_count(2)
-    assert Run.objects.latest("id").state == Run.State.STOPPED
+    assert [run.state for run in Run.objects.order_by("id")] == [Run.State.STOPPED, Run.State.STOPPED]
 
 
-def test_escape_stops_the_answer(chat: Page, told: ToldModel) -> None:
-    send(chat, "hello")
-    told.say("Well ")
-    expect(chat.get_by_text("Well")).to_be_visible()
-    chat.keyboard.press("Escape")
-    expect(chat.get_by_text("Stopped by you.")).to_be_visible()
-
-
-def test_an_answer_that_a_restart_cut_off_can_be_tried_again(chat: Page, server: LiveServer, told: ToldModel) -> None:
-    send(chat, "hello")
-    told.say("Half an answer")
-    expect(chat.get_by_text("Half an answer")).to_be_visible()
-    server.do(held.shut_down())
-    held.reset()
-    expect(chat.get_by_text("Interrupted: Daybook was restarted")).to_be_visible()
-    expect(chat.get_by_text("Half an answer")).to_be_visible()
-    expect(chat.locator(".caret")).to_have_count(0)
-    told.answer("The whole answer.")
-    chat.get_by_role("button", name="Try again").click()
-    expect(chat.get_by_text("The whole answer.")).to_be_visible()
-    expect(chat.locator(".turn")).to_have_count(1)
-
-
-def test_the_end_of_an_answer_is_shown_when_the_server_is_back(
+def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_can_be_tried_again(
     chat: Page, alices: Visitor, server: LiveServer, told: ToldModel
 ) -> None:
     alices.expect_trouble("ERR_FAILED")
@@ -160,6 +127,15 @@ def test_the_end_of_an_answer_is_shown_when_the_server_is_back(
     send(chat, "hello")
     told.say("Half an answer")
     expect(chat.get_by_text("Half an answer")).to_be_visible()
+    server.do(held.shut_down())
+    held.reset()
+    interrupted = chat.get_by_text("Interrupted: Daybook was restarted")
+    expect(interrupted).to_be_visible()
+    expect(chat.get_by_text("Half an answer")).to_be_visible()
+    expect(chat.locator(".caret")).to_have_count(0)
+    told.say("Not a whole one")
+    chat.get_by_role("button", name="Try again").click()
+    expect(chat.get_by_text("Not a whole one")).to_be_visible()
     asked: list[str] = []
 
     def away(route: Route) -> None:
@@ -174,22 +150,21 @@ def test_the_end_of_an_answer_is_shown_when_the_server_is_back(
     chat.route("**/fragments/turn/**", away)
     server.do(held.shut_down())
     held.reset()
-    expect(chat.get_by_text("Interrupted: Daybook was restarted")).to_be_visible(timeout=15_000)
+    expect(interrupted).to_be_visible(timeout=15_000)
     assert len(asked) == 3
+    told.answer("The whole answer.")
+    chat.get_by_role("button", name="Try again").click()
+    expect(chat.get_by_text("The whole answer.")).to_be_visible()
+    expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_a_wrong_key_is_said_as_what_it_is(chat: Page, told: ToldModel) -> None:
+def test_a_failure_is_said_as_what_it_is_and_can_be_tried_again(chat: Page, told: ToldModel) -> None:
     told.fail(UpstreamError("The model server refused the gateway's key."))
     send(chat, "hello")
-    expect(chat.get_by_role("alert")).to_contain_text(
-        "The model server refused the gateway's key. Your message is kept."
-    )
-
-
-def test_a_failure_is_said_in_words_and_can_be_tried_again(chat: Page, told: ToldModel) -> None:
-    told.fail(UpstreamTimeout("The model server took too long to answer."))
-    send(chat, "hello")
     alert = chat.get_by_role("alert")
+    expect(alert).to_contain_text("The model server refused the gateway's key. Your message is kept.")
+    told.fail(UpstreamTimeout("The model server took too long to answer."))
+    alert.get_by_role("button", name="Try again").click()
     expect(alert).to_contain_text("The model server took too long to answer. Your message is kept.")
     status_is(chat, "No answer")
     told.answer("There you are.")
@@ -199,11 +174,17 @@ def test_a_failure_is_said_in_words_and_can_be_tried_again(chat: Page, told: Tol
     expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(chat: Page, told: ToldModel) -> None:
-    told.answer("Answer one.")
-    ask(chat, "qestion")
-    chat.keyboard.press("ArrowUp")
+def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: Visitor, told: ToldModel) -> None:
+    session = talk(owner_of("alice"), ("qestion", "Answer one."))
+    chat = alices.open(f"/c/{session.pk}/")
     editor = chat.get_by_role("textbox", name="Edit your message")
+    box = chat.get_by_label("Message to assistant")
+    box.fill("half a thou")
+    box.press("ArrowUp")  # moves the cursor, where something is written
+    expect(editor).to_have_count(0)
+    box.fill("")
+    box.press("ArrowUp")
+    expect(editor).to_be_focused()
     expect(editor).to_have_value("qestion")
     chat.keyboard.press("Escape")
     chat.get_by_role("button", name="Edit your message").click()
@@ -222,6 +203,49 @@ def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(chat: Pag
     assert Session.objects.get().turns == 1
 
 
+def test_a_refused_message_is_kept_and_joins_what_was_written_since_when_it_is_taken_back(alices: Visitor) -> None:
+    alices.expect_trouble("status of 404")
+    chat = alices.open(f"/c/{talk(owner_of('alice'), ('first', 'Fine.')).pk}/")
+    box = chat.get_by_label("Message to assistant")
+    alert = chat.get_by_role("alert")
+    Session.objects.all().delete()
+    send(chat, "is anybody there?")
+    expect(alert).to_contain_text("There is nothing here. It may have been deleted.")
+    alert.get_by_role("button", name="Edit message").click()
+    expect(box).to_have_value("is anybody there?")
+    expect(alert).to_have_count(0)
+    chat.keyboard.press("Enter")
+    expect(alert).to_be_visible()
+    box.fill("Hello?")
+    alert.get_by_role("button", name="Edit message").click()
+    expect(box).to_have_value("is anybody there?\n\nHello?")
+
+
+def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat: Page, alices: Visitor) -> None:
+    ask(chat, "Remember that the oven runs at 230 degrees.")
+    note = chat.locator(".note[data-change-set]")
+    expect(note).to_contain_text("Memory saved")
+    note.get_by_role("button", name="Undo").click()
+    expect(note).to_contain_text("Undone by you")
+    assert Memory.objects.get().deleted_at is not None
+    note.get_by_role("button", name="Restore").click()
+    expect(note).to_contain_text("Memory saved")
+    assert Memory.objects.get().deleted_at is None
+    note.get_by_role("button", name="Edit: ").click()
+    words = chat.get_by_label("Edit this memory")
+    words.fill("The oven runs at 240 degrees.")
+    chat.get_by_role("button", name="Save", exact=True).click()
+    expect(words).to_have_count(0)
+    assert Memory.objects.get().content == "The oven runs at 240 degrees."
+    alices.expect_trouble("status of 409")
+    note.get_by_role("button", name="Edit: ").click()
+    Memory.objects.update(version=17)
+    words.fill("Mine.")
+    chat.get_by_role("button", name="Save", exact=True).click()
+    expect(chat.get_by_text("This memory was changed while you were editing.")).to_be_visible()
+    assert Memory.objects.get().content != "Mine."
+
+
 def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: Page, told: ToldModel) -> None:
     box = chat.get_by_label("Message to assistant")
     box.press_sequentially("one")
@@ -235,49 +259,6 @@ def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: 
     assert Message.objects.get(role="user").text == "one\ntwo"
     chat.reload()
     expect(box).to_have_value("")
-
-
-def test_a_refused_message_is_kept_and_can_be_taken_back(chat: Page, alices: Visitor, told: ToldModel) -> None:
-    alices.expect_trouble("status of 404")
-    told.answer("Fine.")
-    ask(chat, "first")
-    Session.objects.all().delete()
-    send(chat, "is anybody there?")
-    alert = chat.get_by_role("alert")
-    expect(alert).to_contain_text("There is nothing here. It may have been deleted.")
-    alert.get_by_role("button", name="Edit message").click()
-    expect(chat.get_by_label("Message to assistant")).to_have_value("is anybody there?")
-    expect(alert).to_have_count(0)
-
-
-def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat: Page) -> None:
-    ask(chat, "Remember that the oven runs at 230 degrees.")
-    note = chat.locator(".note[data-change-set]")
-    expect(note).to_contain_text("Memory saved")
-    note.get_by_role("button", name="Edit: ").click()
-    chat.get_by_label("Edit this memory").fill("The oven runs at 240 degrees.")
-    chat.get_by_role("button", name="Save", exact=True).click()
-    expect(chat.get_by_label("Edit this memory")).to_have_count(0)
-    assert Memory.objects.get().content == "The oven runs at 240 degrees."
-    ask(chat, "Remember that the mill is closed on Mondays.")
-    note = note.last
-    note.get_by_role("button", name="Undo").click()
-    expect(note).to_contain_text("Undone by you")
-    assert Memory.objects.get(number=2).deleted_at is not None
-    note.get_by_role("button", name="Restore").click()
-    expect(note).to_contain_text("Memory saved")
-    assert Memory.objects.get(number=2).deleted_at is None
-
-
-def test_a_memory_that_was_changed_meanwhile_is_not_overwritten(chat: Page, alices: Visitor) -> None:
-    alices.expect_trouble("status of 409")
-    ask(chat, "Remember that the oven runs at 230 degrees.")
-    chat.locator(".note").get_by_role("button", name="Edit: ").click()
-    Memory.objects.update(version=7)
-    chat.get_by_label("Edit this memory").fill("Mine.")
-    chat.get_by_role("button", name="Save", exact=True).click()
-    expect(chat.get_by_text("This memory was changed while you were editing.")).to_be_visible()
-    assert Memory.objects.get().content != "Mine."
 
 
 def test_commands_complete_with_the_keyboard(chat: Page) -> None:
@@ -299,16 +280,8 @@ def test_commands_complete_with_the_keyboard(chat: Page) -> None:
     expect(chat.get_by_role("listbox", name="Commands")).to_be_hidden()
 
 
-def test_a_temporary_session_is_begun_as_one(chat: Page) -> None:
-    chat.get_by_text("Temporary", exact=True).click()
-    expect(chat.get_by_text("Temporary session. No memory is read and none is saved.")).to_be_visible()
-    ask(chat, "Remember that nobody should know this.")
-    assert Session.objects.get().temporary
-    assert not Memory.objects.exists()
-
-
-def test_temporary_in_a_running_session_asks_first(chat: Page) -> None:
-    ask(chat, "hello")
+def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alices: Visitor) -> None:
+    chat = alices.open(f"/c/{talk(owner_of('alice'), ('hello', 'Hello.'), title='Hello').pk}/")
     chat.get_by_text("Temporary", exact=True).click()
     expect(chat.get_by_text("This starts a new, temporary session.")).to_be_visible()
     chat.get_by_role("button", name="Stay here").click()
@@ -319,6 +292,20 @@ def test_temporary_in_a_running_session_asks_first(chat: Page) -> None:
     expect(chat.get_by_role("switch")).to_be_checked()
     expect(chat.get_by_label("Message to assistant")).to_have_value("carried over")
     assert Session.objects.count() == 1
+    chat.get_by_text("Temporary", exact=True).click()  # nothing is said here yet: nothing is asked
+    expect(chat.get_by_role("switch")).not_to_be_checked()
+    chat.get_by_text("Temporary", exact=True).click()
+    expect(chat.get_by_text("Temporary session. No memory is read and none is saved.")).to_be_visible()
+    ask(chat, "Remember that nobody should know this.")
+    assert Session.objects.filter(temporary=True).count() == 1
+    assert not Memory.objects.exists()
+    expect(chat.locator(".session")).to_have_count(1)  # the other one
+    chat.reload()
+    expect(chat.locator(".entry--you").get_by_text("nobody should know")).to_be_visible()
+    with chat.expect_response(lambda response: response.request.method == "DELETE") as deleted:
+        chat.get_by_role("link", name="Memories").first.click()
+    assert deleted.value.status == 204
+    assert not Session.with_deleted.filter(temporary=True).exists()
 
 
 def test_nothing_of_one_user_reaches_the_other(visitor: NewVisitor) -> None:

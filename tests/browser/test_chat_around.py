@@ -11,6 +11,7 @@ from memories.messaging.outbox import notify
 from memories.models import Memory, Notification
 from tests.browser.asking import ask, send, status_is
 from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
+from tests.browser.talks import talk
 from tests.browser.told_model import ToldModel
 from tests.factories import memory_make, session_make
 
@@ -24,32 +25,23 @@ def tell(name: str, text: str, kind: Notification.Kind = Notification.Kind.REVIE
     in_a_worker(lambda: notify(owner_id=owner.pk, kind=kind, text=text, review_id=uuid4()))
 
 
-def test_a_notice_reaches_every_tab_of_its_owner_and_nobody_else(visitor: NewVisitor) -> None:
+def test_a_notice_reaches_every_tab_of_its_owner_and_nobody_else_and_leaves_when_closed(visitor: NewVisitor) -> None:
     alice, charlie = visitor("alice"), visitor("charlie")
     tabs = [alice.open("/"), alice.open("/new/")]
     stranger = charlie.open("/")
     tell("alice", SAVED)
     for tab in tabs:
         expect(tab.locator(".toast")).to_contain_text(SAVED)
-    tell("charlie", "Saved 9 memories from your last conversation.")
-    expect(stranger.locator(".toast")).to_have_count(1)
-    expect(stranger.get_by_text(SAVED)).to_have_count(0)
-
-
-def test_a_notice_leaves_when_closed_and_does_not_steal_the_focus(chat: Page) -> None:
-    tell("alice", SAVED)
-    toast = chat.locator(".toast")
-    expect(toast).to_be_visible()
+    chat, toast = tabs[1], tabs[1].locator(".toast")
     expect(chat.get_by_label("Message to assistant")).to_be_focused()
     toast.get_by_role("button", name="Close notice").click()
     expect(toast).to_have_count(0)
-
-
-def test_a_review_that_wants_a_decision_says_so(chat: Page) -> None:
     tell("alice", "A review wants to save 2 memories.", Notification.Kind.REVIEW_AWAITING_APPROVAL)
-    toast = chat.locator(".toast")
     expect(toast.get_by_role("link", name="Decide")).to_be_visible()
     expect(toast.get_by_role("button", name="Undo")).to_be_hidden()
+    tell("charlie", "Saved 9 memories from your last conversation.")
+    expect(stranger.locator(".toast")).to_have_count(1)
+    expect(stranger.get_by_text(SAVED)).to_have_count(0)
 
 
 def test_offline_is_said_the_draft_stays_and_nothing_is_missed(visitor: NewVisitor) -> None:
@@ -57,6 +49,10 @@ def test_offline_is_said_the_draft_stays_and_nothing_is_missed(visitor: NewVisit
     alices.expect_trouble("ERR_INTERNET_DISCONNECTED")
     chat = alices.open("/")
     chat.get_by_label("Message to assistant").fill("half a thou")
+    with chat.expect_response("**/healthz"):  # without a network a Daybook on this machine is still there
+        chat.evaluate("() => window.dispatchEvent(new Event('offline'))")
+    expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
+    expect(chat.get_by_text("Connection lost.")).to_be_hidden()
     alices.context.set_offline(True)
     expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible()
     expect(chat.get_by_role("button", name="Send message")).to_be_disabled()
@@ -68,14 +64,6 @@ def test_offline_is_said_the_draft_stays_and_nothing_is_missed(visitor: NewVisit
     expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
     expect(chat.get_by_label("Message to assistant")).to_have_value("half a thou")
     assert not Session.objects.exists()
-
-
-def test_without_a_network_a_daybook_on_this_machine_is_still_there(chat: Page) -> None:
-    chat.get_by_label("Message to assistant").fill("half a thou")
-    with chat.expect_response("**/healthz"):
-        chat.evaluate("() => window.dispatchEvent(new Event('offline'))")
-    expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
-    expect(chat.get_by_text("Connection lost.")).to_be_hidden()
 
 
 def test_the_stream_goes_on_after_its_connection_broke(chat: Page, alices: Visitor, told: ToldModel) -> None:
@@ -101,8 +89,9 @@ def test_the_stream_goes_on_after_its_connection_broke(chat: Page, alices: Visit
     assert len(broken) >= 2
 
 
-def test_coming_back_to_a_page_shows_what_was_said_elsewhere(chat: Page, visitor: NewVisitor) -> None:
-    ask(chat, "from the laptop")
+def test_coming_back_to_a_page_shows_what_was_said_elsewhere(alices: Visitor, visitor: NewVisitor) -> None:
+    session = talk(owner_of("alice"), ("from the laptop", "Fine."))
+    chat = alices.open(f"/c/{session.pk}/")
     phone = visitor("alice").open("/")
     ask(phone, "from the phone")
     chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
@@ -110,10 +99,10 @@ def test_coming_back_to_a_page_shows_what_was_said_elsewhere(chat: Page, visitor
     expect(chat.locator(".turn")).to_have_count(2)
 
 
-def test_a_session_can_be_renamed_searched_and_deleted(chat: Page) -> None:
-    ask(chat, "Why is the oven cold?")
-    chat.get_by_role("link", name="New session").click()
-    ask(chat, "Plan the trip to Gotland.")
+def test_a_session_can_be_renamed_searched_and_deleted(alices: Visitor) -> None:
+    for title in ("Why is the oven cold?", "Plan the trip to Gotland."):
+        session = talk(owner_of("alice"), (title, "Fine."), title=title)
+    chat = alices.open(f"/c/{session.pk}/")
     rows = chat.locator(".session")
     expect(rows).to_have_count(2)
 
@@ -150,10 +139,10 @@ def test_a_session_can_be_renamed_searched_and_deleted(chat: Page) -> None:
     assert Session.objects.count() == 2
 
 
-def test_the_session_list_is_one_tab_stop_with_arrows_inside(chat: Page) -> None:
+def test_the_session_list_is_one_tab_stop_with_arrows_inside(alices: Visitor) -> None:
     for words in ("First one", "Second one"):
-        chat.goto(chat.url.split("/c/")[0].rstrip("/") + "/new/")
-        ask(chat, words)
+        session = talk(owner_of("alice"), (words, "Fine."), title=words)
+    chat = alices.open(f"/c/{session.pk}/")
     links = chat.locator(".session a")
     assert sorted(links.evaluate_all("all => all.map(link => link.tabIndex)")) == [-1, 0]
     links.first.focus()
@@ -172,32 +161,26 @@ def test_the_session_list_is_one_tab_stop_with_arrows_inside(chat: Page) -> None
     expect(chat.get_by_role("heading", level=1)).to_have_text("First one")
 
 
-@pytest.mark.parametrize("width", [320, 390])
-def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(visitor: NewVisitor, width: int) -> None:
-    page = visitor("alice", viewport={"width": width, "height": 740}).open("/")
-    ask(page, "A rather long message about " + "the oven " * 12)
-    assert page.evaluate("document.documentElement.scrollWidth") == width
+def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(alices: Visitor) -> None:
+    words = "A rather long message about " + "the oven " * 12
+    page = alices.open(f"/c/{talk(owner_of('alice'), (words, 'Fine.'), title=words).pk}/")
     sessions = page.get_by_role("complementary", name="Sessions")
-    expect(sessions).to_be_hidden()
-    opener = page.get_by_role("button", name="Open sessions")
-    opener.click()
-    expect(sessions.get_by_role("button", name="Close sessions")).to_be_focused()
-    assert page.locator("main").evaluate("main => main.inert")
-    page.keyboard.press("Escape")
-    expect(sessions).to_be_hidden()
-    expect(opener).to_be_focused()
+    for width in (320, 390):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        expect(sessions).to_be_hidden()
+        opener = page.get_by_role("button", name="Open sessions")
+        opener.click()
+        expect(sessions.get_by_role("button", name="Close sessions")).to_be_focused()
+        assert page.locator("main").evaluate("main => main.inert")
+        page.keyboard.press("Escape")
+        expect(sessions).to_be_hidden()
+        expect(opener).to_be_focused()
 
 
-def test_the_chosen_theme_is_there_before_the_first_paint(chat: Page) -> None:
-    chat.get_by_role("button", name="Switch between light and dark").click()
-    expect(chat.locator("html")).to_have_attribute("data-theme", "dark")
-    chat.reload(wait_until="commit")
-    expect(chat.locator("html")).to_have_attribute("data-theme", "dark")
-
-
-def test_a_reader_who_scrolled_up_is_left_alone_and_told_of_new_text(chat: Page, told: ToldModel) -> None:
-    told.answer("A long answer.\n\n" * 60)
-    ask(chat, "go on")
+def test_a_reader_who_scrolled_up_is_left_alone_and_told_of_new_text(alices: Visitor, told: ToldModel) -> None:
+    session = talk(owner_of("alice"), ("go on", "A long answer.\n\n" * 60))
+    chat = alices.open(f"/c/{session.pk}/")
     send(chat, "and on")
     told.say("first of it")
     expect(chat.get_by_text("first of it")).to_be_in_viewport()
@@ -222,13 +205,11 @@ def test_signing_out_leads_to_the_sign_in_page(chat: Page, alices: Visitor) -> N
     expect(chat).to_have_url(re.compile(r"/login/(\?next=%2F)?$"))
 
 
-def test_a_long_list_of_sessions_goes_on_when_its_end_is_reached(visitor: NewVisitor) -> None:
-    alice = visitor("alice")
-    page = alice.open("/")
+def test_a_long_list_of_sessions_goes_on_when_its_end_is_reached(alices: Visitor) -> None:
     agent = Agent.objects.get()
     for number in range(45):
         session_make(owner_of("alice"), agent, title=f"Session {number}")
-    page.reload()
+    page = alices.open("/")
     rows = page.locator(".session")
     expect(rows).to_have_count(40)
     rows.last.scroll_into_view_if_needed()
@@ -236,10 +217,10 @@ def test_a_long_list_of_sessions_goes_on_when_its_end_is_reached(visitor: NewVis
     expect(page.locator("#session-list h2")).to_have_count(1)
 
 
-def test_an_answer_and_its_code_can_be_copied(chat: Page, alices: Visitor, told: ToldModel) -> None:
+def test_an_answer_and_its_code_can_be_copied(alices: Visitor) -> None:
     alices.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    told.answer("Run **this**:\n\n```bash\nls -l\n```")
-    ask(chat, "how?")
+    session = talk(owner_of("alice"), ("how?", "Run **this**:\n\n```bash\nls -l\n```"))
+    chat = alices.open(f"/c/{session.pk}/")
     chat.get_by_role("button", name="Copy", exact=True).click()
     assert chat.evaluate("navigator.clipboard.readText()") == "ls -l\n"
     chat.get_by_role("button", name="Copy answer").click()
@@ -267,19 +248,13 @@ def test_the_memories_page_says_that_the_sign_in_is_over_and_keeps_what_is_writt
     assert Memory.objects.get().content == "Likes green tea."
 
 
-def test_the_account_page_leads_to_the_sign_in_page_when_the_sign_in_is_over(alices: Visitor) -> None:
-    alices.expect_trouble("status of 401")
-    alices.expect_trouble("Response Status Error Code 401")
-    page = alices.open("/account/")
-    page.get_by_label("Name of a new key").fill("laptop")
-    alices.context.clear_cookies(name="daybook_session")
-    page.get_by_role("button", name="Create key").click()
-    expect(page).to_have_url(re.compile(r"/login/\?next=%2Faccount%2F"))
-
-
 def test_a_page_that_was_signed_out_elsewhere_leads_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:
     alices.expect_trouble("status of 401")
     alices.expect_trouble("Response Status Error Code 401")
-    alices.context.clear_cookies()
+    account = alices.open("/account/")
+    account.get_by_label("Name of a new key").fill("laptop")
+    alices.context.clear_cookies(name="daybook_session")
+    account.get_by_role("button", name="Create key").click()
+    expect(account).to_have_url(re.compile(r"/login/\?next=%2Faccount%2F"))
     chat.get_by_label("Search sessions").fill("anything")
     expect(chat).to_have_url(re.compile(r"/login/\?next=%2F"))

@@ -7,12 +7,14 @@ from gateway.models import Run, Session
 from memories.errors import Overloaded, RateLimited
 from tests.browser.asking import ask, send, status_is
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.talks import talk
 from tests.browser.told_model import ToldModel
 from tests.factories import agent_make, memory_make
 
 pytestmark = pytest.mark.browser
 
 BUSY = "The model server is asked too much at once. Try again later."
+EXAMPLE = "Plan a vegetarian dinner for six, no hazelnuts."
 SECOND = 1000
 GIVEN = "details[data-given]"
 
@@ -40,11 +42,9 @@ def test_the_agent_of_a_new_session_is_chosen_freely(alices: Visitor, told: Told
     assert Session.objects.get().agent.name == "sysadmin"
 
 
-def test_another_agent_in_a_running_session_asks_first(alices: Visitor, told: ToldModel) -> None:
+def test_another_agent_in_a_running_session_asks_first(alices: Visitor) -> None:
     agent_make("sysadmin")
-    page = alices.open("/")
-    told.answer("Fine.")
-    ask(page, "hello")
+    page = alices.open(f"/c/{talk(owner_of('alice'), ('hello', 'Fine.')).pk}/")
     page.get_by_label("Agent").select_option("sysadmin")
     expect(page.get_by_text("This starts a new session with sysadmin.")).to_be_visible()
     page.get_by_role("button", name="Stay here").click()
@@ -57,25 +57,33 @@ def test_another_agent_in_a_running_session_asks_first(alices: Visitor, told: To
     assert Session.objects.count() == 1
 
 
-@pytest.mark.parametrize("width", [1440, 1000, 800, 390])
-def test_a_context_that_fills_says_what_will_happen(visitor: NewVisitor, told: ToldModel, width: int) -> None:
-    page = visitor("alice", viewport={"width": width, "height": 900}).open("/")
+WIDTHS = (1440, 1000, 800, 390)
+
+
+def test_a_context_that_fills_says_what_will_happen(chat: Page, told: ToldModel) -> None:
     told.answer("Fine.")
-    ask(page, "hello")
-    words = page.get_by_text("Older turns will be summarised").locator("visible=true")
-    expect(page.locator("#fill")).to_contain_text("25 %")
-    expect(words).to_have_count(0)
+    ask(chat, "hello")
+    words = chat.get_by_text("Older turns will be summarised").locator("visible=true")
+    fill = chat.locator("#fill")
+    for width in WIDTHS:
+        chat.set_viewport_size({"width": width, "height": 900})
+        expect(fill).to_contain_text("25 %")
+        expect(words).to_have_count(0)
     agent_make("assistant", context_token_limit=10_000)  # what is used of it: 8,008
     told.answer("Fine.")
-    ask(page, "and again")
-    expect(page.locator("#fill")).to_contain_text("80 %")
-    expect(words).to_have_count(1)
-    page.reload()
-    expect(words).to_have_count(1)
-    expect(page.get_by_role("button", name="Send message")).to_be_in_viewport(ratio=1)
-    boxes = [page.locator(part).bounding_box() for part in ("#agent", ".composer .switch", "#fill", "#send")]
-    edges = [edge for box in boxes if box for edge in (box["x"], box["x"] + box["width"])]
-    assert edges == sorted(edges), "parts of the bar lie over each other"
+    ask(chat, "and again")
+    for width in WIDTHS:
+        chat.set_viewport_size({"width": width, "height": 900})
+        expect(fill).to_contain_text("80 %")
+        expect(words).to_have_count(1)
+    chat.reload()
+    for width in WIDTHS:
+        chat.set_viewport_size({"width": width, "height": 900})
+        expect(words).to_have_count(1)
+        expect(chat.get_by_role("button", name="Send message")).to_be_in_viewport(ratio=1)
+        boxes = [chat.locator(part).bounding_box() for part in ("#agent", ".composer .switch", "#fill", "#send")]
+        edges = [edge for box in boxes if box for edge in (box["x"], box["x"] + box["width"])]
+        assert edges == sorted(edges), f"at {width} pixels parts of the bar lie over each other"
 
 
 def test_only_the_list_of_memories_that_was_clicked_is_open(chat: Page, told: ToldModel) -> None:
@@ -93,12 +101,17 @@ def test_only_the_list_of_memories_that_was_clicked_is_open(chat: Page, told: To
     expect(chat.locator(GIVEN).nth(0)).not_to_have_attribute("open", "")
 
 
-def test_an_example_of_the_first_page_is_said(chat: Page, told: ToldModel) -> None:
+def test_an_example_of_the_first_page_is_said_and_leaves_what_was_being_written(chat: Page, told: ToldModel) -> None:
+    box = chat.get_by_label("Message to assistant")
+    box.press_sequentially("half a thou")
     told.answer("Six plates it is.")
-    chat.get_by_role("button", name="Plan a vegetarian dinner for six, no hazelnuts.").click()
+    chat.get_by_role("button", name=EXAMPLE).click()
     expect(chat.get_by_text("Six plates it is.")).to_be_visible()
-    assert told.requests[0].messages[-1]["content"] == "Plan a vegetarian dinner for six, no hazelnuts."
+    assert told.requests[0].messages[-1]["content"] == EXAMPLE
     expect(chat.get_by_text("Try one")).to_have_count(0)
+    expect(box).to_have_value("half a thou")
+    chat.reload()
+    expect(box).to_have_value("half a thou")
 
 
 def test_too_much_at_once_counts_down_and_tries_again(stopped: Page, told: ToldModel) -> None:

@@ -1,14 +1,13 @@
 """Connecting an app in a real browser: from the app to the sign-in, the consent, and back to the app."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from gateway.models import ApiKey
 from gateway.oauth.registration import client_register
-from tests.browser.axe import findings_light_and_dark
+from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.callback_listener import CallbackListener, listening
 from tests.factories import memory_make
@@ -32,7 +31,9 @@ def consent_of(visitor: Visitor, listener: CallbackListener) -> str:
     return app.address(resource=f"{visitor.address}/mcp")
 
 
-def test_a_person_signs_in_chooses_and_is_sent_back(visitor: NewVisitor, listener: CallbackListener) -> None:
+def test_a_person_signs_in_chooses_on_a_page_for_everybody_and_is_sent_back(
+    visitor: NewVisitor, listener: CallbackListener
+) -> None:
     memory_make(owner_of("alice"), "Tests with pytest.", book="code")
     stranger = visitor()
     page = stranger.open(consent_of(stranger, listener))
@@ -41,6 +42,8 @@ def test_a_person_signs_in_chooses_and_is_sent_back(visitor: NewVisitor, listene
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Connect an app")).to_be_visible()
     expect(page.get_by_text("an app on this computer")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert findings_wide_and_narrow(page, 320) == []
     page.get_by_label("Book", exact=True).select_option("code")
     page.get_by_label("Read Search your memories and change nothing.").check()
     page.get_by_role("button", name="Connect").click()
@@ -65,16 +68,3 @@ def test_a_person_cancels_and_later_disconnects(alices: Visitor, listener: Callb
     page.get_by_role("dialog").get_by_role("button", name="Disconnect").click()
     expect(page.get_by_text("App disconnected.")).to_be_visible()
     expect(page.get_by_text("No apps yet.")).to_be_visible()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"viewport": {"width": 320, "height": 700}}],
-    ids=["wide", "phone"],
-)
-def test_axe_finds_nothing_serious(visitor: NewVisitor, listener: CallbackListener, options: dict[str, Any]) -> None:
-    alices = visitor("alice", **options)
-    page: Page = alices.open(consent_of(alices, listener))
-    expect(page.get_by_role("heading", name="Connect an app")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert findings_light_and_dark(page) == []

@@ -1,43 +1,22 @@
 """Finding what was said: search with its words marked, earlier turns in place, session actions, temporary, help."""
 
-from datetime import timedelta
-
 import pytest
-from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from gateway.models import Agent, Message, Run, Session
-from gateway.services import session_create
-from memories.models import Owner
+from gateway.models import Session
 from tests.browser.asking import ask, send
 from tests.browser.axe import findings_light_and_dark
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.talks import long_talk, talk
 from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}}
-CODE = "Here it is:\n\n```sh\nls -l {0}\n```\n\n" + "It lists files. " * 20
-
-
-def long_session(owner: Owner, turns: int, *, title: str = "Long talk", needle: int = 3) -> Session:
-    """A session with many turns; one answer, that of turn `needle`, speaks of quinces."""
-    session = session_create(owner, Agent.objects.order_by("name").first() or Agent.objects.get(), title=title)
-    at = timezone.now() - timedelta(days=1)
-    for number in range(turns):
-        run = Run.objects.create(owner=owner, session=session, turn=number + 1, state="completed", request_id="r")
-        answer = CODE.format(number) + (" The quince tree of Zoë blooms late." if number == needle else "")
-        Message.objects.bulk_create(
-            Message(owner=owner, session=session, run=run, seq=2 * number + place, role=role, text=text, created_at=at)
-            for place, role, text in ((1, "user", f"question {number}"), (2, "assistant", answer))
-        )
-    Session.objects.filter(pk=session.pk).update(turns=turns, message_seq=2 * turns)
-    return session
 
 
 def test_what_was_said_long_ago_is_found_and_opened_with_its_words_marked(alices: Visitor) -> None:
-    alices.open("/")
-    session = long_session(owner_of("alice"), 45)
-    long_session(owner_of("alice"), 1, title="Another", needle=9)
+    session = long_talk(owner_of("alice"), 45)
+    long_talk(owner_of("alice"), 1, title="Another", needle=9)
     page = alices.open("/")
     page.keyboard.press("Control+k")
     page.keyboard.type("quince tr")
@@ -61,8 +40,7 @@ def test_what_was_said_long_ago_is_found_and_opened_with_its_words_marked(alices
 
 
 def test_marks_are_found_without_the_marks_of_letters_and_search_goes_back_with_the_arrow(alices: Visitor) -> None:
-    alices.open("/")
-    long_session(owner_of("alice"), 2, needle=1)
+    long_talk(owner_of("alice"), 2, needle=1)
     page = alices.open("/")
     page.get_by_label("Search sessions").fill("zoë")
     hit = page.locator(".hit")
@@ -75,8 +53,7 @@ def test_marks_are_found_without_the_marks_of_letters_and_search_goes_back_with_
 
 
 def test_earlier_turns_come_in_without_moving_the_reader_and_their_code_can_be_copied(alices: Visitor) -> None:
-    alices.open("/")
-    session = long_session(owner_of("alice"), 45)
+    session = long_talk(owner_of("alice"), 45)
     page = alices.open(f"/c/{session.pk}/")
     button = page.get_by_role("button", name="Show 20 of 25 earlier turns")
     button.scroll_into_view_if_needed()
@@ -106,9 +83,8 @@ def menu(page: Page, title: str, item: str) -> None:
 
 
 def test_sessions_are_pinned_archived_and_found_again(alices: Visitor) -> None:
-    alices.open("/")
     for title in ("Bread", "Trains"):
-        long_session(owner_of("alice"), 1, title=title)
+        long_talk(owner_of("alice"), 1, title=title)
     page = alices.open("/new/")
     menu(page, "Bread", "Pin")
     headings = page.locator("#session-list h2")
@@ -129,8 +105,7 @@ def test_sessions_are_pinned_archived_and_found_again(alices: Visitor) -> None:
 
 def test_on_a_phone_the_way_back_is_within_reach(visitor: NewVisitor) -> None:
     alice = visitor("alice", **PHONE)
-    alice.open("/")
-    long_session(owner_of("alice"), 1, title="Bread")
+    long_talk(owner_of("alice"), 1, title="Bread")
     page = alice.open("/new/")
     page.get_by_role("button", name="Open sessions").click()
     menu(page, "Bread", "Delete")
@@ -140,8 +115,7 @@ def test_on_a_phone_the_way_back_is_within_reach(visitor: NewVisitor) -> None:
 
 
 def test_a_session_is_exported(alices: Visitor) -> None:
-    alices.open("/")
-    long_session(owner_of("alice"), 1, title="Bread")
+    long_talk(owner_of("alice"), 1, title="Bread")
     page = alices.open("/new/")
     with page.expect_download() as download:
         menu(page, "Bread", "Export as Markdown")
@@ -152,9 +126,9 @@ def test_a_session_is_exported(alices: Visitor) -> None:
     assert download.value.suggested_filename == "bread.json"
 
 
-def test_the_session_on_the_page_is_deleted_and_comes_back(chat: Page, told: ToldModel) -> None:
-    told.answer("Fine.")
-    ask(chat, "Why is the oven cold?")
+def test_the_session_on_the_page_is_deleted_and_comes_back(alices: Visitor) -> None:
+    session = talk(owner_of("alice"), ("Why is the oven cold?", "Fine."), title="Why is the oven cold?")
+    chat = alices.open(f"/c/{session.pk}/")
     address = chat.url
     menu(chat, "Why is the oven cold?", "Delete")
     expect(chat.get_by_text("Deleted “Why is the oven cold?”.")).to_be_visible()
@@ -162,20 +136,6 @@ def test_the_session_on_the_page_is_deleted_and_comes_back(chat: Page, told: Tol
     chat.get_by_role("button", name="Undo").click()
     chat.wait_for_url(address)
     expect(chat.get_by_text("Fine.")).to_be_visible()
-
-
-def test_a_temporary_session_outlives_a_reload_and_goes_when_it_is_left(chat: Page, told: ToldModel) -> None:
-    told.answer("Fine.")
-    chat.get_by_text("Temporary", exact=True).click()
-    ask(chat, "Nobody should know.")
-    expect(chat.locator(".session")).to_have_count(0)
-    chat.reload()
-    expect(chat.locator(".entry--you").get_by_text("Nobody should know.")).to_be_visible()
-    assert Session.objects.count() == 1
-    with chat.expect_response(lambda response: response.request.method == "DELETE") as deleted:
-        chat.get_by_role("link", name="Memories").first.click()
-    assert deleted.value.status == 204
-    assert not Session.with_deleted.exists()
 
 
 def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) -> None:
@@ -203,8 +163,7 @@ def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) 
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
 def test_axe_finds_nothing_serious_where_people_search(visitor: NewVisitor, options: dict[str, object]) -> None:
     alice = visitor("alice", **options)
-    alice.open("/")
-    session = long_session(owner_of("alice"), 45)
+    session = long_talk(owner_of("alice"), 45)
     page = alice.open("/new/")
     found = {}
     page.keyboard.press("Control+k")

@@ -2,20 +2,19 @@
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
 from django.urls import reverse
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from gateway.accounts import password_reset
 from gateway.accounts.invitations import invitation_create
 from gateway.accounts.logins import forget_noted
 from gateway.models import Login
-from tests.browser.axe import findings_light_and_dark, serious_findings
+from tests.browser.axe import findings_wide_and_narrow, serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.factories import login_make, owner_make
 from tests.gateway.test_password_reset import SERVER
@@ -24,7 +23,6 @@ from tests.openid_server import OpenIDServer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.browser
-LOOKS = [{}, {"viewport": {"width": 320, "height": 700}}]
 FITS = "document.documentElement.scrollWidth <= innerWidth"
 
 
@@ -164,39 +162,25 @@ def test_an_unknown_address_leads_back(visitor: NewVisitor) -> None:
     expect(page.get_by_label("Message to assistant")).to_be_visible()
 
 
-@pytest.mark.parametrize("options", LOOKS, ids=["wide", "phone"])
 def test_axe_finds_nothing_serious(
-    visitor: NewVisitor,
-    provider: OpenIDServer,
-    mails: Callable[[], str],
-    server: LiveServer,
-    options: dict[str, Any],
-    tmp_path: Path,
+    visitor: NewVisitor, provider: OpenIDServer, mails: Callable[[], str], server: LiveServer
 ) -> None:
-    found = {}
     owner_make("anna", email="anna@example.org")
     password_reset.password_mail(str(User.objects.get(username="anna").pk), server.address)
-    stranger = visitor(**options)
+    stranger, alice = visitor(), visitor("alice")
     stranger.expect_trouble("404")
-    paths = {
-        "sign-in": "/login/?done=password",
-        "forgotten": reverse("password-forgotten"),
-        "new": mails().removeprefix(server.address),
-        "invitation": invitation_link(server, email="dora@example.org").removeprefix(server.address),
-        "over": "/invitation/over/",
-        "unknown": "/nowhere/",
-    }
-    for name, path in paths.items():
-        page = stranger.open(path)
-        look(page, tmp_path / f"{name}.png")
-        found[name] = [*findings_light_and_dark(page), *([] if page.evaluate(FITS) else ["scrolls sideways"])]
     login_make(owner_of("alice"))
-    page = visitor("alice", **options).open("/account/")
-    look(page, tmp_path / "account.png")
-    found["account"] = [*findings_light_and_dark(page), *([] if page.evaluate(FITS) else ["scrolls sideways"])]
+    pages = {
+        "sign-in": (stranger, "/login/?done=password"),
+        "forgotten": (stranger, reverse("password-forgotten")),
+        "new": (stranger, mails().removeprefix(server.address)),
+        "invitation": (stranger, invitation_link(server, email="dora@example.org").removeprefix(server.address)),
+        "over": (stranger, "/invitation/over/"),
+        "unknown": (stranger, "/nowhere/"),
+        "account": (alice, "/account/"),
+    }
+    found = {}
+    for name, (who, path) in pages.items():
+        page = who.open(path)
+        found[name] = [*([] if page.evaluate(FITS) else ["scrolls sideways"]), *findings_wide_and_narrow(page, 320)]
     assert {name: findings for name, findings in found.items() if findings} == {}
-
-
-def look(page: Page, path: Path) -> None:
-    """Keep a picture for who wants to look."""
-    page.screenshot(path=path, full_page=True)

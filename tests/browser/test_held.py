@@ -117,17 +117,6 @@ def test_it_is_approved_and_the_chat_says_so(chat: Page, told: ToldModel) -> Non
     expect(chat.locator(".mem")).to_contain_text(QUOTE)
 
 
-def test_it_is_edited_and_approved(chat: Page, told: ToldModel) -> None:
-    planted(chat, told)
-    form = to_the_queue(chat)
-    form.get_by_label("Text of the new memory").fill("Was shown an advertisement of Trailhead.")
-    form.get_by_role("button", name="Save").click()
-    expect(chat.locator(".changes")).to_contain_text("edited by you")
-    assert contents() == ["Was shown an advertisement of Trailhead."]
-    assert Memory.objects.get().evidence.kind == "hand"
-    assert decided() == [("alice", "Approved writes 0.")]
-
-
 def test_it_is_refused_and_can_be_saved_after_all(chat: Page, told: ToldModel) -> None:
     planted(chat, told)
     address = chat.url
@@ -166,7 +155,7 @@ def test_a_second_turn_asks_nothing_new(chat: Page, told: ToldModel) -> None:
     expect(opened(chat)).to_contain_text("This came up twice.")
 
 
-def test_all_of_it_works_on_a_phone(visitor: NewVisitor, told: ToldModel) -> None:
+def test_it_is_edited_and_approved_or_refused_on_a_phone(visitor: NewVisitor, told: ToldModel) -> None:
     page = visitor("alice", **PHONE).open("/")
     planted(page, told)
     expect(note(page)).to_contain_text(REASON)
@@ -177,7 +166,10 @@ def test_all_of_it_works_on_a_phone(visitor: NewVisitor, told: ToldModel) -> Non
     form.get_by_label("Text of the new memory").fill("Was shown an advertisement.")
     form.get_by_role("button", name="Save").click()
     expect(decision(page)).to_have_count(0)
+    expect(page.locator(".changes")).to_contain_text("edited by you")
     assert contents() == ["Was shown an advertisement."]
+    assert Memory.objects.get().evidence.kind == "hand"
+    assert decided() == [("alice", "Approved writes 0.")]
     planted_again = page.url.split("/reviews/")[0]
     page.goto(planted_again)
     planted(page, told, "Trailhead is the shop that fits best for boots.")

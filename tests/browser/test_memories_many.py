@@ -210,9 +210,14 @@ def test_a_link_to_a_memory_finds_it_wherever_it_is(alices: Visitor) -> None:
     expect(row(page, 4)).to_be_visible()
 
 
-def test_the_order_is_chosen_and_stays_with_more_rows(alices: Visitor) -> None:
+def test_older_memories_come_when_asked_for_and_the_order_is_chosen_and_stays(alices: Visitor) -> None:
     fill(owner_of("alice"), 60)
     page = opened(alices)
+    expect(page.locator(".mem")).to_have_count(50)
+    page.get_by_role("link", name="Show more memories").click()
+    expect(page.locator(".mem")).to_have_count(60)
+    expect(page.get_by_role("link", name="Show more memories")).to_have_count(0)
+    expect(box(page, 10)).to_be_focused()
     page.get_by_label("Sort").select_option("Oldest first")
     expect(page.locator(".mem").first).to_have_attribute("id", "memory-1")
     page.get_by_role("link", name="Show more memories").click()
@@ -225,25 +230,30 @@ def test_the_order_is_chosen_and_stays_with_more_rows(alices: Visitor) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
-        {"viewport": {"width": 320, "height": 700}, "has_touch": True, "is_mobile": True},
-    ],
-    ids=["wide", "phone", "small phone"],
+    ("options", "widths"),
+    [({}, (1440,)), ({"has_touch": True, "is_mobile": True}, (390, 320))],
+    ids=["wide", "phones"],
 )
-def test_axe_finds_nothing_serious_while_many_are_selected(visitor: NewVisitor, options: dict[str, Any]) -> None:
+def test_axe_finds_nothing_serious_while_many_are_selected(
+    visitor: NewVisitor, options: dict[str, Any], widths: tuple[int, ...]
+) -> None:
     fill(owner_of("alice"), 4)
     page = opened(visitor("alice", **options))
+    found: dict[str, list[str]] = {}
+
+    def look(state: str) -> None:
+        for width in widths:
+            page.set_viewport_size({"width": width, "height": 800})
+            found[f"{state} {width}"] = findings_light_and_dark(page)
+            assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
     row(page, 4).hover()
-    found = {"hovered": findings_light_and_dark(page)}
+    look("hovered")
     box(page, 3).check()
-    found["selected"] = findings_light_and_dark(page)
-    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    look("selected")
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("1 memory deleted.")).to_be_visible()
-    found["done"] = findings_light_and_dark(page)
+    look("done")
     page.goto(page.url + "?deleted=1")
-    found["deleted"] = findings_light_and_dark(page)
+    look("deleted")
     assert {state: findings for state, findings in found.items() if findings} == {}

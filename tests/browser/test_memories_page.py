@@ -15,7 +15,7 @@ from memories.messaging.outbox import notify
 from memories.models import Artifact, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_limits_set, book_writing
 from reviews.models import ConsolidationRun
-from tests.browser.axe import findings_light_and_dark
+from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.factories import memory_make, session_make
 from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, packed
@@ -147,7 +147,9 @@ def test_a_long_memory_is_folded_until_it_is_opened(alices: Visitor) -> None:
     expect(more).to_have_attribute("aria-expanded", "false")
 
 
-def test_a_memory_is_pinned_and_unpinned(alices: Visitor, tea: Memory) -> None:
+def test_a_memory_is_pinned_and_a_deleted_one_stays_struck_until_it_is_wanted_back(
+    alices: Visitor, tea: Memory
+) -> None:
     page = opened(alices)
     pin = page.get_by_role("button", name="Pin: Likes tea.")
     pin.click()
@@ -156,10 +158,6 @@ def test_a_memory_is_pinned_and_unpinned(alices: Visitor, tea: Memory) -> None:
     expect(row(page, "Likes tea.")).to_contain_text("Pinned")
     pin.click()
     expect(pin).to_have_attribute("aria-pressed", "false")
-
-
-def test_a_deleted_memory_stays_struck_until_it_is_wanted_back(alices: Visitor, tea: Memory) -> None:
-    page = opened(alices)
     page.get_by_role("button", name="Delete: Likes tea.").click()
     expect(page.locator(".mem s")).to_have_text("Likes tea.")
     expect(page.get_by_text("Deleted by you today, kept until")).to_be_visible()
@@ -207,41 +205,28 @@ def test_filters_narrow_the_list_without_a_reload(alices: Visitor, tea: Memory) 
     expect(page.get_by_text("1 of 2 memories, newest first.")).to_be_visible()
 
 
-def test_older_memories_come_when_asked_for(alices: Visitor) -> None:
-    for number in range(53):
-        memory_make(owner_of("alice"), f"Fact number {number}.")
-    page = opened(alices)
-    expect(page.locator(".mem")).to_have_count(50)
-    page.get_by_role("link", name="Show more memories").click()
-    expect(page.locator(".mem")).to_have_count(53)
-    expect(page.get_by_role("link", name="Show more memories")).to_have_count(0)
-    expect(page.get_by_label("Select: Fact number 2.")).to_be_focused()
-
-
-@pytest.mark.parametrize(
-    ("choice", "kept"), [("Yours", "Likes mint tea."), ("Theirs", "Likes coffee."), ("Keep both words", None)]
-)
-def test_a_change_from_elsewhere_while_editing_is_shown_beside(
-    alices: Visitor, tea: Memory, choice: str, kept: str | None
-) -> None:
+def test_a_change_from_elsewhere_while_editing_is_shown_beside(alices: Visitor, tea: Memory) -> None:
     alices.expect_trouble(REFUSED)
     page = opened(alices)
-    page.get_by_role("button", name="Edit: Likes tea.").click()
-    area = page.locator("[data-editor] textarea")
-    area.fill("Likes mint tea.")
-    write(tea, content="Likes coffee.")
-    page.get_by_role("button", name="Save").first.click()
-    conflict = page.locator("[data-conflict]")
-    expect(conflict).to_contain_text("This memory was changed by Review while you were editing.")
-    expect(conflict.locator("dd")).to_have_text(["Likes mint tea.", "Likes coffee."])
-    conflict.get_by_role("button", name=choice, exact=True).click()
-    if kept is None:
-        expect(area).to_have_value("Likes coffee.\nLikes mint tea.")
-        page.locator("[data-editor]").get_by_role("button", name="Save").click()
-        kept = "Likes coffee.\nLikes mint tea."
-    expect(page.locator("[data-editor]")).to_have_count(0)
-    tea.refresh_from_db()
-    assert tea.content == kept
+    mine = "Likes mint tea."
+    for choice in ("Yours", "Theirs", "Keep both words"):
+        tea.refresh_from_db()
+        page.get_by_role("button", name="Edit: Likes").click()
+        area = page.locator("[data-editor] textarea")
+        area.fill(mine)
+        theirs = f"Likes coffee {tea.version}."
+        write(tea, content=theirs)
+        page.get_by_role("button", name="Save").first.click()
+        conflict = page.locator("[data-conflict]")
+        expect(conflict).to_contain_text("This memory was changed by Review while you were editing.")
+        expect(conflict.locator("dd")).to_have_text([mine, theirs])
+        conflict.get_by_role("button", name=choice, exact=True).click()
+        if choice == "Keep both words":
+            expect(area).to_have_value(f"{theirs}\n{mine}")
+            page.locator("[data-editor]").get_by_role("button", name="Save").click()
+        expect(page.locator("[data-editor]")).to_have_count(0)
+        tea.refresh_from_db()
+        assert tea.content == {"Yours": mine, "Theirs": theirs, "Keep both words": f"{theirs}\n{mine}"}[choice]
 
 
 def test_the_history_shows_words_that_changed_and_restores_them(alices: Visitor, tea: Memory) -> None:
@@ -526,7 +511,7 @@ def test_where_it_is_from_leads_to_the_turn(alices: Visitor, tea: Memory) -> Non
 def test_on_a_phone_the_history_lies_over_a_resting_page(visitor: NewVisitor, tea: Memory) -> None:
     write(tea, content="Likes coffee.")
     size = {"width": 320, "height": 700}
-    phone = visitor("alice", viewport=size, has_touch=True, is_mobile=True, reduced_motion="reduce")
+    phone = visitor("alice", viewport=size, has_touch=True, is_mobile=True)
     page = opened(phone)
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     title = page.get_by_role("heading", name="Memories").evaluate("title => title.scrollWidth - title.clientWidth")
@@ -542,21 +527,16 @@ def test_on_a_phone_the_history_lies_over_a_resting_page(visitor: NewVisitor, te
     expect(page.get_by_role("button", name="History: Likes coffee.")).to_be_focused()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"viewport": {"width": 390, "height": 844}}],
-    ids=["wide", "phone"],
-)
-def test_axe_finds_nothing_serious(visitor: NewVisitor, tea: Memory, options: dict[str, object]) -> None:
+def test_axe_finds_nothing_serious(alices: Visitor, tea: Memory) -> None:
     write(memory_make(owner_of("alice"), "Keeps bees.", pinned=True), content="Keeps many bees.")
-    page = opened(visitor("alice", **options))
-    assert findings_light_and_dark(page) == []
+    page = opened(alices)
+    assert findings_wide_and_narrow(page, 390) == []
     page.get_by_role("button", name="Edit: Likes tea.").click()
     page.get_by_role("button", name="Delete: Keeps many bees.").click()
     expect(page.get_by_text("Deleted by you today")).to_be_visible()
-    assert findings_light_and_dark(page) == []
+    assert findings_wide_and_narrow(page, 390) == []
     page.get_by_role("searchbox").fill("tea")
     expect(page.locator(".why")).to_have_count(1)
     page.get_by_role("button", name="History: Likes tea.").click()
     expect(page.locator(".rev")).to_have_count(1)
-    assert findings_light_and_dark(page) == []
+    assert findings_wide_and_narrow(page, 390) == []

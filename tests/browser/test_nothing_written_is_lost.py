@@ -3,11 +3,11 @@
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from gateway.models import Message, Session
+from gateway.models import Message
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.asking import ask, send
-from tests.browser.conftest import Visitor, in_a_worker
+from tests.browser.conftest import in_a_worker
 from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
@@ -33,16 +33,6 @@ def test_the_draft_of_a_new_session_stays_while_another_one_goes_on(chat: Page, 
     expect(chat.get_by_label(BOX)).to_have_value("")
 
 
-def test_an_example_leaves_what_was_being_written(chat: Page, told: ToldModel) -> None:
-    chat.get_by_label(BOX).press_sequentially("half a thou")
-    told.answer("Six plates it is.")
-    chat.get_by_role("button", name=EXAMPLE).click()
-    expect(chat.get_by_text("Six plates it is.")).to_be_visible()
-    expect(chat.get_by_label(BOX)).to_have_value("half a thou")
-    chat.reload()
-    expect(chat.get_by_label(BOX)).to_have_value("half a thou")
-
-
 def test_what_is_typed_while_a_session_begins_stays(chat: Page, told: ToldModel) -> None:
     held: list[Route] = []
     chat.route("**/api/sessions", lambda route: held.append(route))
@@ -56,21 +46,6 @@ def test_what_is_typed_while_a_session_begins_stays(chat: Page, told: ToldModel)
     expect(chat.get_by_label(BOX)).to_have_value("and more")
     chat.reload()
     expect(chat.get_by_label(BOX)).to_have_value("and more")
-
-
-def test_a_message_that_is_taken_back_joins_what_was_written_since(
-    chat: Page, alices: Visitor, told: ToldModel
-) -> None:
-    alices.expect_trouble("status of 404")
-    told.answer("Fine.")
-    ask(chat, "first")
-    Session.objects.all().delete()
-    send(chat, "is anybody there?")
-    alert = chat.get_by_role("alert")
-    expect(alert).to_be_visible()
-    chat.get_by_label(BOX).fill("Hello?")
-    alert.get_by_role("button", name="Edit message").click()
-    expect(chat.get_by_label(BOX)).to_have_value("is anybody there?\n\nHello?")
 
 
 def test_a_message_is_edited_on_while_a_review_saves_something(chat: Page) -> None:

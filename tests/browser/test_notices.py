@@ -6,6 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 from memories.messaging.outbox import notify
 from memories.models import Book, Memory, Notification
 from memories.services import book_get_or_create
+from reviews.models import ReviewRun
 from tests.browser.conftest import LiveServer, NewVisitor, in_a_worker, owner_of
 from tests.browser.test_reviews_page import saved_review
 
@@ -32,25 +33,29 @@ def page(visitor: NewVisitor, book: Book) -> Page:
 
 
 @pytest.fixture
-def toast(page: Page, book: Book) -> Locator:
-    review = saved_review(book, "Nightly backups", "Keeps dumps for 14 days.", "The NAS is at home.")
+def review(book: Book) -> ReviewRun:
+    return saved_review(book, "Nightly backups", "Keeps dumps for 14 days.", "The NAS is at home.")
+
+
+def told_of(review: ReviewRun, page: Page) -> Locator:
+    """The notice of that review, once it is there."""
     told = {"kind": Notification.Kind.REVIEW_SAVED, "text": TWO, "review_id": review.pk}
-    in_a_worker(lambda: notify(owner_id=book.owner_id, **told))
+    in_a_worker(lambda: notify(owner_id=review.owner_id, **told))
     toast = page.locator(".toast")
     expect(toast.get_by_role("listitem")).to_have_text(["Keeps dumps for 14 days.", "The NAS is at home."])
     return toast
 
 
-def test_a_notice_stays_for_twelve_seconds(page: Page, toast: Locator) -> None:
+def test_a_notice_stays_for_twelve_seconds_and_as_long_as_somebody_is_at_it(page: Page, review: ReviewRun) -> None:
+    toast = told_of(review, page)
     page.clock.run_for(11 * SECOND)
     expect(toast).to_be_visible()
     page.clock.run_for(2 * SECOND)
     expect(toast).to_have_count(0)
 
-
-def test_its_clock_stands_while_somebody_points_at_it(page: Page, toast: Locator) -> None:
+    toast = told_of(review, page)
     page.clock.run_for(5 * SECOND)
-    toast.hover()
+    toast.hover()  # its clock stands
     page.clock.run_for(60 * SECOND)
     expect(toast).to_be_visible()
     page.mouse.move(5, 5)
@@ -59,9 +64,8 @@ def test_its_clock_stands_while_somebody_points_at_it(page: Page, toast: Locator
     page.clock.run_for(2 * SECOND)
     expect(toast).to_have_count(0)
 
-
-def test_it_never_leaves_while_one_of_its_buttons_has_the_focus(page: Page, toast: Locator) -> None:
-    toast.get_by_role("button", name="Close notice").focus()
+    toast = told_of(review, page)
+    toast.get_by_role("button", name="Close notice").focus()  # it never leaves meanwhile
     toast.hover()
     page.clock.run_for(60 * SECOND)
     page.mouse.move(5, 5)
@@ -71,10 +75,9 @@ def test_it_never_leaves_while_one_of_its_buttons_has_the_focus(page: Page, toas
     page.clock.run_for(13 * SECOND)
     expect(toast).to_have_count(0)
 
-
-def test_pointing_and_focusing_at_once_is_waited_for_once(page: Page, toast: Locator) -> None:
+    toast = told_of(review, page)
     page.clock.run_for(1 * SECOND)
-    toast.hover()
+    toast.hover()  # pointing and focusing at once is waited for once
     page.clock.run_for(9 * SECOND)
     toast.get_by_role("button", name="Undo").focus()
     page.clock.run_for(9 * SECOND)
@@ -86,7 +89,10 @@ def test_pointing_and_focusing_at_once_is_waited_for_once(page: Page, toast: Loc
     expect(toast).to_have_count(0)
 
 
-def test_what_it_tells_is_taken_back_and_put_back_with_the_keyboard(page: Page, toast: Locator) -> None:
+def test_what_it_tells_is_taken_back_and_put_back_with_the_keyboard_and_it_leads_to_its_review(
+    page: Page, review: ReviewRun
+) -> None:
+    toast = told_of(review, page)
     toast.get_by_role("button", name="Undo").press("Enter")
     expect(toast).to_contain_text("Undone. 2 memories changed back.")
     assert not Memory.objects.filter(deleted_at=None).exists()
@@ -97,8 +103,5 @@ def test_what_it_tells_is_taken_back_and_put_back_with_the_keyboard(page: Page, 
     expect(toast).to_contain_text("Restored 2 memories.")
     assert Memory.objects.filter(deleted_at=None).count() == 2
     expect(toast.get_by_role("button", name="Undo")).to_be_focused()
-
-
-def test_it_leads_to_its_review(page: Page, toast: Locator, book: Book) -> None:
     toast.get_by_role("link", name="Open review").click()
     expect(page.get_by_role("article", name="Nightly backups")).to_be_focused()

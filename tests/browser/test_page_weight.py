@@ -7,7 +7,7 @@ from memories.services import book_get_or_create
 from tests.admin_pages import list_of, page_of, rows_make
 from tests.browser.conftest import NewVisitor, owner_of
 from tests.browser.page_weight import Weight, weighed
-from tests.browser.test_finding import long_session
+from tests.browser.talks import long_talk
 from tests.browser.test_memories_many import fill
 from tests.browser.test_reviews_page import saved_review
 from tests.factories import owner_make
@@ -29,7 +29,7 @@ def loaded(page: Page, address: str) -> Weight:
 def addresses() -> list[str]:
     """The pages of somebody who has been here for a while."""
     alice = owner_of("alice")
-    session = long_session(alice, 30)
+    session = long_talk(alice, 30)
     fill(alice, 60)
     for number in range(20):
         saved_review(
@@ -76,7 +76,7 @@ def test_a_browser_finds_nothing_that_keeps_it_from_installing(visitor: NewVisit
     assert errors <= {"in-incognito"}
 
 
-def test_the_bars_of_the_browser_follow_the_chosen_theme(visitor: NewVisitor) -> None:
+def test_the_chosen_theme_is_there_before_the_first_paint_and_the_browsers_bars_follow_it(visitor: NewVisitor) -> None:
     page = visitor("alice", color_scheme="light").open("/")
     colours = "() => [...document.querySelectorAll('meta[name=theme-color]')].map((bar) => bar.content)"
     light, dark = page.evaluate(colours)
@@ -84,7 +84,9 @@ def test_the_bars_of_the_browser_follow_the_chosen_theme(visitor: NewVisitor) ->
     switch.click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     assert page.evaluate(colours) == [dark, dark]
-    page.reload()
+    page.reload(wait_until="commit")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.wait_for_load_state()
     assert page.evaluate(colours) == [dark, dark]
     switch.click()
     assert page.evaluate(colours) == [light, light]

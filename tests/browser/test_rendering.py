@@ -6,7 +6,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.asking import send, status_is
 from tests.browser.axe import serious_findings
-from tests.browser.conftest import NewVisitor, Visitor
+from tests.browser.conftest import Visitor, owner_of
+from tests.browser.talks import talk
 from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
@@ -45,6 +46,18 @@ HOSTILE = (
     "<img src=x onerror=alert(1)> [x](javascript:alert(1)) ![y](https://evil.example/y.png)\n\n"
     r"\(\text{<img src=x onerror=alert(1)>} \href{javascript:alert(1)}{z}\)" + "\n\n<script>alert(1)</script>"
 )
+_WHOLE_WORDS = """box => [...box.querySelectorAll("th, td")].every((cell) => {
+  const range = document.createRange();
+  const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  while (text.nextNode()) {
+    for (const word of text.currentNode.data.matchAll(/\\S+/g)) {
+      range.setStart(text.currentNode, word.index);
+      range.setEnd(text.currentNode, word.index + word[0].length);
+      if (range.getClientRects().length > 1) return false;
+    }
+  }
+  return true;
+})"""
 _PROSE = """prose => {
   const copy = prose.cloneNode(true);
   for (const button of copy.querySelectorAll("[data-copy-code]")) button.remove();
@@ -93,28 +106,13 @@ def test_an_answer_looks_the_same_while_it_is_written_and_when_it_is_complete(ch
     assert "".join(last.split()) == "".join(shown.split())
 
 
-def test_wide_content_scrolls_in_its_own_box_and_words_stay_whole(visitor: NewVisitor, told: ToldModel) -> None:
+def test_wide_content_scrolls_in_its_own_box_and_words_stay_whole(alices: Visitor) -> None:
+    page = alices.open(f"/c/{talk(owner_of('alice'), ('show a table', ANSWER)).pk}/")
+    box = page.locator(".turn .table").last
     for width in (1440, 390, 320):
-        page = visitor("alice", viewport={"width": width, "height": 844}).open("/")
-        send(page, "show a table")
-        told.answer(ANSWER)
-        status_is(page, "Answer complete")
-        box = page.locator(".turn .table").last
+        page.set_viewport_size({"width": width, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert box.evaluate(
-            """box => [...box.querySelectorAll("th, td")].every((cell) => {
-              const range = document.createRange();
-              const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
-              while (text.nextNode()) {
-                for (const word of text.currentNode.data.matchAll(/\\S+/g)) {
-                  range.setStart(text.currentNode, word.index);
-                  range.setEnd(text.currentNode, word.index + word[0].length);
-                  if (range.getClientRects().length > 1) return false;
-                }
-              }
-              return true;
-            })"""
-        )
+        assert box.evaluate(_WHOLE_WORDS)
         if width < 1000:
             assert box.evaluate("box => box.scrollWidth > box.clientWidth")
             box.focus()  # it can be scrolled with the keyboard
@@ -122,12 +120,9 @@ def test_wide_content_scrolls_in_its_own_box_and_words_stay_whole(visitor: NewVi
         assert serious_findings(page) == []
 
 
-def test_footnotes_lead_there_and_back_and_have_their_own_ids_in_each_answer(chat: Page, told: ToldModel) -> None:
-    for _ in range(2):
-        send(chat, "again")
-        told.answer("Word[^1].\n\n[^1]: Explained.")
-        status_is(chat, "Answer complete")
-        expect(chat.locator("[aria-busy]")).to_have_count(0)
+def test_footnotes_lead_there_and_back_and_have_their_own_ids_in_each_answer(alices: Visitor) -> None:
+    said = ("again", "Word[^1].\n\n[^1]: Explained.")
+    chat = alices.open(f"/c/{talk(owner_of('alice'), said, said).pk}/")
     ids = chat.evaluate("[...document.querySelectorAll('[id]')].map((element) => element.id)")
     assert len(ids) == len(set(ids))
     link = chat.get_by_role("link", name="Footnote 1", exact=True).last
@@ -149,11 +144,10 @@ def test_nothing_hostile_acts_while_it_is_written(chat: Page, alices: Visitor, t
     status_is(chat, "Answer complete")
 
 
-def test_a_copied_selection_has_the_latex_of_its_formulas(chat: Page, told: ToldModel) -> None:
-    send(chat, "formula")
-    told.answer("Then \\(a^2\\) holds.\n\n$$\n\\frac{1}{2}\n$$")
-    status_is(chat, "Answer complete")
-    expect(chat.locator("[aria-busy]")).to_have_count(0)
+def test_a_copied_selection_has_the_latex_of_its_formulas(alices: Visitor) -> None:
+    session = talk(owner_of("alice"), ("formula", "Then \\(a^2\\) holds.\n\n$$\n\\frac{1}{2}\n$$"))
+    chat = alices.open(f"/c/{session.pk}/")
+    expect(chat.get_by_role("button", name="Send message")).to_be_enabled()  # the script is there
     copied = chat.evaluate(
         """() => {
           getSelection().selectAllChildren(document.querySelector(".turn:last-of-type [data-prose]"));
@@ -168,7 +162,7 @@ def test_a_copied_selection_has_the_latex_of_its_formulas(chat: Page, told: Told
 
 
 def test_a_long_paste_is_folded_and_opens(chat: Page, told: ToldModel) -> None:
-    pasted = "\n".join(f"line {number} of a log that somebody pasted" for number in range(1200))
+    pasted = "\n".join(f"line {number} of a log that somebody pasted" for number in range(700))
     send(chat, pasted)
     message = chat.locator(".entry--you").last
     unfold = message.get_by_role("button", name=f"Show all ({round(len(pasted) / 1000)} kB)")
@@ -187,14 +181,17 @@ def test_a_long_paste_is_folded_and_opens(chat: Page, told: ToldModel) -> None:
 
 
 def test_a_message_that_is_too_long_is_refused_before_it_is_sent_and_stays(chat: Page, told: ToldModel) -> None:
-    words = "word " * 42_000
+    words = "word " * 420
+    box = chat.get_by_label("Message to assistant")
+    expect(box).to_have_attribute("data-longest", "200000")
+    box.evaluate("box => { box.dataset.longest = 2000 }")  # to lay out more takes a browser seconds
     send(chat, words)
-    expect(chat.get_by_text("at most 200,000 can be sent")).to_be_visible()
-    expect(chat.get_by_text("This message has 209,999 characters")).to_be_visible()
+    expect(chat.get_by_text("at most 2,000 can be sent")).to_be_visible()
+    expect(chat.get_by_text("This message has 2,099 characters")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(0)
     chat.reload()
-    expect(chat.get_by_label("Message to assistant")).to_have_value(words)
-    chat.get_by_label("Message to assistant").fill("short")
+    expect(box).to_have_value(words)
+    box.fill("short")
     send(chat, "short")
     told.answer("Fine.")
     status_is(chat, "Answer complete")

@@ -14,7 +14,7 @@ from memories.models import Artifact, Book, ChangeSet, Memory, Notification, Wri
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.writes import ReviewWrite
-from tests.browser.axe import findings_light_and_dark
+from tests.browser.axe import findings_wide_and_narrow
 from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of
 from tests.factories import memory_make, session_make
 
@@ -182,21 +182,6 @@ def test_words_that_the_scan_refuses_stay_to_be_changed(alices: Visitor, book: B
     expect(dinner.get_by_role("button", name="Save 1")).to_be_enabled()
 
 
-def test_a_saved_review_is_undone_and_put_back(alices: Visitor, book: Book) -> None:
-    saved_review(book, "Nightly backups", "Keeps dumps for 14 days.", "The NAS is at /mnt/nas.")
-    page = opened(alices)
-    backups = run(page, "Nightly backups")
-    backups.get_by_role("button", name="Undo both").click()
-    expect(backups.locator("s")).to_have_count(2)
-    expect(backups).to_contain_text("Undone by you")
-    assert contents() == []
-    again = backups.get_by_role("button", name="Restore")
-    expect(again).to_be_focused()
-    again.click()
-    expect(backups.get_by_role("button", name="Undo both")).to_be_visible()
-    assert contents() == ["Keeps dumps for 14 days.", "The NAS is at /mnt/nas."]
-
-
 def test_one_of_two_writes_is_undone_and_put_back_with_the_keyboard(alices: Visitor, book: Book) -> None:
     saved_review(book, "Nightly backups", "Keeps dumps for 14 days.", "The NAS is at home.")
     page = opened(alices)
@@ -212,6 +197,12 @@ def test_one_of_two_writes_is_undone_and_put_back_with_the_keyboard(alices: Visi
     expect(entry.locator("s")).to_have_count(1)
     expect(entry.locator("s")).to_have_text("Keeps dumps for 14 days.")
     assert contents() == ["The NAS is at home."]
+    entry.get_by_role("button", name="Undo: Nightly backups").click()
+    expect(entry.locator("s")).to_have_count(2)
+    expect(entry).to_contain_text("Undone by you")
+    assert contents() == []
+    again = entry.get_by_role("button", name="Restore").first
+    expect(again).to_be_focused()
 
 
 def test_why_it_failed_is_said_and_it_is_done_again(alices: Visitor, book: Book) -> None:
@@ -336,12 +327,7 @@ def test_on_a_phone_nothing_scrolls_sideways(visitor: NewVisitor, book: Book) ->
     expect(page.get_by_role("link", name="MEMORY.md")).to_be_focused()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"viewport": {"width": 390, "height": 844}}],
-    ids=["wide", "phone"],
-)
-def test_axe_finds_nothing_serious(visitor: NewVisitor, book: Book, options: dict[str, object]) -> None:
+def test_axe_finds_nothing_serious(alices: Visitor, book: Book) -> None:
     turn_consolidation_on()
     waiting_review(book)
     saved_review(book, "Nightly backups", "Keeps dumps for 14 days.")
@@ -358,13 +344,13 @@ def test_axe_finds_nothing_serious(visitor: NewVisitor, book: Book, options: dic
         tokens=100,
     )
     artifact_put(book, "MEMORY.md", "# Home\n\n- `one`\n- two", CONSOLIDATED)
-    page = opened(visitor("alice", **options))
+    page = opened(alices)
     page.get_by_role("button", name="Preview a rebuild").click()
     expect(page.get_by_role("button", name="Not now")).to_be_visible()
-    assert findings_light_and_dark(page) == []
+    assert findings_wide_and_narrow(page, 390) == []
     page.get_by_role("link", name="MEMORY.md").click()
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
-    assert findings_light_and_dark(page) == []
+    assert findings_wide_and_narrow(page, 390) == []
     page.get_by_role("button", name="History").click()
     expect(page.locator("#document .rev")).to_have_count(1)
-    assert findings_light_and_dark(page) == []
+    assert findings_wide_and_narrow(page, 390) == []

@@ -30,7 +30,6 @@ def row(page: Page, title: str):  # type: ignore[no-untyped-def]
 
 
 def test_tags_are_given_by_keyboard_filtered_by_and_undone(alices: Visitor) -> None:
-    alices.open("/")
     oven, trains = session_make("The oven"), session_make("Trains", "travel")
     page = alices.open("/")
     row(page, "The oven").get_by_role("link").focus()
@@ -67,7 +66,6 @@ def test_tags_are_given_by_keyboard_filtered_by_and_undone(alices: Visitor) -> N
 
 
 def test_a_refusal_stays_in_the_dialog(alices: Visitor) -> None:
-    alices.open("/")
     session = session_make("The oven")
     page = alices.open(f"/c/{session.pk}/")
     page.get_by_role("button", name="Edit tags").click()
@@ -84,7 +82,6 @@ def test_a_refusal_stays_in_the_dialog(alices: Visitor) -> None:
 
 def test_it_fits_a_narrow_screen_and_is_accessible(visitor: NewVisitor) -> None:
     alices = visitor("alice", **NARROW)
-    alices.open("/")
     session = session_make(
         "A conversation with a title that is longer than the screen is wide", "a-tag-of-its-own-length"
     )
