@@ -12,7 +12,7 @@ _MOST_SESSIONS = 8  # the latest: a client hands an answer on at once
 _MOST_ANSWERS = 32
 
 
-def answers_elsewhere(owner_id: UUID, session_id: UUID | None) -> list[str]:
+def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
     """Return the latest answers in the owner's other sessions, as far as they are read. One query."""
     others = Session.objects.filter(owner_id=owner_id).exclude(pk=session_id).order_by("-last_active_at")
     runs = Run.objects.filter(owner_id=owner_id, session__in=others.values("pk")[:_MOST_SESSIONS])

@@ -89,7 +89,7 @@ class Conversation:
         """The messages, cut where a person's own words end and others' begin."""
         found: list[_Passage] = []
         foreign = False  # an answer that follows text from elsewhere may repeat it
-        answers = [one for text in self.answers if (one := answered(text, foreign=True))]
+        answers = [key for text in self.answers if (key := answered(text, foreign=True))]
         for one in _newest(self.spoken):
             if one.speaker == Speaker.MEMORY:
                 found += [_Passage(EvidenceKind.RECALLED, False, words, 0, one) for words in recalled_words(one.text)]
