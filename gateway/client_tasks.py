@@ -77,7 +77,8 @@ def is_client_task(
     for where, message in _places(messages):
         text = without_reminders(text_of(message.get("content")))
         head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
-        if any(known.fits(head, tail) for known in _possible(where, signs)):
+        beginnings, possible = _possible(where, signs)
+        if head.startswith(beginnings) and any(known.fits(head, tail) for known in possible):
             return True
     return False
 
@@ -110,11 +111,13 @@ def known_requests() -> tuple[KnownRequest, ...]:
 
 
 @cache
-def _possible(where: str, signs: frozenset[str]) -> tuple[KnownRequest, ...]:
-    """Return the known requests for that place that have one of their signs among these."""
-    return tuple(
+def _possible(where: str, signs: frozenset[str]) -> tuple[tuple[str, ...], tuple[KnownRequest, ...]]:
+    """Return the known requests for that place that have one of their signs among these, and with what they begin:
+    "" for one that may begin with anything. Most messages begin with none of it, and need not be compared with each."""
+    possible = tuple(
         known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
     )
+    return tuple(words for known in possible for words in known.starts or ("",)), possible
 
 
 def _is_declared(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ they need none of that."""
 import asyncio
 import contextlib
 import io
+from functools import cached_property
 from typing import Any
 
 from corsheaders.middleware import CorsMiddleware
@@ -14,6 +15,7 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
 from django.db import OperationalError
 from django.http import HttpResponse, HttpResponseBase
+from django.http.request import HttpHeaders
 from django.urls import set_script_prefix
 
 from config.serving.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
@@ -80,11 +82,25 @@ class HttpApplication:
         await _send_response(response, send)
 
 
+class _Headers(HttpHeaders):
+    def get(self, key: str, default: Any = None) -> Any:
+        """As a mapping does, without an error raised and caught for each of some twenty headers that a turn looks for
+        and most clients do not send."""
+        _, value = self._store.get(key.replace("_", "-").lower(), (key, default))
+        return value
+
+
+class _ApiRequest(ASGIRequest):
+    @cached_property
+    def headers(self) -> HttpHeaders:
+        return _Headers(self.META)
+
+
 def _request(scope: Scope, body: bytes) -> ASGIRequest:
     """Raises InvalidRequest for an address or a host that cannot be."""
     try:
         set_script_prefix(get_script_prefix(scope))
-        request = ASGIRequest(scope, io.BytesIO(body))
+        request = _ApiRequest(scope, io.BytesIO(body))
         if not request.path_info.startswith(OPERATIONS):
             request.get_host()  # raises DisallowedHost, as every page does
     except UnicodeDecodeError:

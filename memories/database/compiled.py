@@ -86,7 +86,7 @@ class Compiled:
 
     def _executed(self, params: Sequence[Any], result: Callable[[Any], T]) -> T:
         connection = self._connection
-        if connection.execute_wrappers or connection.queries_logged:
+        if connection.execute_wrappers or connection.force_debug_cursor:  # `queries_logged`; DEBUG is off
             with connection.cursor() as watched:
                 watched.execute(self.sql, params)
                 return result(watched)

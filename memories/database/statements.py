@@ -124,22 +124,30 @@ class Fresh(Generic[M]):
         row = self._model.__new__(self._model)
         row._state = ModelState()
         kept = vars(row)
-        for name, default in self._defaults:
-            kept[name] = values[name] if name in values else default()
+        kept.update(self._constants)
+        kept.update(values)
+        for name, default in self._made:
+            if name not in values:
+                kept[name] = default()
         return row
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(name for name, _ in self._defaults)
+        return frozenset(field.attname for field in self._model._meta.concrete_fields)
 
     @cached_property
-    def _defaults(self) -> list[tuple[str, Callable[[], Any]]]:
-        return [(field.attname, _default_of(field)) for field in self._model._meta.concrete_fields]
+    def _constants(self) -> dict[str, Any]:
+        fields = self._model._meta.concrete_fields
+        return {field.attname: field.get_default() for field in fields if not _is_made(field)}
+
+    @cached_property
+    def _made(self) -> list[tuple[str, Callable[[], Any]]]:
+        return [(field.attname, field.default) for field in self._model._meta.concrete_fields if _is_made(field)]
 
 
-def _default_of(field: "Field[Any, Any]") -> Callable[[], Any]:
-    # What the field asks for a default is the same callable each time.
-    return field.default if field.has_default() and callable(field.default) else field.get_default
+def _is_made(field: "Field[Any, Any]") -> bool:
+    """Return True if each row has a default of its own. No model here leaves defaults to the database."""
+    return field.has_default() and callable(field.default)
 
 
 class Update(_Statement):
