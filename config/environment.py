@@ -20,6 +20,7 @@ _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS
 _KEY_LENGTH = 32  # characters; 32 random bytes take 43 of them
 _KEY_VARIETY = 8  # different characters, since a repeated word is no secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_HOST = re.compile(r"[^\s/:@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 
 class ConfigurationError(Exception):
@@ -132,11 +133,19 @@ class Environment(AccountEnvironment):
     def _http_address(cls, value: str) -> str:
         return _checked_url(value)
 
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _hosts(cls, value: str) -> str:
+        if not all(_HOST.fullmatch(host) for host in split_list(value)):
+            raise ValueError("allowed are names such as chat.example.org, without a scheme or a port")
+        return value
+
     @field_validator("trusted_origins")
     @classmethod
     def _origins(cls, value: str) -> str:
         for origin in split_list(value):
-            if urlsplit(origin).scheme not in {"http", "https"}:
+            parts = urlsplit(origin)
+            if parts.scheme not in {"http", "https"} or not parts.hostname:
                 raise ValueError("allowed are origins such as https://chat.example.org, separated by commas")
         return value
 

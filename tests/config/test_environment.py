@@ -32,6 +32,9 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
         ("DAYBOOK_SERVER", "apache"),
         ("DAYBOOK_WORKERS", "0"),
         ("OPENAI_BASE_URL", "localhost:1234"),
+        ("DAYBOOK_ALLOWED_HOSTS", "https://chat.example.org"),
+        ("DAYBOOK_ALLOWED_HOSTS", "chat.example.org:8000"),  # no request would match it
+        ("DAYBOOK_TRUSTED_ORIGINS", "https://"),
         ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
     ],
@@ -40,3 +43,9 @@ def test_a_wrong_variable_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
         load_environment()
+
+
+@pytest.mark.parametrize("hosts", ["*", ".example.org, 10.0.0.1", "[::1],chat.example.org", "bücher.example"])
+def test_hosts_are_names_and_addresses(monkeypatch: pytest.MonkeyPatch, hosts: str) -> None:
+    monkeypatch.setenv("DAYBOOK_ALLOWED_HOSTS", hosts)
+    assert load_environment().allowed_hosts == hosts
