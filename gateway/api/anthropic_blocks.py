@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gateway.api.tool_names import short_name
+from gateway.api.openai_body import short_name
 from memories.errors import InvalidRequest
 
 Block = dict[str, Any]

@@ -17,8 +17,7 @@ from gateway.api.anthropic_blocks import (
     plain,
     result_message,
 )
-from gateway.api.openai_body import CompletionBody, checked, completion_body, read_object
-from gateway.api.tool_names import short_name
+from gateway.api.openai_body import CompletionBody, checked, completion_body, read_object, short_name
 from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
 

@@ -1,6 +1,7 @@
 """The body of a chat completion request: read, checked and split into its parts.
 Parameters that are not known here are passed through."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 # Fields that do not go upstream with the other parameters, and the entries of `metadata` that are meant for Daybook.
 _READ_HERE = frozenset({"model", "messages", "stream", "tools", "metadata"})
 _DAYBOOK_METADATA = frozenset({"session_id", "temporary"})
+_LONGEST_NAME, _HASH = 64, 8  # characters
 _KINDS = {bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -183,6 +185,14 @@ def read_tools(tools: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     for index, tool in enumerate(tools):
         _check_tool(tool, f"tools[{index}]")
     return tuple(tools)
+
+
+def short_name(name: str) -> str:
+    """Return the name under which a tool is known to the model: the same, or for one that is too long its beginning and
+    a hash of it."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - _HASH - 1]}_{hashlib.sha256(name.encode()).hexdigest()[:_HASH]}"
 
 
 def _check_tool(tool: Any, where: str) -> None:

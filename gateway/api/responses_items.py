@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.api.tool_names import short_name
+from gateway.api.openai_body import short_name
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
 from gateway.upstream.outgoing import joined_content

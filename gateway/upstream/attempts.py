@@ -12,7 +12,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -68,13 +68,13 @@ class Attempts:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         tries = _Tries(self, request, streamed=True)
         while True:
-            async with tries.attempt() as asked, aclosing(self.wire.stream(asked)) as chunks:
+            async with tries.attempt() as attempt, attempt.place, aclosing(self.wire.stream(attempt.request)) as chunks:
                 held: list[Chunk] = []
                 async for chunk in chunks:
                     held.append(chunk)
                     if says_something(chunk) or len(held) == _MOST_HELD:
                         break
-                tries.spoke = bool(held)
+                attempt.spoke = bool(held)
                 for chunk in held:
                     yield chunk
                 async for chunk in chunks:
@@ -84,14 +84,14 @@ class Attempts:
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         tries = _Tries(self, request, streamed=False)
         while True:
-            async with tries.attempt() as asked:
-                return await self.wire.complete(asked)
+            async with tries.attempt() as attempt, attempt.place:
+                return await self.wire.complete(attempt.request)
 
     async def passed(self, request: ModelRequest) -> bytes:
         tries = _Tries(self, request, streamed=False)
         while True:
-            async with tries.attempt() as asked:
-                return await self.wire.passed(asked)
+            async with tries.attempt() as attempt, attempt.place:
+                return await self.wire.passed(attempt.request)
 
     async def close(self) -> None:
         """Close the connections of this loop's clients."""
@@ -108,38 +108,52 @@ class Attempts:
         return found.place(owner, seconds=seconds)
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """One request to one model, sent while its place is held. `spoke` is set once a piece of the answer was passed
+    on."""
+
+    tries: "_Tries"
+    target: ModelTarget
+    place: AbstractAsyncContextManager[None]
+    spoke: bool = False
+
+    @property
+    def request(self) -> ModelRequest:
+        return self.tries.limited(self.target)
+
+
 class _Tries:
-    """The attempts of one request, in their order. `spoke` is set once a piece of the answer was passed on."""
+    """The attempts of one request, in their order."""
 
     def __init__(self, way: Attempts, request: ModelRequest, *, streamed: bool) -> None:
         self._way, self._request, self._streamed = way, request, streamed
         targets = ModelTarget(request.upstream, request.model, request.fallbacks).all
         # The demo model never replaces a real one: it would hide that an upstream is not configured.
         self._targets = targets[:1] if is_demo() else targets
-        self.spoke = False
         self._at = 0
         self._repeats = 0
         self._fault: DomainError | None = None
         self._deadline = way.clock() + (request.seconds or settings.RUN_SECONDS)
 
     @asynccontextmanager
-    async def attempt(self) -> AsyncGenerator[ModelRequest]:
-        """Make the next attempt: yield what to send, while its place is held. A fault within it is dropped if another
-        attempt may follow, and raised otherwise."""
+    async def attempt(self) -> AsyncGenerator[_Attempt]:
+        """Make the next attempt. A fault within it is dropped if another attempt may follow, and raised otherwise."""
         target, circuit = self._choose()
         started = self._way.clock()
         wait = min(SHORT_REST if self._others else QUEUE_SECONDS, self._left)
-        probes, told = circuit.enter(), False
+        place = self._way.place(target.upstream, self._request.owner, seconds=wait)
+        attempt, probes = _Attempt(self, target, place), circuit.enter()
+        told = False
         try:
-            async with self._way.place(target.upstream, self._request.owner, seconds=wait):
-                yield self._limited(target)
+            yield attempt
         except DomainError as error:
             kind = fault_class(error)
             told = kind.told
             self._note(target, kind.name, started)
             if told:
                 circuit.ended(probes, well=not kind.counts, connected=kind is not CONNECT)
-            pause = self._pause_after(error, kind, circuit)
+            pause = self._pause_after(error, kind, circuit, spoke=attempt.spoke)
             if pause is None:
                 raise
             self._fault = error
@@ -170,24 +184,24 @@ class _Tries:
                 )
             self._go_on()
 
-    def _pause_after(self, error: DomainError, kind: FaultClass, circuit: Circuit) -> float | None:
+    def _pause_after(self, error: DomainError, kind: FaultClass, circuit: Circuit, *, spoke: bool) -> float | None:
         """Choose the next attempt and return the seconds to wait before it; None if there is no other attempt."""
         rest = retry_after_seconds(error)
         pause = rest + self._way.jitter(FIRST_PAUSE * 2**self._repeats)
         patient = rest <= (SHORT_REST if self._others else LONGEST_REST) and pause < self._left
         # A silent server may still work on an answer that has to be paid for, so another one is asked first.
         working = kind is SILENCE and (self._others or not self._streamed)
-        if self._repeats < kind.repeats and patient and not working and not self.spoke:
+        if self._repeats < kind.repeats and patient and not working and not spoke:
             self._repeats += 1
             return pause
         if kind.rests or (kind is RATE and rest):
             circuit.any_fault.rest(kind.rests or min(rest, _LONGEST_OPEN))
-        if self._others and kind.elsewhere and self._left > 0 and not self.spoke:
+        if self._others and kind.elsewhere and self._left > 0 and not spoke:
             self._go_on()
             return 0.0
         return None
 
-    def _limited(self, target: ModelTarget) -> ModelRequest:
+    def limited(self, target: ModelTarget) -> ModelRequest:
         """Return the request for one target. Where others are left each gets its share of the time to begin; once it
         has begun a stream may take all of it."""
         left = max(self._left, 0.001)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.api.tool_names import short_name
+from gateway.api.openai_body import short_name
 from gateway.models import Agent, Run, Session
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
