@@ -14,7 +14,7 @@ ODD = ["root@internal@example.org", f"root@{'x' * 70}.org", "@", "root@", "root@
 @pytest.fixture
 def server(settings: Any) -> Generator[MailServer]:
     with mail_server() as listening:
-        host, port = listening.server_address
+        host, port = listening.server_address[:2]
         settings.MAIL = {"EMAIL_HOST": host}
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = host, port, 5
