@@ -195,8 +195,6 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
         expired = job.cancel()  # False for one that has begun
 
     timer = loop.call_later(seconds, expire)
-    if lane is _write_lane:
-        _checkpoint_soon(loop)
     try:
         return await asyncio.wrap_future(job)
     except asyncio.CancelledError:
@@ -206,6 +204,8 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
         raise
     finally:
         timer.cancel()
+        if lane is _write_lane:
+            _checkpoint_soon(loop)
 
 
 def _checkpoint_soon(loop: asyncio.AbstractEventLoop) -> None:
