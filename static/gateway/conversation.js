@@ -25,7 +25,7 @@ export class Conversation extends EventTarget {
     this.ledger = main.querySelector("#ledger");
     this.status = main.querySelector("#status");
     this.newText = main.querySelector("#new-text");
-    this.current = null; // {section, turn} of the answer in progress
+    this.current = null; // {section, turn, begun} of the answer in progress
     this.log.addEventListener("scroll", () => this.#showPlace(), { passive: true });
     this.newText.addEventListener("click", () => this.toEnd());
     // A toast or a longer message takes room from the log: whoever reads at the end stays there.
@@ -155,8 +155,11 @@ export class Conversation extends EventTarget {
     }
   }
 
+  // Stops the answer in progress; one whose turn is not known yet, as soon as it is.
   async stop() {
-    if (this.current?.turn) await stopTurn(this.session, this.current.turn);
+    const { current } = this;
+    await current?.begun;
+    if (current?.turn && current === this.current) await stopTurn(this.session, current.turn);
   }
 
   // `news`: somebody else did something to the turn, and an editor that is open in it keeps what is written there.
@@ -241,7 +244,10 @@ export class Conversation extends EventTarget {
   }
 
   async #run(section, events) {
-    this.current = { section, turn: section.dataset.turn || null };
+    let begin;
+    const begun = new Promise((resolve) => (begin = resolve));
+    this.current = { section, turn: section.dataset.turn || null, begun };
+    if (this.current.turn) begin();
     this.status.textContent = "Answering";
     this.dispatchEvent(new CustomEvent("answering"));
     const answer = new LiveAnswer(section, { onDrawn: () => this.#keepPlace() });
@@ -251,6 +257,7 @@ export class Conversation extends EventTarget {
         if (event.type === "started") {
           const ours = !section.dataset.turn;
           this.current.turn = section.dataset.turn = event.data.turn.id;
+          begin();
           this.#makeLast(section);
           if (ours) this.dispatchEvent(new CustomEvent("started", { detail: event.data.turn }));
         }
@@ -266,6 +273,7 @@ export class Conversation extends EventTarget {
       }
     } finally {
       steps.end();
+      begin(); // of a turn that was refused there is nothing to stop
       this.current = null;
       this.dispatchEvent(new CustomEvent("idle"));
     }

@@ -101,7 +101,9 @@ def test_an_answer_appears_while_it_is_written_also_after_a_reload_and_in_anothe
     assert Run.objects.get().state == Run.State.COMPLETED
 
 
-def test_two_tabs_show_the_same_answer_and_either_can_stop_it(chat: Page, alices: Visitor, told: ToldModel) -> None:
+def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has_begun(
+    chat: Page, alices: Visitor, told: ToldModel
+) -> None:
     send(chat, "first")
     told.say("Well, ")
     expect(chat.get_by_text("Well,")).to_be_visible()
@@ -116,7 +118,16 @@ def test_two_tabs_show_the_same_answer_and_either_can_stop_it(chat: Page, alices
         expect(page.get_by_text("Stopped by you.")).to_have_count(2)
         expect(page.get_by_text("Two and")).to_be_visible()
         expect(page.locator(".turn")).to_have_count(2)
-    assert [run.state for run in Run.objects.order_by("id")] == [Run.State.STOPPED, Run.State.STOPPED]
+    # Stopped before the server has the message.
+    held_back: list[Route] = []
+    chat.route("**/turns", lambda route: held_back.append(route))
+    with chat.expect_request("**/turns"):
+        send(chat, "third")
+    expect(chat.get_by_role("button", name="Stop answering")).to_be_visible()
+    chat.keyboard.press("Escape")
+    held_back[0].continue_()
+    expect(chat.get_by_text("Stopped by you.")).to_have_count(3)
+    assert [run.state for run in Run.objects.order_by("id")] == [Run.State.STOPPED] * 3
 
 
 def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_can_be_tried_again(
