@@ -22,6 +22,7 @@ SAME = 0.9  # hardly anything is changed
 LITERAL = 0.95  # one is in the other as it stands, decorated or cut
 _NOT_LITERAL = 0.4  # keeps what is not literal below that
 _LONG_ENOUGH = 24  # characters that stand inside another text by accident only in boilerplate
+_FEW_WORDS = 16  # letters with which many answers begin
 _MUCH_LONGER = 3  # times as long
 _RUN = 3  # words in a row
 _HALF_WORDS = 250  # at the beginning and at the end of a text
@@ -148,4 +149,4 @@ def begins_alike(given: Said, recorded: Said) -> bool:
 
 def _is_accident(short: Said, long: Said) -> bool:
     """Return True if many answers begin or end with these few words."""
-    return not short.of_person and len(short.key) < _LONG_ENOUGH and len(long.key) > _MUCH_LONGER * len(short.key)
+    return not short.of_person and len(short.key) < _FEW_WORDS and len(long.key) > _MUCH_LONGER * len(short.key)
