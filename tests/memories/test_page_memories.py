@@ -80,7 +80,7 @@ def test_charlie_sees_nothing_of_alices_memories(alice: Owner, charlie: Owner, a
 
 def test_an_empty_book_says_what_to_do(page: Client) -> None:
     text = text_of(html_of(page, "/memories/"))
-    assert "No memories yet. Tell the agent something worth keeping, or add one ." in text
+    assert "No memories yet. Tell the agent something worth keeping, or add one" in text
     assert "This is book main . No review yet." in text
 
 
