@@ -12,6 +12,7 @@ from gateway.upstream.faults import (
     CERTIFICATE,
     KEY_REFUSED,
     NO_CREDIT_LEFT,
+    NO_SUCH_ADDRESS,
     NO_TLS,
     NOT_REACHED,
     UNKNOWN_MODEL,
@@ -37,6 +38,7 @@ _OPERATOR = "An administrator has to"
 _TO_DO: Mapping[str, str] = {
     KEY_REFUSED: f"{_OPERATOR} set a valid key for this model server.",
     UNKNOWN_MODEL: f"{_OPERATOR} name another model in the agent's settings.",
+    NO_SUCH_ADDRESS: f"{_OPERATOR} correct its address: most end with /v1.",
     NO_CREDIT_LEFT: f"{_OPERATOR} add credit there, or name another model server.",
     CERTIFICATE: f"{_OPERATOR} renew it, or make this machine trust it (`SSL_CERT_FILE`).",
     NO_TLS: f"{_OPERATOR} correct its address.",

@@ -45,6 +45,13 @@ _NO_MODEL = re.compile(
     r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
 )
 _NO_MODEL_CODE = "model_not_found"
+# What a server says with 404 where it has nothing at all at an address: FastAPI (vLLM, SGLang, LiteLLM), Go (Ollama),
+# llama.cpp, Azure, OpenAI, Express, LM Studio, a page of a proxy, or nothing.
+_NOTHING_THERE = re.compile(
+    r"(?:404\W*)?(?:(?:page|file|path|resource|route) )?(?:not found\W*)?|<.*"
+    r"|(?:invalid url|cannot (?:post|get)|unexpected endpoint|no route)\b.*",
+    re.IGNORECASE,
+)
 _CONTEXT_TYPE = "exceed_context_size_error"  # types of errors that are used like codes
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
@@ -73,6 +80,11 @@ def read_error(body: Any, *, secrets: Iterable[str] = ()) -> SaidError:
 def knows_no_model(said: SaidError) -> bool:
     """Return True if an error says that the server does not know the model."""
     return said.code == _NO_MODEL_CODE or bool(_NO_MODEL.search(said.message))
+
+
+def finds_nothing(said: SaidError) -> bool:
+    """Return True if an error with the status 404 speaks of the address that was asked, not of the model."""
+    return said.code != _NO_MODEL_CODE and bool(_NOTHING_THERE.fullmatch(said.message.strip()))
 
 
 def takes_no_tools(message: str) -> bool:

@@ -12,7 +12,7 @@ import httpx2
 import openai
 
 from gateway.errors import RequestRefused, ToolsRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
-from gateway.upstream.error_body import SaidError, knows_no_model, read_error, takes_no_tools
+from gateway.upstream.error_body import SaidError, finds_nothing, knows_no_model, read_error, takes_no_tools
 from memories.errors import DomainError, InvalidRequest, RateLimited
 
 _LONGEST_REST = 3600.0
@@ -24,6 +24,7 @@ _NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 KEY_REFUSED = "refused the gateway's key"
 UNKNOWN_MODEL = "does not know this model"
+NO_SUCH_ADDRESS = "has nothing at this address"
 _REASONS = {401: KEY_REFUSED, 403: KEY_REFUSED, 404: UNKNOWN_MODEL}
 NO_CREDIT_LEFT = "The model server says that its account has no credit left."
 NOT_REACHED = "The model server could not be reached."
@@ -147,7 +148,8 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
         refused = ToolsRefused if no_tools else RequestRefused
         return refused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
     if status in _REASONS:
-        return UpstreamRefused(f"The model server {_REASONS[status]}.", status=status, **details)
+        reason = NO_SUCH_ADDRESS if status == 404 and finds_nothing(said) else _REASONS[status]
+        return UpstreamRefused(f"The model server {reason}.", status=status, **details)
     why = "." if not said.message or said.message.startswith("<") else f": {said.message}"  # no page of a proxy
     return UpstreamRefused(f"The model server answered with an error ({status}){why}", status=status, **details)
 

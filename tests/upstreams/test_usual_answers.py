@@ -219,6 +219,46 @@ async def test_an_unknown_model_is_that_whatever_its_status(
     assert answer.json["error"]["message"] == "The model server does not know this model."
 
 
+# FastAPI, Go, llama.cpp, Azure, OpenAI, Express, LM Studio, a proxy, TGI
+NOTHING_THERE = [
+    '{"detail": "Not Found"}',
+    "404 page not found",
+    '{"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}',
+    '{"error": {"code": "404", "message": "Resource not found"}}',
+    '{"error": {"message": "Invalid URL (POST /chat/completions)", "type": "invalid_request_error", "code": null}}',
+    "<!DOCTYPE html><html><body><pre>Cannot POST /chat/completions</pre></body></html>",
+    '{"error": "Unexpected endpoint or method. (POST /chat/completions)"}',
+    "<html>\r\n<head><title>404 Not Found</title></head></html>",
+    "",
+]  # fmt: skip
+# Ollama, vLLM, Gemini, Azure, OpenRouter
+NO_SUCH_MODEL = [
+    "model 'x' not found",
+    "The model `x` does not exist.",
+    "models/x is not found for API version v1main",
+    "The API deployment for this resource does not exist.",
+    "No endpoints found for x.",
+]
+
+
+@pytest.mark.parametrize("says", NOTHING_THERE)
+async def test_a_wrong_address_is_not_told_as_an_unknown_model(
+    says: str, server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    server.answers(404, says)
+    answer: Answer = await ask(alice_api, "Hi")
+    assert answer.json["error"]["message"] == "The model server has nothing at this address."
+
+
+@pytest.mark.parametrize("says", NO_SUCH_MODEL)
+async def test_an_unknown_model_is_not_told_as_a_wrong_address(
+    says: str, server: RuledServer, alice_api: Api, agent: Agent
+) -> None:
+    server.answers(404, json.dumps({"error": {"message": says}}))
+    answer: Answer = await ask(alice_api, "Hi")
+    assert answer.json["error"]["message"] == "The model server does not know this model."
+
+
 async def test_a_refusal_that_speaks_of_models_is_the_client_s(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
