@@ -6,10 +6,9 @@ from uuid import UUID
 from django.db.models.functions import Left, Length
 
 from gateway.models import Run, Session
-from memories.evidence.answers import LONGEST, SHORTEST
+from memories.evidence.answers import LONGEST, MOST, SHORTEST
 
 _MOST_SESSIONS = 8  # the latest: a client hands an answer on at once
-_MOST_ANSWERS = 32
 
 
 def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
@@ -17,4 +16,4 @@ def answers_elsewhere(owner_id: UUID, session_id: UUID) -> list[str]:
     others = Session.objects.filter(owner_id=owner_id).exclude(pk=session_id).order_by("-last_active_at")
     runs = Run.objects.filter(owner_id=owner_id, session__in=others.values("pk")[:_MOST_SESSIONS])
     long_enough = runs.annotate(size=Length("text")).filter(size__gte=SHORTEST, state=Run.State.COMPLETED)
-    return list(long_enough.order_by("-id").values_list(Left("text", LONGEST), flat=True)[:_MOST_ANSWERS])
+    return list(long_enough.order_by("-id").values_list(Left("text", LONGEST), flat=True)[:MOST])

@@ -8,6 +8,7 @@ from memories.evidence.quotes import folded, unfolded
 
 SHORTEST = 24  # letters and digits; what is shorter is said by people, too
 LONGEST = 16_000  # characters that are read of an answer
+MOST = 32  # the latest answers of a conversation, and of others: each is looked for in each message
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """A conversation as evidence: who said what, where a quote stands, and whose words a memory is closest to.
 Pure: nothing is looked up. What it costs is n log n in the text that is kept."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from uuid import UUID
 
-from memories.evidence.answers import Answered, answered, answers_in
+from memories.evidence.answers import MOST, Answered, answered, answers_in
 from memories.evidence.own_words import Span, foreign_spans, merged
 from memories.evidence.quotes import find_parts, folded, parts_of, unfolded
 from memories.evidence.recalled import recalled_words
@@ -89,19 +90,20 @@ class Conversation:
         """The messages, cut where a person's own words end and others' begin."""
         found: list[_Passage] = []
         foreign = False  # an answer that follows text from elsewhere may repeat it
-        answers = [key for text in self.answers if (key := answered(text, foreign=True))]
+        elsewhere = [one for text in self.answers[:MOST] if (one := answered(text, foreign=True))]
+        here: deque[Answered] = deque(maxlen=MOST)
         for one in _newest(self.spoken):
             if one.speaker == Speaker.MEMORY:
                 found += [_Passage(EvidenceKind.RECALLED, False, words, 0, one) for words in recalled_words(one.text)]
             elif one.speaker == Speaker.PERSON:
-                passages = _of_person(one, answers)
+                passages = _of_person(one, [*elsewhere, *here])
                 foreign = foreign or any(passage.foreign for passage in passages)
                 found += passages
             else:
                 foreign = foreign or one.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
                 found.append(_Passage(_KINDS[one.speaker], foreign, one.text, 0, one))
                 if one.speaker == Speaker.ASSISTANT and (said := answered(one.text, foreign=foreign)):
-                    answers.append(said)
+                    here.append(said)
         return [passage for passage in found if passage.text.strip()]
 
     @property

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.evidence import Conversation, EvidenceNotFound, Hold, Speaker, Spoken, decide, evidence_for
+from memories.evidence.answers import MOST
 from memories.evidence.own_words import foreign_spans
 from memories.evidence.quotes import find_parts, folded, parts_of, unfolded
 from memories.models import Evidence, EvidenceKind
@@ -232,6 +233,18 @@ def test_an_answer_that_comes_back_in_the_persons_place_is_not_theirs(rest: str)
         worn = said.quoted("I wear size 43")
         assert worn is not None
         assert worn.kind == EvidenceKind.OWN_WORDS  # as short as what people say
+
+
+def test_only_the_latest_answers_of_a_conversation_are_looked_for() -> None:
+    """Each is looked for in each message: without a bound that would be as much as both multiplied."""
+
+    def planned(*, before: int) -> EvidenceKind | None:
+        later = [Spoken(speaker=Speaker.ASSISTANT, text=f"Answer {number}: {'yes ' * 20}") for number in range(before)]
+        said = Conversation([Spoken(speaker=Speaker.ASSISTANT, text=PLAN), *later, *person(PLAN)])
+        return next((passage.kind for passage in said.passages if passage.spoken == said.spoken[-1]), None)
+
+    assert planned(before=MOST - 1) == EvidenceKind.ASSISTANT
+    assert planned(before=MOST) == EvidenceKind.OWN_WORDS
 
 
 def test_an_answer_of_the_same_conversation_stays_the_assistants() -> None:
