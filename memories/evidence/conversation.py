@@ -90,7 +90,7 @@ class Conversation:
         """The messages, cut where a person's own words end and others' begin."""
         found: list[_Passage] = []
         foreign = False  # an answer that follows text from elsewhere may repeat it
-        elsewhere = [one for text in self.answers[:MOST] if (one := answered(text, foreign=True))]
+        elsewhere = [key for text in self.answers[:MOST] if (key := answered(text, foreign=True))]
         here: deque[Answered] = deque(maxlen=MOST)
         for one in _newest(self.spoken):
             if one.speaker == Speaker.MEMORY:
