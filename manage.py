@@ -5,11 +5,14 @@ import os
 import sys
 
 from django.core.management import execute_from_command_line
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
+from django.utils.module_loading import import_string
 
 from config.databases import unusable_database
 from config.environment import ConfigurationError
 from config.serving import collector
+
+_READER_GONE = 141  # the exit code of a program that SIGPIPE has ended, as shells report it
 
 
 def main() -> None:
@@ -17,20 +20,37 @@ def main() -> None:
     collector.pause()  # config.apps lets it go on
     try:
         execute_from_command_line(sys.argv)
+        sys.stdout.flush()
     except ConfigurationError as error:
         sys.exit(f"daybook: {error}")
-    except DatabaseError:
-        if _has_tables():
-            raise
-        sys.exit("daybook: this database is empty yet. Run `python manage.py up` (or `prepare`) first.")
-
-
-def _has_tables() -> bool:
-    """Return False if nothing was migrated yet. Ends the program if the database cannot be asked."""
-    try:
-        return bool(connection.introspection.table_names())
     except DatabaseError as error:
-        sys.exit(f"daybook: {unusable_database(error)}")
+        if not (problem := _database_problem(error)):
+            raise
+        sys.exit(f"daybook: {problem}")
+    except UnicodeEncodeError:
+        if not any("\udc80" <= character <= "\udcff" for argument in sys.argv for character in argument):
+            raise
+        sys.exit(
+            "daybook: an argument contains bytes that are not UTF-8. Type it again, in a terminal that uses UTF-8."
+        )
+    except BrokenPipeError:
+        # The reader has closed the pipe. Leave nothing for Python to write at exit, which would print an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_READER_GONE)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _database_problem(error: DatabaseError) -> str:
+    """Return what an operator can do about a database error, or "" if it is a defect of the code."""
+    try:
+        if not connection.introspection.table_names():
+            return "this database is empty yet. Run `python manage.py up` (or `prepare`) first."
+        if import_string("config.health.pending_migrations")():  # it imports models, which need the settings
+            return "this database is of an older version. Run `python manage.py up` (or `prepare`) first."
+    except DatabaseError as away:
+        return unusable_database(away)
+    return unusable_database(error) if isinstance(error, OperationalError) else ""
 
 
 if __name__ == "__main__":

@@ -43,9 +43,9 @@ class AccountEnvironment(BaseSettings):
     @field_validator("oidc_issuer")
     @classmethod
     def _issuer(cls, value: str) -> str:
-        parts = urlsplit(value)
-        private = parts.scheme == "http" and parts.hostname in _LOOPBACK
-        if value and not (parts.hostname and (parts.scheme == "https" or private)):
+        if value and not (
+            is_web_address(value) and (value.startswith("https:") or urlsplit(value).hostname in _LOOPBACK)
+        ):
             raise ValueError("allowed are https:// addresses, and http:// on this machine")
         return value
 
@@ -54,7 +54,10 @@ class AccountEnvironment(BaseSettings):
     def _mail_server(cls, value: SecretStr) -> SecretStr:
         try:
             parts = urlsplit(value.get_secret_value())
-            usable = not parts.geturl() or (parts.scheme in MAIL_SCHEMES and parts.hostname and parts.port != 0)
+            blank = re.search(r"\s", parts.hostname or "")
+            usable = not parts.geturl() or (
+                parts.scheme in MAIL_SCHEMES and parts.hostname and not blank and parts.port != 0
+            )
         except ValueError:
             usable = False
         if not usable:
@@ -80,8 +83,7 @@ class AccountEnvironment(BaseSettings):
     @field_validator("alerts_url")
     @classmethod
     def _posted_to(cls, value: SecretStr) -> SecretStr:
-        parts = urlsplit(value.get_secret_value())
-        if parts.geturl() and not (parts.scheme in {"http", "https"} and parts.hostname):
+        if value and not is_web_address(value.get_secret_value(), query=True):
             raise ValueError("allowed are http:// and https:// addresses")
         return value
 
@@ -96,6 +98,17 @@ class AccountEnvironment(BaseSettings):
         if value and not usable:
             raise ValueError("allowed are whsec_ and 24 to 64 bytes in base64")
         return value
+
+
+def is_web_address(given: str, *, query: bool = False) -> bool:
+    """Return True if this is an http or https address with a host, without white space and a fragment; with a query
+    only if one is allowed."""
+    try:
+        parts = urlsplit(given)
+        complete = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    return bool(complete) and not re.search(r"\s|#" if query else r"\s|[?#]", given)
 
 
 def _can_be_mailed(given: str) -> bool:

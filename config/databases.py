@@ -21,7 +21,7 @@ def _postgres(env: Environment) -> dict[str, Any]:
         config: dict[str, Any] = dict(dj_database_url.parse(env.database_url, conn_max_age=0, conn_health_checks=True))
     except (ValueError, KeyError):
         config = {}
-    if config.get("ENGINE") != "django.db.backends.postgresql":
+    if config.get("ENGINE") != "django.db.backends.postgresql" or not config["NAME"]:
         raise ConfigurationError(
             "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
         )
@@ -62,8 +62,21 @@ def _sqlite(env: Environment, home: Path) -> dict[str, Any]:
 
 def unusable_database(error: DatabaseError) -> str:
     """Return one line that says which database cannot be used, and why, without its address."""
+    if type(error.__cause__).__name__ == "PoolTimeout":  # whose package is loaded with PostgreSQL only
+        error = _without_pool() or error
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    said = said.rpartition(" failed: ")[2].removesuffix(".")
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
         return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {said}."
     return f"DATABASE_URL is a value that is not shown; the database can't be used: {said}."
+
+
+def _without_pool() -> DatabaseError | None:
+    """Connect once without the pool, whose own error only says that no connection came in time; return the error."""
+    try:
+        with connection.wrap_database_errors:
+            connection.Database.connect(**connection.get_connection_params() | {"connect_timeout": 2}).close()
+    except DatabaseError as error:
+        return error
+    return None

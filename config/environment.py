@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from config.account_environment import AccountEnvironment
+from config.account_environment import AccountEnvironment, is_web_address
 from gateway.agents.upstream_options import read_at_once, read_dialect, read_options
 
 _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
 _KEY_LENGTH = 32  # characters; 32 random bytes take 43 of them
 _KEY_VARIETY = 8  # different characters, since a repeated word is no secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_MOST_BYTES = 1_000_000_000_000
+_DAY = 86_400  # seconds
+# Values that may have several lines: JSON, and signing keys, which must stay what they are.
+_SEVERAL_LINES = {"attachments", "openai_options", "secret_key", "secret_key_fallbacks"}
 _HOST = re.compile(r"[^\s/:@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -63,11 +67,13 @@ class Environment(AccountEnvironment):
     api_key: SecretStr = Field(SecretStr(""), description="First API key of the first administrator.")
     allowed_hosts: str = Field("", description="Host names, separated by commas.")
     trusted_origins: str = Field("", description="Origins (https://host), separated by commas.")
-    max_body: int = Field(20_000_000, ge=1_000, description="Largest request body in bytes.")
+    max_body: int = Field(20_000_000, ge=1_000, le=_MOST_BYTES, description="Largest request body in bytes.")
     body_seconds: float = Field(30, ge=1, le=3600, description="Time a body has, beside a second for each 50 kB.")
     body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest silence of a client within a body.")
-    body_budget: int = Field(256_000_000, ge=1_000_000, description="Bytes of large bodies held at once in a process.")
-    max_message: int = Field(200_000, ge=1, description="Largest user message in characters.")
+    body_budget: int = Field(
+        256_000_000, ge=1_000_000, le=_MOST_BYTES, description="Bytes of large bodies held at once in a process."
+    )
+    max_message: int = Field(200_000, ge=1, le=_MOST_BYTES, description="Largest user message in characters.")
     log: Literal["console", "json"] = Field("console", description="Form of the log.")
     attachments: SecretStr = Field(
         SecretStr(""), description="Django storage of attachments, a JSON object; empty: a folder in the home."
@@ -81,22 +87,33 @@ class Environment(AccountEnvironment):
     sqlite_synchronous: Literal["NORMAL", "FULL"] = Field("NORMAL", description="FULL also survives power cuts.")
     run_seconds: float = Field(600, ge=1, le=86400, description="Longest time of one run.")
     run_steps: int = Field(8, ge=1, le=100, description="Most model steps of one run.")
-    answer_bytes: int = Field(1_000_000, ge=1_000, description="Largest answer of one run in bytes.")
-    upstream_connect_seconds: float = Field(10, gt=0, description="Time to connect to an upstream.")
+    answer_bytes: int = Field(1_000_000, ge=1_000, le=_MOST_BYTES, description="Largest answer of one run in bytes.")
+    upstream_connect_seconds: float = Field(10, gt=0, le=_DAY, description="Time to connect to an upstream.")
     upstream_first_byte_seconds: float = Field(
-        0, ge=0, description="Longest time until an upstream begins its answer; 0 = the request's own deadline."
+        0,
+        ge=0,
+        le=_DAY,
+        description="Longest time until an upstream begins its answer; 0 = the request's own deadline.",
     )
     upstream_idle_seconds: float = Field(
-        120, gt=0, description="Longest silence of an upstream once its answer has begun."
+        120, gt=0, le=_DAY, description="Longest silence of an upstream once its answer has begun."
     )
-    detach_seconds: float = Field(60, ge=0, description="How long an answer goes on with nobody watching.")
-    snapshot_bytes: int = Field(256_000_000, ge=1_000_000, description="Memory for book views in one process.")
-    snapshot_sessions: int = Field(10_000, ge=1, description="Session snapshots kept in one process.")
-    snapshot_idle_seconds: float = Field(3600, ge=1, description="Idle time after which a snapshot is dropped.")
-    recall_lane_seconds: float = Field(0.5, gt=0, description="Deadline of each lane of recall.")
-    keywords_seconds: float = Field(3, gt=0, description="Deadline of the request that finds keywords.")
-    push_poll_seconds: float = Field(5, gt=0, description="How often a websocket looks for what a lost hint left.")
-    compaction_seconds: float = Field(30, gt=0, description="Deadline of the request that sums up older turns.")
+    detach_seconds: float = Field(60, ge=0, le=_DAY, description="How long an answer goes on with nobody watching.")
+    snapshot_bytes: int = Field(
+        256_000_000, ge=1_000_000, le=_MOST_BYTES, description="Memory for book views in one process."
+    )
+    snapshot_sessions: int = Field(10_000, ge=1, le=1_000_000_000, description="Session snapshots kept in one process.")
+    snapshot_idle_seconds: float = Field(
+        3600, ge=1, le=365 * _DAY, description="Idle time after which a snapshot is dropped."
+    )
+    recall_lane_seconds: float = Field(0.5, gt=0, le=_DAY, description="Deadline of each lane of recall.")
+    keywords_seconds: float = Field(3, gt=0, le=_DAY, description="Deadline of the request that finds keywords.")
+    push_poll_seconds: float = Field(
+        5, gt=0, le=_DAY, description="How often a websocket looks for what a lost hint left."
+    )
+    compaction_seconds: float = Field(
+        30, gt=0, le=_DAY, description="Deadline of the request that sums up older turns."
+    )
     embedding_model: str = Field(
         "", description="Upstream embedding model of search and of agents in /v1/embeddings; empty: none."
     )
@@ -106,15 +123,22 @@ class Environment(AccountEnvironment):
     embedding_path: Path | None = Field(
         None, description="Folder of an embedding model for ONNX that runs in Daybook itself; empty: none."
     )
-    embedding_seconds: float = Field(1, gt=0, description="Deadline of a turn's query vector.")
+    embedding_seconds: float = Field(1, gt=0, le=_DAY, description="Deadline of a turn's query vector.")
     memory_providers: str = Field("", description="More memory providers, dotted paths separated by commas.")
-    provider_seconds: float = Field(5, gt=0, description="Time another provider has to record a run.")
-    review_tokens: int = Field(24_000, ge=500, description="Most tokens of conversation that one review reads.")
+    provider_seconds: float = Field(5, gt=0, le=_DAY, description="Time another provider has to record a run.")
+    review_tokens: int = Field(
+        24_000, ge=500, le=1_000_000_000, description="Most tokens of conversation that one review reads."
+    )
     review_steps: int = Field(8, ge=1, le=100, description="Most model steps of one review.")
     review_attempts: int = Field(3, ge=1, le=20, description="Attempts of a review whose upstream fails in passing.")
-    reviews_per_day: int = Field(500, ge=0, description="Most reviews of one owner and day; 0 = no limit.")
+    reviews_per_day: int = Field(
+        500, ge=0, le=1_000_000_000, description="Most reviews of one owner and day; 0 = no limit."
+    )
     review_tokens_per_day: int = Field(
-        5_000_000, ge=0, description="Most tokens that reviews of one owner take in a day; 0 = no limit."
+        5_000_000,
+        ge=0,
+        le=_MOST_BYTES,
+        description="Most tokens that reviews of one owner take in a day; 0 = no limit.",
     )
     approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for a person.")
     webhooks_private: bool = Field(False, description="Webhooks may go to private and loopback addresses.")
@@ -128,10 +152,39 @@ class Environment(AccountEnvironment):
     )
     metrics: bool = Field(False, description="Serve /metrics.")
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _text(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, str) and value:
+            if not value.strip():
+                raise ValueError("it is blank: leave the variable out, or give it a value")
+            if not ("".join(value.split()) if info.field_name in _SEVERAL_LINES else value).isprintable():
+                raise ValueError("allowed are characters that can be shown, without line breaks")
+        return value
+
     @field_validator("openai_base_url")
     @classmethod
     def _http_address(cls, value: str) -> str:
         return _checked_url(value)
+
+    @field_validator("openai_api_key")
+    @classmethod
+    def _header(cls, value: SecretStr) -> SecretStr:
+        _checked_key(value.get_secret_value())
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis(cls, value: SecretStr) -> SecretStr:
+        try:
+            parts = urlsplit(value.get_secret_value())
+            server = parts.scheme in {"redis", "rediss"} and parts.port != 0 and re.fullmatch(r"(/\d*)?", parts.path)
+            usable = server or (parts.scheme == "unix" and parts.path)
+        except ValueError:
+            usable = False
+        if value and not usable:
+            raise ValueError("allowed are redis://:password@host:port/number, rediss://… and unix:///path")
+        return value
 
     @field_validator("allowed_hosts")
     @classmethod
@@ -144,17 +197,23 @@ class Environment(AccountEnvironment):
     @classmethod
     def _origins(cls, value: str) -> str:
         for origin in split_list(value):
-            parts = urlsplit(origin)
-            if parts.scheme not in {"http", "https"} or not parts.hostname:
-                raise ValueError("allowed are origins such as https://chat.example.org, separated by commas")
+            if not is_web_address(origin) or urlsplit(origin).path:
+                raise ValueError(
+                    "allowed are origins such as https://chat.example.org, without a path, separated by commas"
+                )
         return value
 
 
 def _checked_url(value: str) -> str:
-    parts = urlsplit(value)
-    if value and (parts.scheme not in {"http", "https"} or not parts.netloc):
-        raise ValueError("allowed are http:// and https:// addresses")
+    if value and not is_web_address(value):
+        raise ValueError("allowed are http:// and https:// addresses, without white space and without ? and #")
     return value.rstrip("/")
+
+
+def _checked_key(value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError("allowed is what a header can carry: ASCII, without line breaks")
+    return value
 
 
 def split_list(value: str) -> list[str]:
@@ -285,6 +344,7 @@ def _read_of_upstream(variable: str, value: str) -> Any:
 
 _UPSTREAM_READERS: dict[str, Callable[[str], Any]] = {
     "_URL": _checked_url,
+    "_KEY": _checked_key,
     "_DIALECT": read_dialect,
     "_OPTIONS": read_options,
     "_AT_ONCE": read_at_once,

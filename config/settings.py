@@ -251,6 +251,11 @@ DAYBOOK_ADMIN_USER = ENV.admin_user
 DAYBOOK_ADMIN_PASSWORD = ENV.admin_password.get_secret_value()
 DAYBOOK_API_KEY = ENV.api_key.get_secret_value()
 DAYBOOK_UPSTREAMS = upstreams(ENV)
+if ENV.embedding_upstream and ENV.embedding_upstream not in DAYBOOK_UPSTREAMS:
+    raise ConfigurationError(
+        f"DAYBOOK_EMBEDDING_UPSTREAM is '{ENV.embedding_upstream}'; no upstream has this name: allowed are "
+        f"{', '.join(sorted(DAYBOOK_UPSTREAMS)) or 'none, since no upstream is set'}."
+    )
 # Model calls are refused unless they go to a configured upstream or the demo model; tests allow loopback only.
 DAYBOOK_UPSTREAM_LOOPBACK_ONLY = False
 DB_THREADS = ENV.db_threads

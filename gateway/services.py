@@ -34,7 +34,7 @@ def settings_check(values: dict[str, Any]) -> AgentsFile:
         return AgentsFile.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"] if part not in FORMS)
+        path = ".".join(" ".join(str(part).split()) for part in first["loc"] if part not in FORMS)
         message = first["msg"].removeprefix("Value error, ")
         raise InvalidRequest(f"{path}: {message}. Nothing was applied.", param=path) from None
 

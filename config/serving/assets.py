@@ -20,6 +20,7 @@ from servestatic.compress import Compressor
 from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
+from config.environment import ConfigurationError
 from config.serving import joined_files
 
 # What packages bring and no page of ours loads: maps of sources, another viewer of the API, other editions of htmx, and
@@ -78,8 +79,13 @@ def prepare_assets() -> None:
     several processes does the work."""
     folder = Path(settings.STATIC_ROOT)
     state = _state()
-    if _prepared(folder) != state:
-        _prepare(folder, state)
+    try:
+        if _prepared(folder) != state:
+            _prepare(folder, state)
+    except OSError as error:
+        raise ConfigurationError(
+            f"DAYBOOK_STATIC is '{folder}'; it must be a folder that can be written ({error.strerror})."
+        ) from None
     # Another process may have prepared them since the storage read its manifest here.
     storage = cast(AssetStorage, staticfiles_storage)
     storage.hashed_files, storage.manifest_hash = storage.load_manifest()

@@ -34,12 +34,15 @@ def allow_host(host: str) -> None:
 
 def listening_socket(host: str, port: int) -> socket.socket:
     """Return a socket that listens on host and port (0: any free one). Raises ConfigurationError with one line."""
+    if not 0 <= port <= 65535:  # the system would take it modulo 65536
+        raise ConfigurationError(f"--port is {port}; allowed is 0 to 65535.")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-    except socket.gaierror as error:
-        raise ConfigurationError(f"DAYBOOK_HOST is {host!r}; it is no address ({error.strerror}).") from None
+    except (socket.gaierror, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no host has such a name"
+        raise ConfigurationError(f"DAYBOOK_HOST is {host!r}; it is no address ({why}).") from None
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

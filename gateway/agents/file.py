@@ -14,6 +14,8 @@ from memories.errors import InvalidRequest
 from memories.storable import storable_text
 
 _APPLIED = "agents_file"
+_MOST_BYTES = 10_000_000
+_MOST_NODES = 500_000  # values of a file, each alias counted with all that it stands for
 # What the YAML library raises: its own errors, and those of its constructors for a value that looks like a date, a
 # number or a truth value and is none, or that is nested too deeply.
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
@@ -21,7 +23,22 @@ _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupErro
 
 class _Loader(yaml.SafeLoader):
     """A YAML loader that refuses a name which a mapping holds twice, since YAML would silently take the last one, and
-    that removes characters which no database stores."""
+    aliases of aliases that make a small file endless, and that removes characters which no database stores."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._nodes = 0
+        self._sizes: dict[int, int] = {}  # nodes by the id() of the one that holds them
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        before, alias = self._nodes, self.check_event(yaml.AliasEvent)
+        node = super().compose_node(parent, index)
+        self._nodes += self._sizes.get(id(node), 1) if alias else 1
+        self._sizes.setdefault(id(node), self._nodes - before)
+        if self._nodes > _MOST_NODES:
+            problem = f"it holds more than {_MOST_NODES} values, aliases included"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=getattr(node, "start_mark", None))
+        return node
 
     def construct_scalar(self, node: Any) -> Any:
         value = super().construct_scalar(node)
@@ -43,7 +60,8 @@ def parse(text: str) -> AgentsFile:
     try:
         data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except _UNREADABLE as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
         where = f" in line {mark.line + 1}" if mark else ""
         why = f": {problem}" if problem else ""
         raise InvalidRequest(f"This is not valid YAML{where}{why}. Nothing was applied.") from None
@@ -59,11 +77,25 @@ def parse(text: str) -> AgentsFile:
 
 def apply_file(path: Path) -> list[str]:
     """Apply a file, and return the names of its agents. Raises InvalidRequest."""
+    return agents_apply(parse(_text(_bytes(path))))
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{path} cannot be read: {error}. Nothing was applied.") from None
-    return agents_apply(parse(text))
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}. Nothing was applied.") from None
+    if len(content) > _MOST_BYTES:
+        raise InvalidRequest(f"{path} is larger than {_MOST_BYTES} bytes. Nothing was applied.")
+    return content
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"The file is not UTF-8 text (at byte {error.start}). Nothing was applied.") from None
 
 
 def bootstrap_agents() -> list[str]:
@@ -73,13 +105,14 @@ def bootstrap_agents() -> list[str]:
         return [] if Agent.objects.exists() else apply_file(settings.DAYBOOK_PACKAGED_AGENTS)
     path = Path(settings.DAYBOOK_AGENTS)
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InvalidRequest(f"DAYBOOK_AGENTS is '{path}', which cannot be read: {error.strerror}.") from None
-    row = Configuration.objects.filter(section=_APPLIED).first()
-    if row and row.value.get("sha256") == digest:
-        return []
-    names = apply_file(path)
+        content = _bytes(path)  # read once: the file may change meanwhile
+        digest = hashlib.sha256(content).hexdigest()
+        row = Configuration.objects.filter(section=_APPLIED).first()
+        if row and row.value.get("sha256") == digest:
+            return []
+        names = agents_apply(parse(_text(content)))
+    except InvalidRequest as error:
+        raise InvalidRequest(f"DAYBOOK_AGENTS is '{path}': {error}") from None
     Configuration.objects.update_or_create(section=_APPLIED, defaults={"value": {"sha256": digest}})
     return names
 

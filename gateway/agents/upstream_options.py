@@ -42,14 +42,15 @@ class UpstreamOptions(BaseModel):
     call_ids: Literal["any", "short", "word", "nine"] = Field("any", description="Ids of tool calls that are taken.")
     stream_options: bool = Field(True, description="Whether stream_options is sent.")
     replay_reasoning: bool = Field(True, description="Whether the model's own reasoning is sent to it again.")
-    connect_seconds: float = Field(1, gt=0, description="Time to connect.")
-    first_byte_seconds: float = Field(1, gt=0, description="Longest time until an answer begins.")
-    idle_seconds: float = Field(1, gt=0, description="Longest silence once an answer has begun.")
+    connect_seconds: float = Field(1, gt=0, le=86_400, description="Time to connect.")
+    first_byte_seconds: float = Field(1, gt=0, le=86_400, description="Longest time until an answer begins.")
+    idle_seconds: float = Field(1, gt=0, le=86_400, description="Longest silence once an answer has begun.")
 
     @model_validator(mode="after")
     def _check_names(self) -> "UpstreamOptions":
         if wrong := _NEVER & {*self.drop, *self.rename, *self.rename.values(), *self.set}:
             raise ValueError(f"{sorted(wrong)[0]} can't be dropped, renamed or set")
+        json.dumps(self.set, allow_nan=False)  # raises ValueError
         for name, value in self.headers.items():
             if not _HEADER.fullmatch(name) or not value.isprintable():
                 raise ValueError(f"headers: {name!r} is no header that can be sent")

@@ -14,6 +14,7 @@ from django.contrib.staticfiles.storage import staticfiles_storage
 from django.templatetags.static import static
 from django.test import Client
 
+from config.environment import ConfigurationError
 from config.serving import assets
 
 HASHED = re.compile(r"^/static/gateway/chat\.[0-9a-f]{12}\.js$")
@@ -89,6 +90,13 @@ def test_files_are_prepared_once_and_again_when_one_changed(own_files: Path, tmp
     second = staticfiles_storage.url("app/page.js")
     assert second != first, "an imported file names the page's script anew, too"
     assert '"cocoa"' in (tmp_path / "prepared" / second.removeprefix("/static/")).read_text()
+
+
+def test_a_folder_that_cannot_be_made_is_refused_by_name(own_files: Path, tmp_path: Path, settings: Any) -> None:
+    (tmp_path / "file").touch()
+    settings.STATIC_ROOT = str(tmp_path / "file" / "static")
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_STATIC is '.*'; it must be a folder that can be written"):
+        prepare()
 
 
 def test_files_of_earlier_versions_go_after_a_day(own_files: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.environment import ConfigurationError, load_environment
+from config.environment import ConfigurationError, Environment, load_environment, upstreams
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,29 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
         ("DAYBOOK_TRUSTED_ORIGINS", "https://"),
         ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
+        ("DAYBOOK_MODEL", " "),
+        ("DAYBOOK_MODEL", "one\ntwo"),
+        ("DAYBOOK_HOME", " "),
+        ("DAYBOOK_HOST", b"\xff".decode("utf-8", "surrogateescape")),
+        ("DAYBOOK_SECRET_KEY", b"key\xff".decode("utf-8", "surrogateescape")),
+        ("DAYBOOK_MAIL_FROM", " "),
+        ("DAYBOOK_MAIL_URL", "smtp://mail example:25"),
+        ("DAYBOOK_ALERTS_URL", "https://alerts.example:99999/"),
+        ("DAYBOOK_OIDC_ISSUER", "https://id.example:99999/"),
+        ("DAYBOOK_TRUSTED_ORIGINS", "https://chat.example.org/"),  # browsers send origins without a path
+        ("DAYBOOK_TRUSTED_ORIGINS", "https://chat.example.org:99999"),
+        ("OPENAI_BASE_URL", " "),
+        ("OPENAI_BASE_URL", "http://localhost:1234/v1 "),
+        ("OPENAI_BASE_URL", "http://localhost:1234/v1\n"),
+        ("OPENAI_BASE_URL", "http://localhost:99999/v1"),
+        ("OPENAI_BASE_URL", "http://:1234/v1"),
+        ("OPENAI_BASE_URL", "http://localhost/v1?version=1"),  # paths are appended
+        ("OPENAI_API_KEY", "key\n"),
+        ("OPENAI_API_KEY", "schlüssel"),
+        ("REDIS_URL", "localhost:6379"),
+        ("REDIS_URL", "http://localhost"),
+        ("REDIS_URL", "redis://localhost:99999"),
+        ("REDIS_URL", "redis://localhost/first"),  # redis-py would take number 0
     ],
 )
 def test_a_wrong_variable_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -49,3 +72,38 @@ def test_a_wrong_variable_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPa
 def test_hosts_are_names_and_addresses(monkeypatch: pytest.MonkeyPatch, hosts: str) -> None:
     monkeypatch.setenv("DAYBOOK_ALLOWED_HOSTS", hosts)
     assert load_environment().allowed_hosts == hosts
+
+
+@pytest.mark.parametrize("url", ["redis://", "rediss://:secret@redis.example:6380/3", "unix:///run/redis.sock?db=1"])
+def test_addresses_of_redis(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("REDIS_URL", url)
+    assert load_environment().redis_url.get_secret_value() == url
+
+
+NUMBERS = [field for field, info in Environment.model_fields.items() if info.annotation in {int, float}]
+
+
+@pytest.mark.parametrize("value", ["-1", "9" * 30, "inf", "nan"])
+@pytest.mark.parametrize("field", NUMBERS)
+def test_a_number_has_two_bounds(monkeypatch: pytest.MonkeyPatch, field: str, value: str) -> None:
+    monkeypatch.setenv(f"DAYBOOK_{field.upper()}", value)
+    with pytest.raises(ConfigurationError, match=rf"^DAYBOOK_{field.upper()} is [^\n]*$"):
+        load_environment()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DAYBOOK_UPSTREAM_LAB_URL", "http://localhost:1234/v1 "),
+        ("DAYBOOK_UPSTREAM_LAB_URL", "http://localhost:99999/v1"),
+        ("DAYBOOK_UPSTREAM_LAB_KEY", "key\n"),
+        ("OPENAI_OPTIONS", '{"idle_seconds": Infinity}'),
+        ("OPENAI_OPTIONS", '{"set": {"temperature": NaN}}'),
+    ],
+)
+def test_a_wrong_variable_of_an_upstream_is_one_line_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
+        upstreams(load_environment())

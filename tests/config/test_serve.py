@@ -49,10 +49,16 @@ def test_a_busy_port_is_refused_by_name() -> None:
             listening_socket("127.0.0.1", port)
 
 
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "203.0.113.7"])
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "203.0.113.7", "two..dots"])
 def test_a_host_that_is_not_ours_is_refused_by_name(host: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^DAYBOOK_HOST is '{host}'; "):
         listening_socket(host, 0)
+
+
+@pytest.mark.parametrize("port", [-1, 99_999])
+def test_a_port_that_is_none_is_refused_by_name(port: int) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^--port is {port}; allowed is 0 to 65535\.$"):
+        listening_socket("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(("command", "host"), [("up", "192.0.2.9"), ("web", "fd00::9")])

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from jsonschema import Draft202012Validator
 from pydantic.alias_generators import to_camel
 
-from gateway.agents.file import parse
+from gateway.agents.file import bootstrap_agents, parse
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Agent, Configuration
 from memories.errors import InvalidRequest
@@ -102,6 +102,11 @@ def test_the_schema_describes_every_key(capsys: pytest.CaptureFixture[str]) -> N
         ("agents: {fine: {}, helper: {context_token_limit: 1999}}", "agents.helper.context_token_limit"),
         ("memories: {enabled: perhaps}", "memories.enabled"),
         ("other: 1", "other"),
+        ("upstreams: {default: {options: {idle_seconds: .inf}}}", "upstreams.default.options.idle_seconds"),
+        ("upstreams: {default: {options: {set: {top_p: .nan}}}}", "upstreams.default.options"),
+        ("prices: {small: {input: 1.0e+300, output: 1}}", "prices.small.input"),
+        ('agents: {"two\\nlines": {}}', "agents.two lines"),
+        ('agents: {helper: {instructions: "\x07"}}', "special characters are not allowed"),
         ("agents: [", "YAML"),
         ("- a list", "mapping"),
     ],
@@ -127,6 +132,28 @@ def test_a_name_that_stands_there_twice_is_refused(db: None) -> None:
 def test_characters_that_no_database_stores_are_left_out(db: None, tmp_path: Path) -> None:
     apply(tmp_path, 'agents: {helper: {instructions: "Help\\0.", parameters: {stop: "a\\0"}}}')
     assert Agent.objects.get(name="helper").settings == {"instructions": "Help.", "parameters": {"stop": "a"}}
+
+
+def test_aliases_of_aliases_are_no_endless_file(db: None) -> None:
+    lines = [f"      a{n}: &a{n} [{', '.join(['*a' + str(n - 1)] * 9)}]" for n in range(1, 9)]
+    bomb = "\n".join(["agents:", "  helper:", "    parameters:", "      a0: &a0 [1]", *lines])
+    with pytest.raises(InvalidRequest, match="aliases included"):
+        parse(bomb)
+
+
+def test_a_file_without_end_is_refused(db: None) -> None:
+    with pytest.raises(CommandError, match="/dev/zero is larger than 10000000 bytes"):
+        call_command("agents", "apply", "/dev/zero")
+
+
+@pytest.mark.parametrize("content", [b"agents: [", b"\xff", b"other: 1"])
+def test_a_file_that_the_environment_names_is_refused_with_the_variable(
+    db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    monkeypatch.setattr(settings, "DAYBOOK_AGENTS", tmp_path / "agents.yaml")
+    settings.DAYBOOK_AGENTS.write_bytes(content)
+    with pytest.raises(InvalidRequest, match=r"^DAYBOOK_AGENTS is '[^\n]*Nothing was applied\.$"):
+        bootstrap_agents()
 
 
 def test_a_file_that_is_not_there_is_said(db: None, tmp_path: Path) -> None:

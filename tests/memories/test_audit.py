@@ -269,6 +269,11 @@ def test_a_purge_that_fails_leaves_entries_and_triggers(triggers: None, monkeypa
         cursor.execute("DELETE FROM memories_auditentry")
 
 
+def test_a_day_that_is_none_is_said_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CommandError, match="'yesterday' is no day, such as 2026-01-31"):
+        call_command("audit", "purge", "--before", "yesterday")
+
+
 def test_what_was_recorded_lately_is_not_purged() -> None:
     old_entry(29)
     with pytest.raises(CommandError, match="last 30 days are kept"):

@@ -1,6 +1,6 @@
 """`manage.py audit purge --before DATE`: delete old entries of the audit log."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -10,13 +10,20 @@ from memories.audit.log import SYSTEM, audit_purge, audit_purgeable
 from memories.errors import DomainError
 
 
+def _day(given: str) -> date:
+    try:
+        return date.fromisoformat(given)
+    except ValueError:
+        raise ArgumentTypeError(f"{given!r} is no day, such as 2026-01-31") from None
+
+
 class Command(BaseCommand):
     help = "Delete entries of the audit log that are old enough to go. That is an entry of its own, which stays."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="purge")
         purge = verbs.add_parser("purge", help="delete entries that are older than a day")
-        purge.add_argument("--before", type=date.fromisoformat, required=True, help="the day, YYYY-MM-DD, in UTC")
+        purge.add_argument("--before", type=_day, required=True, help="the day, YYYY-MM-DD, in UTC")
         purge.add_argument("--confirm", action="store_true", help="delete them; without it they are only counted")
 
     def handle(self, *args: Any, before: date, confirm: bool, **options: Any) -> None:

@@ -1,10 +1,8 @@
 """`manage.py memories export | import`: export the memories of an owner as JSON Lines, and import exports of other
 systems."""
 
-import os
 import sys
 from argparse import ArgumentParser
-from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from memories.selectors import require_book
 from memories.services import owner_for_user
 
 _STANDARD = Path("-")
-_READER_GONE = 141  # the exit code of a program that SIGPIPE has ended, as shells report it
 _IMPORT_OPTIONS = ("book", "file", "format", "no_conversations", "preview")
 
 
@@ -57,11 +54,8 @@ class Command(BaseCommand):
                 self._import(owner, **{name: options[name] for name in _IMPORT_OPTIONS})
         except DomainError as error:
             raise CommandError(str(error)) from None
-        except BrokenPipeError:
-            # The reader has closed the pipe. Leave nothing for Python to write at exit, which would print an error.
-            with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
-                os.dup2(nowhere.fileno(), self.stdout.fileno())
-            sys.exit(_READER_GONE)
+        except BrokenPipeError:  # the reader has closed the pipe: see manage.py
+            raise
         except OSError as error:
             raise CommandError(f"{options['file']}: {error.strerror}") from None
 

@@ -52,11 +52,11 @@ class Command(BaseCommand):
                 raise CommandError(f"--{name.replace('_', '-')} is a number from 0 to {MOST_MONEY}.")
         if not 0 <= options["days"] <= 36_500:
             raise CommandError("--days is a number from 0 to 36500.")
-        if not options["name"].strip():
+        if not (name := " ".join(options["name"].split())):
             raise CommandError("--name says what the key is for.")
         key, plain = api_key_create(
             owner=_owner(options["user"]),
-            name=options["name"].strip(),
+            name=name,
             read_only=options["read_only"],
             trusted=options["trusted"],
             agents=_names(options, "agents"),
