@@ -10,6 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from gateway.models import Worker
+from memories.clocks import long_ago
 
 KEPT = timedelta(days=1)
 
@@ -47,4 +48,4 @@ def forget_dead() -> None:
 
 def alive() -> bool:
     """Return True if any worker has a recent heartbeat."""
-    return Worker.objects.filter(beat_at__gte=timezone.now() - stale_after()).exists()
+    return Worker.objects.exclude(long_ago("beat_at", timezone.now(), age=stale_after())).exists()

@@ -26,6 +26,7 @@ from django_q.models import Task
 from django_q.tasks import async_task
 
 from gateway.upstream import disconnect, retry_after_seconds
+from memories.clocks import lease_over, long_ago
 from memories.errors import DomainError
 from memories.ids import uuid7
 from memories.messaging.background import redis_calls
@@ -38,7 +39,6 @@ LOST_AFTER = timedelta(seconds=60)
 KEPT = timedelta(days=7)
 """How long the queue's record of a failed job is kept; its traceback may quote what the job worked on."""
 _PURGED_AT_ONCE = 500
-_CLOCKS_DIFFER = timedelta(minutes=1)  # those of several servers, at most
 _NAMES_AT_ONCE = 64
 """Names that are looked up at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
@@ -69,7 +69,7 @@ def enqueue_books(task: str, rows: "QuerySet[Any]", *, most: int) -> int:
 
 def without_job(now: datetime) -> Q:
     """Return the condition for rows with `enqueued_at` that have no job: it was never queued, or counts as lost."""
-    return Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)
+    return Q(enqueued_at__isnull=True) | long_ago("enqueued_at", now, age=LOST_AFTER)
 
 
 def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
@@ -111,9 +111,7 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
     token = uuid7()
     holder = f"{socket.gethostname()}:{os.getpid()}"[:255]
     values = {"token": token, "holder": holder, "expires_at": now + timedelta(seconds=seconds)}
-    ahead = timedelta(seconds=2 * seconds) + _CLOCKS_DIFFER
-    over = Q(expires_at__lte=now) | Q(expires_at__gt=now + ahead)  # or it was taken while the clock was ahead
-    if Lease.objects.filter(over, name=name).update(**values):
+    if Lease.objects.filter(_over(now, seconds), name=name).update(**values):
         return token
     try:
         with transaction.atomic():
@@ -143,9 +141,13 @@ def lease_release(name: str, token: UUID) -> None:
     Lease.objects.filter(name=name, token=token).delete()
 
 
-def lease_is_held(name: str) -> bool:
-    """Return True if a lease is held now."""
-    return Lease.objects.filter(name=name, expires_at__gt=timezone.now()).exists()
+def lease_is_held(name: str, *, seconds: float) -> bool:
+    """Return True if a lease, which is taken for `seconds`, is held now."""
+    return Lease.objects.filter(~_over(timezone.now(), seconds), name=name).exists()
+
+
+def _over(now: datetime, seconds: float) -> Q:
+    return lease_over("expires_at", now, lease=timedelta(seconds=seconds))
 
 
 async def work_while_held(

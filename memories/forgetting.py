@@ -14,10 +14,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
+from memories.clocks import lease_over
 from memories.database.batches import BatchSize, Slices, in_turns_within
 from memories.messaging import invalidation
 from memories.messaging.outbox import notify
@@ -133,8 +133,7 @@ def forgetting_sweep() -> None:
     now = timezone.now()
     Erasure.objects.filter(finished_at__lt=now - KEPT).delete()
     until = monotonic() + SWEEP_SECONDS
-    # A lease that ends much later was taken while the clock was ahead.
-    lapsed = Q(leased_until__lte=now) | Q(leased_until__gt=now + 2 * timedelta(seconds=LEASE_SECONDS))
+    lapsed = lease_over("leased_until", now, lease=timedelta(seconds=LEASE_SECONDS))
     for erasure in Erasure.objects.filter(lapsed, finished_at=None).order_by("leased_until"):
         if monotonic() >= until:
             return

@@ -21,6 +21,7 @@ from gateway.keys import valid_keys
 from gateway.models import Alert, Run, UsageDay
 from gateway.webhooks.sending import client, send
 from gateway.webhooks.signing import signed_headers
+from memories.clocks import long_ago
 from memories.ids import first_id, uuid7
 from memories.models import ScanDay
 from memories.number_words import counted
@@ -91,8 +92,7 @@ async def _post(body: bytes, headers: dict[str, str]) -> str:
 def _claim(fact: Fact, now: datetime) -> bool:
     """Return True if this process is to tell it: it was not told within the last hour."""
     told = {"told_at": now, "number": fact.number}
-    long_ago = Q(told_at__lte=now - EVERY) | Q(told_at__gt=now + EVERY)  # or while the clock was ahead
-    if Alert.objects.filter(long_ago, kind=fact.kind).update(**told):
+    if Alert.objects.filter(long_ago("told_at", now, age=EVERY), kind=fact.kind).update(**told):
         return True
     try:
         with transaction.atomic():

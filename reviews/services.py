@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -20,13 +20,14 @@ from gateway.jobs import rest_after
 from gateway.models import Session
 from gateway.runs.holder import is_gone
 from gateway.upstream.usage import add_usage
+from memories.clocks import lease_over
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
 from prompts.review import review_prompt_sha256
 from reviews.applying import BookCleared, apply_writes
 from reviews.approvals import review_reject
-from reviews.claiming import ReviewClaim
+from reviews.claiming import LEASE_MARGIN, ReviewClaim
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.repeated import repeats_join
@@ -126,7 +127,12 @@ def expire_leases(now: datetime) -> int:
     many."""
     running = ReviewRun.objects.filter(state=State.RUNNING)
     gone = [holder for holder in set(running.values_list("holder", flat=True)) if is_gone(holder)]
-    stale = running.filter(Q(lease_expires_at__lt=now) | Q(holder__in=gone))
+    over = Q(lease_expires_at__lt=now) | Q(holder__in=gone)
+    if connection.vendor != "sqlite":  # where a process is known to live, whatever the clock says
+        for timeout in set(running.values_list("settings__memory_review_timeout", flat=True)):
+            lease = timedelta(seconds=timeout) + LEASE_MARGIN
+            over |= Q(settings__memory_review_timeout=timeout) & lease_over("lease_expires_at", now, lease=lease)
+    stale = running.filter(over)
     again = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None
     )

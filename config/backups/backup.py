@@ -171,11 +171,17 @@ def _write(folder: Path) -> Manifest:
 
 
 def _applied(database: Path) -> set[tuple[str, str]]:
-    """Return the migrations in the copy if it can be queried, since the server may be migrated in the meantime."""
+    """Return the migrations in the copy if it can be queried, since the server may be migrated in the meantime. Raises
+    CommandError if there are none."""
     if connection.vendor == "sqlite":
         with closing(sqlite3.connect(database)) as copy:
-            return set(copy.execute("SELECT app, name FROM django_migrations").fetchall())
-    return set(MigrationRecorder(connection).applied_migrations())
+            there = copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'django_migrations'").fetchone()
+            applied = set(copy.execute("SELECT app, name FROM django_migrations")) if there else set()
+    else:
+        applied = set(MigrationRecorder(connection).applied_migrations())
+    if not applied:
+        raise CommandError("The database is empty yet: there is nothing to back up.")
+    return applied
 
 
 def _read_manifest(folder: Path) -> Manifest:

@@ -30,7 +30,7 @@ _walk = Walk()
 
 def attachments_sweep(walk: Walk = _walk) -> None:
     """Queue the job if there is something to do and it is not running. Idempotent; safe in several workers."""
-    if lease_is_held(LEASE):
+    if lease_is_held(LEASE, seconds=LEASE_SECONDS):
         return
     to_move = inline_found(walk)
     if not to_move and not is_deletion_due(timezone.now()):

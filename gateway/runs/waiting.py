@@ -9,12 +9,13 @@ from django.db import transaction
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.closing import run_end
+from gateway.runs.closing import CLIENT_TOOLS_WAIT, run_end
 from gateway.runs.held import StoppedBy
 from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
 from gateway.runs.session_rows import lock, messages_of
 from gateway.runs.window import as_openai
+from memories.clocks import lease_over
 from prompts.conversation import NO_RESULT
 
 AT_ONCE = 100
@@ -22,9 +23,8 @@ AT_ONCE = 100
 
 def complete_waiting(now: datetime) -> int:
     """End runs that waited too long as completed: what was said so far is the answer. Returns how many."""
-    waiting = Run.objects.filter(
-        state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now, session__deleted_at=None
-    )
+    over = lease_over("lease_expires_at", now, lease=CLIENT_TOOLS_WAIT)
+    waiting = Run.objects.filter(over, state=Run.State.AWAITING_CLIENT_TOOLS, session__deleted_at=None)
     return sum(_complete_waited(run.pk) for run in waiting.order_by("pk")[:AT_ONCE])
 
 

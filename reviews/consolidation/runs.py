@@ -208,14 +208,14 @@ def cancel_all(which: Q, reason: str) -> int:
 def recover() -> int:
     """Queue runs whose worker died, and due runs without a job. Of runs that nobody asked for only a few are let in at
     a time, so that reviews need not wait behind them. Returns how many were queued."""
-    now = timezone.now()
+    now, limits = timezone.now(), consolidation_settings()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
-        if not jobs.lease_is_held(lease_name(run.book_id, run.phase)):
+        if not jobs.lease_is_held(lease_name(run.book_id, run.phase), seconds=limits.lease_seconds):
             mine = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
             mine.update(state=State.SCHEDULED, enqueued_at=None)
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
     at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(jobs.without_job(now)).count()
-    slots = max(0, consolidation_settings().parallel_runs - at_work)
+    slots = max(0, limits.parallel_runs - at_work)
     lost = due.filter(jobs.without_job(now)).order_by("not_before")
     count = 0
     for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:

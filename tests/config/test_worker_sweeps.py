@@ -34,6 +34,13 @@ def test_a_failing_sweep_is_logged_and_the_next_one_runs(caplog: pytest.LogCaptu
     assert "broken failed" in record.getMessage()
 
 
+def test_a_heartbeat_of_a_clock_that_was_ahead_is_not_heard() -> None:
+    heartbeat.beat(uuid7())
+    assert heartbeat.alive()
+    Worker.objects.update(beat_at=timezone.now() + timedelta(hours=1))
+    assert not heartbeat.alive()
+
+
 def test_every_round_is_a_heartbeat() -> None:
     loop = SweepLoop([])
     loop.round()

@@ -132,6 +132,20 @@ def test_a_database_that_cannot_be_copied_is_one_line_and_leaves_nothing(filled:
     assert list((tmp_path / "backups").iterdir()) == []
 
 
+@pytest.mark.any_database
+def test_an_empty_database_is_not_backed_up(home: Path, unmigrated: dict[str, str], tmp_path: Path) -> None:
+    result = manage(home, "backup", str(tmp_path / "today"), env=unmigrated)
+    if unmigrated:
+        assert result.stderr == "CommandError: The database is empty yet: there is nothing to back up.\n"
+    else:
+        assert f"There is no database {home / 'daybook.sqlite3'} yet." in result.stderr
+        (home / "daybook.sqlite3").touch()
+        result = manage(home, "backup", str(tmp_path / "today"))
+        assert result.stderr == "CommandError: The database is empty yet: there is nothing to back up.\n"
+    assert result.returncode == 1
+    assert not (tmp_path / "today").exists()
+
+
 @pytest.mark.usefixtures("sqlite_only")
 @pytest.mark.parametrize("damaged_from", [0, 40 * 4096])
 def test_a_damaged_database_that_is_there_is_told_with_what_to_do(

@@ -106,6 +106,8 @@ def test_a_row_without_a_job_is_queued_by_one_worker(alice: Owner) -> None:
     lost = rows.get(jobs.without_job(now))
     assert [jobs.mark_enqueued(rows, lost, now), jobs.mark_enqueued(rows, lost, now)] == [True, False]
     assert not rows.filter(jobs.without_job(now)).exists()
+    rows.update(enqueued_at=now + timedelta(hours=1))  # by a clock that was ahead
+    assert rows.filter(jobs.without_job(now)).exists()
 
 
 @pytest.mark.django_db
@@ -123,4 +125,5 @@ def test_records_of_failed_jobs_are_kept_for_a_week() -> None:
 def test_a_lease_of_a_clock_that_was_ahead_holds_nobody_up(ahead: timedelta, taken: bool) -> None:
     with time_machine.travel(timezone.now() + ahead, tick=False):
         assert jobs.lease_take("webhooks", seconds=60)
+    assert jobs.lease_is_held("webhooks", seconds=60) is not taken
     assert bool(jobs.lease_take("webhooks", seconds=60)) is taken

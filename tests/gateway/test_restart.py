@@ -290,9 +290,16 @@ def test_a_sweep_stops_what_nobody_executes_any_more(alice: Owner, agent: Agent)
     assert list(Message.objects.filter(role="assistant").values_list("text", flat=True)) == ["Half"]
 
 
+def test_a_lease_of_a_clock_that_was_ahead_holds_no_session(alice: Owner, agent: Agent) -> None:
+    """With SQLite the process, which lives here, is asked instead."""
+    ahead = timezone.now() + timedelta(hours=1)
+    run_make(session_make(alice, agent), "Half", lease_expires_at=ahead, holder=this_process())
+    assert stop_lapsed(timezone.now()) == (0 if SQLITE else 1)
+
+
 def test_a_start_stops_what_former_processes_left(alice: Owner, agent: Agent) -> None:
     left = run_make(session_make(alice, agent), "Half", holder=uuid7())
-    older = run_make(session_make(alice, agent), "Half", lease_expires_at=timezone.now() + timedelta(minutes=10))
+    older = run_make(session_make(alice, agent), "Half", lease_expires_at=timezone.now() + timedelta(minutes=1))
     mine = run_make(session_make(alice, agent), "Half", holder=this_process())
     # On a server database another process may execute them: there, leases tell.
     assert stop_former() == (2 if SQLITE else 0)
