@@ -4,7 +4,9 @@ be slow, so it is not called in a transaction."""
 
 import hashlib
 import logging
+from contextlib import suppress
 from enum import StrEnum
+from pathlib import PurePosixPath
 from uuid import UUID
 
 from django.core.files.base import ContentFile
@@ -40,7 +42,7 @@ def storage_try() -> str:
         name = there.save(f"tried/{uuid7()}", ContentFile(data))
         with there.open(name) as file:
             found = file.read()
-        there.delete(name)
+        _delete(name)
     except Exception as error:  # noqa: BLE001 - each storage has its own errors
         return f"{type(error).__name__}: {error}".partition("\n")[0]
     return "" if found == data else "what is read is not what was written"
@@ -62,7 +64,10 @@ def file_store(owner_id: UUID, sha256: str, data: bytes) -> None:
         if there.size(name) == len(data):
             return
         there.delete(name)  # writing it was interrupted
-    saved = there.save(name, ContentFile(data))
+    try:
+        saved = there.save(name, ContentFile(data))
+    except FileNotFoundError:  # its folder was empty, and was deleted at this moment
+        saved = there.save(name, ContentFile(data))
     if saved != name:  # another request stored it first, and this storage never overwrites
         there.delete(saved)
 
@@ -91,4 +96,13 @@ def file_is_gone(owner_id: UUID, sha256: str) -> bool:
 
 def file_delete(owner_id: UUID, sha256: str) -> None:
     """Delete a file; a missing file counts as deleted. Raises what the storage raises."""
-    storage().delete(file_name(owner_id, sha256))
+    _delete(file_name(owner_id, sha256))
+
+
+def _delete(name: str) -> None:
+    """Delete a file and, on this machine, the folders that are empty without it."""
+    storage().delete(name)
+    folders = list(PurePosixPath(name).parents)[:-1] if is_local() else []
+    with suppress(OSError):  # one is not empty
+        for folder in folders:
+            storage().delete(str(folder))

@@ -361,6 +361,7 @@ async def test_a_file_goes_with_the_last_session_that_uses_it(
         await in_thread(tidied)
         assert (len(files(alice.pk)), await counted(Attachment.objects)) == (left, left)
     assert await counted(AttachmentUse.objects) == 0
+    assert not (folder() / str(alice.pk)).exists(), "no empty folders are left"
 
 
 async def test_a_request_that_is_refused_leaves_no_file(

@@ -62,7 +62,7 @@ def test_one_that_moves_to_its_next_phase_at_the_same_time(
     monkeypatch.setattr(jobs, "lease_take", moved_meanwhile)
     assert runs.claim(run.pk) is None
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause=moved_on phase=extraction"]
-    assert not jobs.lease_is_held(runs.lease_name(run.book_id, "extraction"))
+    assert not jobs.lease_is_held(runs.lease_name(run.book_id, "extraction"), seconds=120)
 
 
 def switch_off(run: ConsolidationRun) -> None:
@@ -100,7 +100,7 @@ def test_one_that_can_not_be_done_any_more(
     run.refresh_from_db()
     assert run.state == state
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause={cause}"]
-    assert not jobs.lease_is_held(runs.lease_name(run.book_id, run.phase))
+    assert not jobs.lease_is_held(runs.lease_name(run.book_id, run.phase), seconds=120)
 
 
 def test_a_claim_that_succeeds_logs_nothing(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
