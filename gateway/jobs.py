@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django_q.models import Task
+from django_q.models import Schedule, Task
 from django_q.tasks import async_task
 
 from gateway.upstream import disconnect, retry_after_seconds
@@ -47,16 +47,30 @@ _runner: asyncio.Runner | None = None
 # ---- To the queue ----------------------------------------------------------------------------------------------------
 
 
+_OPTIONS = {"ack_failure": True, "save": False}
+
+
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
     """Queue a job: within the current transaction if the queue is the database, after its commit if it is Redis.
     `more` are further arguments of the task. `timeout`, in seconds, is a backstop above the job's own limits; without
     it the queue's default is used."""
-    options: dict[str, Any] = {"ack_failure": True, "save": False} | ({"timeout": timeout} if timeout else {})
+    options: dict[str, Any] = _OPTIONS | ({"timeout": timeout} if timeout else {})
     job = partial(async_task, task, str(job_id), *more, q_options=options)
     if settings.REDIS_URL:
         transaction.on_commit(lambda: redis_calls.submit((task, job_id, *more), job), robust=True)
     else:
         job()
+
+
+def enqueue_later(task: str, *arguments: str, seconds: float) -> None:
+    """Queue a job after so many seconds, to half a minute. It is a row of the database until then."""
+    Schedule.objects.create(
+        func=task,
+        args=repr(arguments),
+        kwargs=repr({"q_options": _OPTIONS}),
+        schedule_type=Schedule.ONCE,
+        next_run=timezone.now() + timedelta(seconds=seconds),
+    )
 
 
 def enqueue_books(task: str, rows: "QuerySet[Any]", *, most: int) -> int:

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from gateway.accounts.mails import mail_configured, mail_send
+from gateway.accounts.mails import Outcome, mail_again, mail_configured, mail_try
 from gateway.accounts.roles import USER, role_give
 from gateway.accounts.settings import ROLES
 from gateway.jobs import enqueue
@@ -86,16 +86,18 @@ def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
     return user
 
 
-def invitation_mail(invitation_id: str, origin: str) -> bool:
+def invitation_mail(invitation_id: str, origin: str, attempt: str = "0") -> bool:
     """The job that mails an invitation. Returns True if the mail was sent."""
     row = _open().filter(pk=UUID(invitation_id), mailed_at=None).exclude(email="").first()
     if row is None or key_hash(plain := _token(row.pk)) != row.sha256:
         return False
     address = f"{origin}{_path(plain)}"
-    sent = mail_send([row.email], "Your invitation", "invitation", address=address, expires=row.expires_at)
-    if sent:
+    outcome = mail_try(row.email, "Your invitation", "invitation", address=address, expires=row.expires_at)
+    if outcome is Outcome.SENT:
         Invitation.objects.filter(pk=row.pk).update(mailed_at=timezone.now())
-    return sent
+    if outcome is Outcome.LATER:
+        mail_again(TASK, invitation_id, origin, attempt=attempt)
+    return outcome is Outcome.SENT
 
 
 def invitation_state(row: Invitation) -> str:

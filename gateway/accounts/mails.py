@@ -3,15 +3,27 @@ the log contains an address or a link."""
 
 import logging
 import smtplib
+from enum import StrEnum
 
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
+from gateway.jobs import enqueue_later
 from gateway.oauth.addresses import public_origin
 
+_PAUSES = (60, 300, 900, 3600)  # seconds before further attempts; servers that make senders wait ask for some minutes
+_TEMPORARY = range(400, 500)  # answers of SMTP
 logger = logging.getLogger("daybook.mail")
+
+
+class Outcome(StrEnum):
+    """What became of a mail."""
+
+    SENT = "sent"
+    LATER = "to be tried again"
+    REFUSED = "given up"
 
 
 def mail_configured() -> bool:
@@ -28,15 +40,35 @@ def mail_origin(request: HttpRequest) -> str:
 
 
 def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:
-    """Send a text to each of these addresses in a separate mail. Returns False if the mail server refuses one or
-    does not answer, or the address is none; the kind of the failure is logged, without the address."""
+    """Send a text to each of these addresses in a separate mail. Returns True if the mail server took all of them."""
+    outcomes = [mail_try(address, subject, template, **context) for address in to]
+    return outcomes.count(Outcome.SENT) == len(to)
+
+
+def mail_try(to: str, subject: str, template: str, **context: object) -> Outcome:
+    """Send a text to an address. The kind of a failure is logged, without the address."""
     if not mail_configured():
-        return False
+        return Outcome.REFUSED
     text = render_to_string(f"gateway/mails/{template}.txt", context)
-    sent = 0
-    for address in to:
-        try:
-            sent += EmailMessage(subject=subject, body=text, to=[address]).send()
-        except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: not an address
-            logger.warning("A mail (%s) was not sent: %s.", template, type(error).__name__)
-    return sent == len(to)
+    try:
+        sent = EmailMessage(subject=subject, body=text, to=[to]).send()
+    except (smtplib.SMTPException, OSError, ValueError) as error:  # ValueError: not an address
+        logger.warning("A mail (%s) was not sent: %s.", template, type(error).__name__)
+        return Outcome.LATER if _is_temporary(error) else Outcome.REFUSED
+    return Outcome.SENT if sent else Outcome.REFUSED
+
+
+def mail_again(task: str, *arguments: str, attempt: str) -> None:
+    """Queue the job of a mail again after a pause, with the number of the next attempt as its last argument; after the
+    last attempt nothing is done."""
+    if int(attempt) < len(_PAUSES):
+        enqueue_later(task, *arguments, str(int(attempt) + 1), seconds=_PAUSES[int(attempt)])
+
+
+def _is_temporary(error: Exception) -> bool:
+    """Return True if the same mail may be taken later: the server did not answer, or with a code of 4xx."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return all(code in _TEMPORARY for code, _ in error.recipients.values())
+    if isinstance(error, smtplib.SMTPResponseException):
+        return error.smtp_code in _TEMPORARY
+    return isinstance(error, OSError) and not isinstance(error, smtplib.SMTPNotSupportedError)

@@ -22,7 +22,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from gateway.accounts.logins import logins_end, logins_of
-from gateway.accounts.mails import mail_configured, mail_origin, mail_send
+from gateway.accounts.mails import Outcome, mail_again, mail_configured, mail_origin, mail_try
 from gateway.jobs import enqueue
 from gateway.requests import counted_address, network_of
 from gateway.sockets import look_again
@@ -65,10 +65,13 @@ def password_forgotten(request: HttpRequest) -> HttpResponse:
     return render(request, "gateway/password_forgotten.html", {"sent": True})
 
 
-def password_mail(user_ids: str, origin: str) -> int:
+def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
     """The job that mails a link to each of these accounts. Returns how many mails were sent."""
     ids = [int(part) for part in user_ids.split(",") if part]
-    return sum(_mail(user, origin) for user in User.objects.filter(pk__in=ids, is_active=True))
+    outcomes = {user.pk: _mail(user, origin) for user in User.objects.filter(pk__in=ids, is_active=True)}
+    if later := [str(pk) for pk, outcome in outcomes.items() if outcome is Outcome.LATER]:
+        mail_again(TASK, ",".join(later), origin, attempt=attempt)
+    return list(outcomes.values()).count(Outcome.SENT)
 
 
 class NewPassword(PasswordResetConfirmView):
@@ -102,11 +105,11 @@ class NewPassword(PasswordResetConfirmView):
         return response
 
 
-def _mail(user: User, origin: str) -> bool:
+def _mail(user: User, origin: str) -> Outcome:
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     link = reverse("password_reset_confirm", kwargs={"uidb64": uid, "token": default_token_generator.make_token(user)})
     name = user.get_username()
-    return mail_send([user.email], "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
+    return mail_try(user.email, "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
 
 
 def _requested(**about: str) -> int:

@@ -7,13 +7,15 @@ from contextlib import contextmanager
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """`taken` are the recipients of the mails that came, in the envelope's words."""
+    """`taken` are the recipients of the mails that came, in the envelope's words. `refusals` are the answers to the
+    next recipients, such as "451 later"; then each is taken."""
 
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self) -> None:
         self.taken: list[str] = []
+        self.refusals: list[str] = []
         super().__init__(("127.0.0.1", 0), _Conversation)
 
 
@@ -25,6 +27,9 @@ class _Conversation(socketserver.StreamRequestHandler):
         for line in self.rfile:
             verb, _, rest = line.decode().strip().partition(" ")
             verb = verb.upper()
+            if verb == "RCPT" and self.server.refusals:
+                self._say(self.server.refusals.pop(0))
+                continue
             if verb == "RCPT":
                 self.server.taken.append(rest.removeprefix("TO:").strip("<>"))
             if verb == "DATA":

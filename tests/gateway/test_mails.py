@@ -1,11 +1,19 @@
 """Mails to a server that speaks SMTP: what cannot be sent keeps nothing from the others, and is one line of the log"""
 
 from collections.abc import Generator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django_q.models import OrmQ, Schedule
+from django_q.scheduler import scheduler
 
+from gateway.accounts.invitations import invitation_create, invitation_mail
 from gateway.accounts.mails import mail_send
+from gateway.accounts.password_reset import password_mail
+from memories.ids import uuid7
 from tests.gateway.mail_server import MailServer, mail_server
 
 ODD = ["root@internal@example.org", f"root@{'x' * 70}.org", "@", "root@", "root@example.org\nBcc: eve@example.org"]
@@ -37,3 +45,61 @@ def test_an_address_that_is_none_keeps_nothing_from_the_others(
 def test_an_address_of_another_alphabet_is_sent_to(server: MailServer, address: str) -> None:
     assert mail_send([address], "Attention", "alert", said="Five failed.") is True
     assert len(server.taken) == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("refusal", "again"), [("451 try later", 1), ("421 too busy", 1), ("550 nobody here", 0)])
+def test_what_a_server_refuses_for_now_is_tried_again(server: MailServer, refusal: str, again: int) -> None:
+    anna = User.objects.create_user("anna", email="anna@example.org")
+    server.refusals = [refusal]
+    assert password_mail(str(anna.pk), "http://testserver") == 0
+    assert Schedule.objects.count() == again
+    if again:
+        assert password_mail(*queued_later()) == 1
+        assert server.taken == ["anna@example.org"]
+
+
+@pytest.mark.django_db
+def test_a_mail_server_that_is_away_is_asked_again_for_an_hour_and_a_half(settings: Any, server: MailServer) -> None:
+    anna = User.objects.create_user("anna", email="anna@example.org")
+    there, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
+    job = [str(anna.pk), "http://testserver"]
+    for _ in range(4):
+        assert password_mail(*job) == 0
+        job = queued_later()
+    assert password_mail(*job) == 0
+    assert not Schedule.objects.exists(), "it is given up"
+    settings.EMAIL_PORT = there
+    assert server.taken == []
+
+
+@pytest.mark.django_db
+def test_an_invitation_that_is_refused_for_now_is_mailed_later(server: MailServer) -> None:
+    root = User.objects.create_superuser("root")
+    row, _ = invitation_create(email="anna@example.org", role="user", days=7, by=root, origin="http://testserver")
+    OrmQ.objects.all().delete()
+    server.refusals = ["451 try later"]
+    assert not invitation_mail(str(row.pk), "http://testserver")
+    row.refresh_from_db()
+    assert row.mailed_at is None
+    assert invitation_mail(*queued_later())
+    row.refresh_from_db()
+    assert row.mailed_at is not None
+    assert server.taken == ["anna@example.org"]
+
+
+def queued_later() -> list[str]:
+    """The arguments of the job that waits for its time, as django-q2's scheduler reads and queues them then."""
+    (waiting,) = Schedule.objects.all()
+    queued: list[tuple[Any, ...]] = []
+    with pytest.MonkeyPatch.context() as patch, time_machine.travel(waiting.next_run + timedelta(seconds=1)):
+        patch.setattr(
+            "django_q.scheduler.async_task", lambda *job, **options: queued.append((job, options)) or uuid7().hex
+        )
+        patch.setattr("django_q.scheduler.close_old_django_connections", lambda: None)
+        scheduler(broker=object())
+    ((job, options),) = queued
+    assert job[0] == waiting.func
+    assert options["q_options"]["save"] is False
+    assert not Schedule.objects.exists()
+    return list(job[1:])
