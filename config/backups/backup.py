@@ -12,10 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connection, connections
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
@@ -30,6 +32,7 @@ from config.backups.files import (
     attachments_known,
     attachments_settle,
 )
+from memories.messaging.invalidation import newest_and_owners, publish_replaced
 
 MANIFEST = "manifest.json"
 KEY_FILE = "secret_key"
@@ -98,6 +101,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     if there and manifest.engine == "sqlite":
         sqlite_tools.refuse_damaged(Path(connection.settings_dict["NAME"]))
     replaced, known = (backup(_default_folder("replaced"))[0], attachments_known()) if there else (None, set())
+    newest, owners = _kept_by_processes() if there else (0, set())
     with attachments_added(folder) as added:
         connections.close_all()
         left = ""
@@ -105,6 +109,8 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
             sqlite_tools.load(folder / manifest.database, into=there)
         else:
             left = postgres_tools.load(folder / manifest.database)
+    if there and not _pending():
+        publish_replaced(newest, owners)
     return Restored(
         manifest=manifest,
         secret_key=_restore_key(folder, manifest),
@@ -112,6 +118,18 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
         replaced=replaced,
         left=left,
     )
+
+
+def _pending() -> bool:
+    executor = MigrationExecutor(connection)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def _kept_by_processes() -> tuple[int, set[UUID]]:
+    try:
+        return newest_and_owners()
+    except DatabaseError:  # of an older version, on which no process of this one runs
+        return 0, set()
 
 
 def _is_there(*, refuse: bool) -> bool:

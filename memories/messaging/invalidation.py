@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connections, transaction
+from django.core.management.color import no_style
+from django.db import DatabaseError, close_old_connections, connection, connections, transaction
 from django.db.models import Max
 
 import scanning
 import search
-from memories.models import Invalidation
+from memories.models import Invalidation, Owner
 
 logger = logging.getLogger("daybook.invalidation")
 
@@ -73,6 +74,27 @@ def publish(kind: Kind, *, owner_id: UUID, book_id: UUID | None = None, session_
     Invalidation.objects.create(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     forgotten = Forgotten(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     transaction.on_commit(lambda: apply(forgotten), robust=True)
+
+
+def newest_and_owners() -> tuple[int, set[UUID]]:
+    """Return what `publish_replaced` has to know of data that are going to be replaced."""
+    newest = Invalidation.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    return newest, set(Owner.objects.values_list("pk", flat=True))
+
+
+def publish_replaced(newest: int, owners: set[UUID]) -> None:
+    """Publish that all data were replaced by a restore: a process that runs would take what it keeps for current, since
+    generations begin again. Rows get numbers above those that such a process has seen."""
+    restored, restored_owners = newest_and_owners()
+    after = max(newest, restored) + 1
+    rows = [
+        Invalidation(pk=pk, kind=Kind.OWNER, owner_id=owner_id)
+        for pk, owner_id in enumerate(owners | restored_owners, after)
+    ]
+    Invalidation.objects.bulk_create(rows, batch_size=_PAGE)
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), [Invalidation]):
+            cursor.execute(statement)
 
 
 def apply(forgotten: Forgotten) -> None:

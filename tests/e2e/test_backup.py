@@ -16,8 +16,11 @@ from django.core.management.base import CommandError
 import config.backups.backup
 from tests.config.test_upgrade import STORED
 from tests.data.stored import load_stored
-from tests.e2e.conftest import new_storage
+from tests.e2e.conftest import StartDaybook, new_storage
+from tests.e2e.http_user import KeyUser
 from tests.e2e.running import manage, running_daybook
+from tests.upstream_server import UpstreamServer
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -130,6 +133,39 @@ def test_a_database_that_cannot_be_copied_is_one_line_and_leaves_nothing(filled:
     said = "The database was not copied: file is not a database. Nothing was backed up."
     assert result.stderr == f"CommandError: {said}\n"
     assert list((tmp_path / "backups").iterdir()) == []
+
+
+@pytest.mark.any_database
+def test_processes_that_run_keep_nothing_of_what_a_restore_replaced(
+    home: Path, storage: dict[str, str], upstream: UpstreamServer, start_daybook: StartDaybook, tmp_path: Path
+) -> None:
+    """Generations begin again with the backup, and two writes later are those that the processes have seen before."""
+    agents, backup = tmp_path / "agents.yaml", str(tmp_path / "backup")
+    agents.write_text("agents: {assistant: {inject_memories: true}}")
+    env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_AGENTS": str(agents)}
+    user = KeyUser((daybook := start_daybook(env, "--web", "2")).address, daybook.api_key)
+    _, tea = user.call("POST", "/api/memories", {"content": "Drinks tea."})
+    assert manage(home, "backup", backup, env=storage).returncode == 0
+    user.call("PATCH", f"/api/memories/{tea['id']}", {"content": "Drinks coffee."})
+    user.call("POST", "/api/memories", {"content": "Has a secret."})
+    assert given_in_both(user, upstream) == {("coffee", "secret")}
+    done = manage(home, "restore", backup, "--force", env=storage)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: given_in_both(user, upstream) == {("tea",)}, within=20, saying="What the backup holds")
+    user.call("PATCH", f"/api/memories/{tea['id']}", {"content": "Drinks water."})
+    user.call("POST", "/api/memories", {"content": "Sleeps well."})
+    assert given_in_both(user, upstream) == {("water", "Sleeps")}
+
+
+def given_in_both(user: KeyUser, upstream: UpstreamServer) -> set[tuple[str, ...]]:
+    """Which of the memories' words several turns were given; the kernel hands connections to either process."""
+    given = set()
+    for number in range(8):
+        body = {"model": "assistant", "messages": [{"role": "user", "content": f"Question {number}"}]}
+        assert user.call("POST", "/v1/chat/completions", body)[0] == 200
+        sent = str(upstream.requests()[-1]["body"])
+        given.add(tuple(word for word in ("tea", "coffee", "water", "secret", "Sleeps") if word in sent))
+    return given
 
 
 @pytest.mark.any_database
