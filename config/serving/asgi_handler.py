@@ -13,7 +13,7 @@ from typing import Any
 from corsheaders.middleware import CorsMiddleware
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
-from django.db import OperationalError
+from django.db import OperationalError, ProgrammingError
 from django.http import HttpResponse, HttpResponseBase
 from django.http.request import HttpHeaders
 from django.urls import set_script_prefix
@@ -49,7 +49,7 @@ class HttpApplication:
                 request = _request(scope, body) if api else None
             except Disconnected:
                 return
-            except (DomainError, OperationalError) as error:
+            except (DomainError, OperationalError, ProgrammingError) as error:
                 refusal = as_domain_error(error)
                 await _send_response(_refused(refusal, scope) if api else refused_page(refusal), send)
                 return

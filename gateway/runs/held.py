@@ -72,7 +72,9 @@ class HeldRun:
         run_id = str(self.context.run_id)
         if self.stopped_by is StoppedBy.RESTART:
             return restarting(run_id=run_id)
-        return RunStopped("This answer was stopped. What was said so far is kept.", run_id=run_id)
+        # Another process that ended it may have deleted it, with its session or its account.
+        kept = "" if self.stopped_by is StoppedBy.TAKEN_OVER else " What was said so far is kept."
+        return RunStopped(f"This answer was stopped.{kept}", run_id=run_id)
 
 
 _held: dict[UUID, HeldRun] = {}

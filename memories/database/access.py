@@ -20,7 +20,7 @@ from typing import ParamSpec, TypeVar
 
 import psycopg
 from django.conf import settings
-from django.db import OperationalError, connections
+from django.db import OperationalError, ProgrammingError, connections
 from django.db.models import Model, QuerySet
 
 from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane
@@ -39,9 +39,10 @@ _WORKER_CONNECTION_SECONDS = 300
 _CHECKPOINT_SECONDS = 0.1
 _DEFAULT = "default"
 _SQLITE_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-# Lock and statement time-outs, deadlocks, too many connections, memory, and a server that starts or stops.
+# Lock and statement time-outs, deadlocks, too many connections, memory, a server that starts or stops, and a table that
+# is missing, as all of them are for some seconds while a backup is restored (config.backups.postgres_tools).
 _POSTGRES_BUSY = frozenset(
-    {"55P03", "57014", "40P01", "40001", "53000", "53200", "53300", "53400", "57P01", "57P02", "57P03"}
+    {"55P03", "57014", "40P01", "40001", "53000", "53200", "53300", "53400", "57P01", "57P02", "57P03", "42P01"}
 )
 _POSTGRES_FULL = "53100"
 _FULL = "The disk of the database is full: nothing can be stored until there is room."
@@ -121,8 +122,9 @@ def write_later(function: Callable[[], object]) -> None:
 
 
 def overloaded(error: BaseException) -> Overloaded | None:
-    """Return what to answer for an error of the database that says it is busy or its disk is full; None for others."""
-    if not isinstance(error, OperationalError):
+    """Return what to answer for an error of the database that says it is busy or restored at this moment, or its disk
+    is full; None for others."""
+    if not isinstance(error, OperationalError | ProgrammingError):
         return None
     if isinstance(error, DatabaseBusy):
         return Overloaded(BUSY, retry_after=RETRY_SECONDS)

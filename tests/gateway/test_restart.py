@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Generator
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,8 @@ from pytest_django.fixtures import Settings
 from gateway.errors import Restarting
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import held, leases
+from gateway.runs.context import RunOutput
+from gateway.runs.held import HeldRun, StoppedBy
 from gateway.runs.holder import is_gone, this_process
 from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
 from gateway.runs.native import open_native
@@ -241,6 +244,19 @@ async def test_a_run_that_was_stopped_from_outside_keeps_its_place_in_the_conver
 
 
 # ---- after a kill ----
+
+
+async def test_an_answer_that_another_process_ended_is_not_said_to_be_kept() -> None:
+    """It may be gone with its session or its account."""
+    context: Any = SimpleNamespace(run_id=uuid7())
+    output, task = RunOutput(), asyncio.current_task()
+    assert task
+    said = {
+        by: str(HeldRun(context, output, task, flushed=0, stopped_by=by).interrupted())
+        for by in (StoppedBy.TAKEN_OVER, StoppedBy.REQUEST)
+    }
+    assert said[StoppedBy.TAKEN_OVER] == "This answer was stopped."
+    assert said[StoppedBy.REQUEST] == "This answer was stopped. What was said so far is kept."
 
 
 async def test_the_next_turn_takes_a_session_over_whose_lease_ran_out(

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from django.conf import settings as configured
 from django.contrib.auth.models import User
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, ProgrammingError, connection, connections
 from django.test import AsyncClient, Client
 from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
@@ -297,6 +297,14 @@ def test_a_busy_or_full_database_is_an_overload(cause: Exception) -> None:
     found = overloaded(_wrapped(cause))
     assert found is not None
     assert (found.http_status, found.code) == (503, "overloaded")
+
+
+def test_tables_that_are_missing_while_a_backup_is_restored_are_an_overload() -> None:
+    error = ProgrammingError("…")
+    error.__cause__ = psycopg.errors.UndefinedTable()
+    assert overloaded(error) is not None
+    error.__cause__ = psycopg.errors.UndefinedColumn()
+    assert overloaded(error) is None
 
 
 @pytest.mark.parametrize("cause", [_Sqlite(sqlite3.SQLITE_ERROR), psycopg.errors.UndefinedColumn()])
