@@ -74,9 +74,12 @@ def unusable_database(error: DatabaseError) -> str:
 
 def _without_pool() -> DatabaseError | None:
     """Connect once without the pool, whose own error only says that no connection came in time; return the error."""
+    alone = connection.copy()
+    del alone.settings_dict["OPTIONS"]["pool"]
+    alone.settings_dict["OPTIONS"]["connect_timeout"] = 2
     try:
-        with connection.wrap_database_errors:
-            connection.Database.connect(**connection.get_connection_params() | {"connect_timeout": 2}).close()
+        alone.ensure_connection()
+        alone.close()
     except DatabaseError as error:
         return error
     return None

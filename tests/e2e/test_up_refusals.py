@@ -68,6 +68,7 @@ def test_a_database_that_is_away_is_one_line(home: Path) -> None:
     result = manage(home, "up", env=given)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
     assert result.stderr.startswith("daybook: DATABASE_URL is a value that is not shown; the database can't be used")
+    assert result.stderr.endswith(": Connection refused.\n")
     assert "secret@" not in result.stderr
 
 
