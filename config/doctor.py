@@ -85,6 +85,9 @@ def _configuration() -> Finding:
     serious = [message for message in checks.run_checks() if message.level >= checks.ERROR]
     if serious:
         return Finding("configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious))
+    if settings.UNKNOWN_VARIABLES:
+        names = ", ".join(settings.UNKNOWN_VARIABLES)
+        return Finding("configuration", Level.WARNING, f"{names}: no such variable exists, so it is ignored")
     kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
     queue = "Redis" if settings.REDIS_URL else "the database"
     return Finding("configuration", Level.OK, f"{settings.DAYBOOK_SERVER}, {kind}, queue on {queue}")

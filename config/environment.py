@@ -238,6 +238,14 @@ def load_environment() -> Environment:
         raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None
 
 
+def unknown_variables() -> list[str]:
+    """Return the variables that begin with DAYBOOK_ and mean nothing: mistyped names, which would be ignored without a
+    word."""
+    known = {f"DAYBOOK_{field.upper()}" for field in Environment.model_fields}
+    ours = [name for name in os.environ if name.upper().startswith("DAYBOOK_")]
+    return sorted(name for name in ours if name.upper() not in known and not _UPSTREAM.match(name))
+
+
 def _printable(name: str, value: object) -> bool:
     return isinstance(value, str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
 

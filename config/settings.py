@@ -11,7 +11,15 @@ from django.http.request import split_domain_port, validate_host
 from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.databases import database
-from config.environment import ConfigurationError, allowed_hosts, load_environment, secret_key, split_list, upstreams
+from config.environment import (
+    ConfigurationError,
+    allowed_hosts,
+    load_environment,
+    secret_key,
+    split_list,
+    unknown_variables,
+    upstreams,
+)
 from config.logs import logging_config
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
@@ -23,6 +31,7 @@ make_private()
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = package_version(BASE_DIR)
 ENV = load_environment()
+UNKNOWN_VARIABLES = unknown_variables()
 
 DAYBOOK_HOME = (ENV.home if ENV.home.is_absolute() else BASE_DIR / ENV.home).resolve()
 try:

@@ -33,6 +33,7 @@ def _settings(settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_HOME = tmp_path
     settings.DAYBOOK_UPSTREAMS = {}
     settings.SWEEP_SECONDS = 5
+    settings.UNKNOWN_VARIABLES = []
 
 
 @pytest.fixture
@@ -90,6 +91,16 @@ def test_a_sound_installation_is_ok_in_every_line(worker: None) -> None:
     )
     folder = "warning  attachments" if connection.vendor == "postgresql" else "ok       attachments"
     assert checks == [folder if name == "attachments" else f"ok       {name}" for name in names.split(", ")]
+
+
+@pytest.mark.django_db
+def test_a_variable_that_means_nothing_is_named(settings: Settings) -> None:
+    settings.UNKNOWN_VARIABLES = ["DAYBOOK_ALOWED_HOSTS"]
+    found = next(finding for finding in findings() if finding.check == "configuration")
+    assert (found.level, found.text) == (
+        Level.WARNING,
+        "DAYBOOK_ALOWED_HOSTS: no such variable exists, so it is ignored",
+    )
 
 
 @pytest.mark.django_db

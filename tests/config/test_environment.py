@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.environment import ConfigurationError, Environment, load_environment, upstreams
+from config.environment import ConfigurationError, Environment, load_environment, unknown_variables, upstreams
 
 
 @pytest.mark.parametrize(
@@ -107,3 +107,12 @@ def test_a_wrong_variable_of_an_upstream_is_one_line_that_names_it(
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
         upstreams(load_environment())
+
+
+def test_mistyped_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DAYBOOK_ALOWED_HOSTS", "DAYBOOK_UPSTREAM_lab_URL", "DAYBOOK_UPSTREAM_LAB_KEY", "DAYBOOK_Port"):
+        monkeypatch.setenv(name, "1")
+    assert [name for name in unknown_variables() if name.lower().endswith(("hosts", "url", "key", "port"))] == [
+        "DAYBOOK_ALOWED_HOSTS",
+        "DAYBOOK_UPSTREAM_lab_URL",
+    ]
