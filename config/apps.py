@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.conf import settings
+from django.utils.module_loading import import_string
 
 from config.environment import ConfigurationError
 from config.serving import collector
@@ -28,6 +29,11 @@ class ConfigConfig(AppConfig):
                 f"DAYBOOK_MEMORY_PROVIDERS is {error}; allowed are dotted paths of provider classes."
             ) from error
         require_storage()
+        if settings.REDIS_URL:
+            # By name, since only installations with Redis need its packages.
+            why = import_string("memories.messaging.redis_clients.url_problem")(settings.REDIS_URL)
+            if why:
+                raise ConfigurationError(f"REDIS_URL is a value that is not shown; its options can't be used: {why}.")
         folder = settings.EMBEDDING_PATH
         if folder and settings.EMBEDDING_UPSTREAM:
             raise ConfigurationError("DAYBOOK_EMBEDDING_PATH and DAYBOOK_EMBEDDING_UPSTREAM are both set; set one.")

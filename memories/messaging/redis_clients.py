@@ -27,6 +27,15 @@ _CANCEL_AGAIN_SECONDS = 0.1
 _FAILURES = (RedisError, OSError, TimeoutError)
 
 
+def url_problem(url: str) -> str:
+    """Return what is wrong with the options of an address, such as `?socket_timeout=2`; "" if they can be used."""
+    try:
+        Redis.from_url(url).connection_pool.make_connection()
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
 async def redis_answers() -> bool:
     """Return True if Redis answers within a second."""
     client = AsyncRedis.from_url(settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, retry=AsyncRetry(NoBackoff(), 0))

@@ -30,7 +30,7 @@ from gateway.routing import websocket_application
 from memories.database.access import in_thread
 from memories.messaging.background import Background, redis_calls
 from memories.messaging.outbox import notify
-from memories.messaging.redis_clients import HintLayer, QueueBroker
+from memories.messaging.redis_clients import HintLayer, QueueBroker, url_problem
 from memories.models import Memory, Notification, Owner
 from reviews.models import ReviewRun
 from tests.conftest import Api, free_port
@@ -195,3 +195,11 @@ async def test_a_listener_ends_although_its_connection_swallows_the_first_cancel
     done, _ = await asyncio.wait([listening], timeout=DEADLINE)
     assert done
     assert listening.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("options", "fine"),
+    [("", True), ("?socket_timeout=2", True), ("?socket_timeout=two", False), ("?nonsense=1", False)],
+)
+def test_options_of_an_address_that_redis_does_not_know_are_found(options: str, fine: bool) -> None:
+    assert (url_problem(f"redis://127.0.0.1:6379/0{options}") == "") is fine
