@@ -1,12 +1,14 @@
 """manage.py consolidate"""
 
+from datetime import timedelta
 from io import StringIO
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 
-from gateway.models import Agent
+from gateway.models import Agent, Worker
 from memories.models import Owner
 from reviews.consolidation.runs import Phase, State
 from reviews.management.commands import consolidate as command
@@ -64,6 +66,18 @@ def test_off_is_an_error(alice: Owner, agent: Agent) -> None:
     settings_make(enabled=False)
     with pytest.raises(CommandError, match="Consolidation is off"):
         run("--owner", "alice")
+
+
+@pytest.mark.parametrize("silence", [timedelta(), timedelta(minutes=5)])
+def test_who_waits_without_a_worker_is_told(
+    alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch, silence: timedelta
+) -> None:
+    talk(alice, agent)
+    Worker.objects.create(host="here", pid=1, beat_at=timezone.now() - silence)
+    monkeypatch.setattr(command, "rest", lambda: ConsolidationRun.objects.update(state=State.COMPLETED))
+    err = StringIO()
+    call_command("consolidate", "--wait", stdout=StringIO(), stderr=err)
+    assert ("No worker was heard" in err.getvalue()) is bool(silence)
 
 
 def test_it_follows_a_run_to_its_end(
