@@ -62,7 +62,7 @@ class Environment(AccountEnvironment):
     static: Path | None = Field(None, description="Folder of the prepared static files; empty: a cache in the home.")
     secret_key: SecretStr = Field(SecretStr(""), description="Signs cookies; made and kept in the home if unset.")
     secret_key_fallbacks: str = Field("", description="Older secret keys, separated by commas.")
-    admin_user: str = Field("admin", min_length=1, description="Name of the first administrator.")
+    admin_user: str = Field("admin", min_length=1, max_length=150, description="Name of the first administrator.")
     admin_password: SecretStr = Field(SecretStr(""), description="Password of the first administrator.")
     api_key: SecretStr = Field(SecretStr(""), description="First API key of the first administrator.")
     allowed_hosts: str = Field("", description="Host names, separated by commas.")
@@ -167,7 +167,7 @@ class Environment(AccountEnvironment):
     def _http_address(cls, value: str) -> str:
         return _checked_url(value)
 
-    @field_validator("openai_api_key")
+    @field_validator("openai_api_key", "api_key")
     @classmethod
     def _header(cls, value: SecretStr) -> SecretStr:
         _checked_key(value.get_secret_value())

@@ -56,6 +56,8 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
         ("OPENAI_BASE_URL", "http://localhost/v1?version=1"),  # paths are appended
         ("OPENAI_API_KEY", "key\n"),
         ("OPENAI_API_KEY", "schlüssel"),
+        ("DAYBOOK_API_KEY", f"dbk_{'ü' * 30}"),
+        ("DAYBOOK_ADMIN_USER", "x" * 151),  # a name has 150 characters at most
         ("REDIS_URL", "localhost:6379"),
         ("REDIS_URL", "http://localhost"),
         ("REDIS_URL", "redis://localhost:99999"),
