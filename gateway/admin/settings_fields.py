@@ -75,12 +75,15 @@ def _read(line: str) -> tuple[str, dict[str, float]]:
 def _refusals(name: str, error: SchemaError) -> Iterator[str]:
     for item in error.errors():
         kind = str(item["loc"][0])
-        wrong = "is less than 0" if item["type"] == "greater_than_equal" else "is not a number"
+        wrong = _WRONG.get(item["type"], "is not a number")
         yield f"the {kind} price of {name}, “{item['input']}”, {wrong}"
 
 
 def _plain(number: float) -> str:
     return repr(int(number)) if float(number).is_integer() else repr(number)
+
+
+_WRONG = {"greater_than_equal": "is less than 0", "less_than_equal": "is more than a billion"}
 
 
 class UpstreamsField(forms.CharField):

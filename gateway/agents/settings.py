@@ -255,8 +255,12 @@ class ModelRoles(_Strict):
 class Price(_Strict):
     """Money per million tokens."""
 
-    input: float = Field(ge=0, le=1e9, strict=False, description="Price of a million input tokens.")
-    output: float = Field(ge=0, le=1e9, strict=False, description="Price of a million output tokens.")
+    input: float = Field(
+        ge=0, le=1e9, allow_inf_nan=False, strict=False, description="Price of a million input tokens."
+    )
+    output: float = Field(
+        ge=0, le=1e9, allow_inf_nan=False, strict=False, description="Price of a million output tokens."
+    )
 
 
 class AgentsFile(_Strict):

@@ -287,6 +287,7 @@ def test_prices_can_be_taken_away(root: Client) -> None:
         ("gpt-4o-mini: 0.15", "Line 2: write the model’s name"),
         (": 0.15, 0.60", "Line 2: write the model’s name"),
         ("gpt-4o-mini: -1, 0.60", "Line 2: the input price of gpt-4o-mini, “-1”, is less than 0."),
+        ("gpt-4o-mini: 1, 1e300", "Line 2: the output price of gpt-4o-mini, “1e300”, is more than a billion."),
         ("gpt-4o-mini: 1, much", "Line 2: the output price of gpt-4o-mini, “much”, is not a number."),
         ("gpt-4o-mini: inf, nan", "Line 2: the input price of gpt-4o-mini, “inf”, is not a number; the output price"),
         ("llama: 2, 2", "Line 2: llama has a price already."),
