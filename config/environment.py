@@ -256,6 +256,11 @@ def allowed_hosts(named: str, host: str) -> list[str]:
     return split_list(named) or [*_LOOPBACK, *bound]
 
 
+def is_readable_folder(path: Path) -> bool:
+    """Return True if this user can list a folder and read in it; Path.is_dir raises if a folder above is closed."""
+    return os.access(path, os.R_OK | os.X_OK) and path.is_dir()
+
+
 def owner_only(database: Path) -> Path:
     """Return the path of the database, after closing its files to other users: an earlier version may have left them
     open. New files are closed by the umask (config.permissions)."""

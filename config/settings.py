@@ -14,6 +14,7 @@ from config.databases import database
 from config.environment import (
     ConfigurationError,
     allowed_hosts,
+    is_readable_folder,
     load_environment,
     secret_key,
     split_list,
@@ -253,8 +254,8 @@ DAYBOOK_PORT = ENV.port
 DAYBOOK_MODEL = ENV.model
 DAYBOOK_AGENTS = ENV.agents
 DAYBOOK_PROMPTS = ENV.prompts or DAYBOOK_HOME / "prompts"
-if ENV.prompts and not ENV.prompts.is_dir():
-    raise ConfigurationError(f"DAYBOOK_PROMPTS is '{ENV.prompts}'; it must be a folder.")
+if ENV.prompts and not is_readable_folder(ENV.prompts):
+    raise ConfigurationError(f"DAYBOOK_PROMPTS is '{ENV.prompts}'; it must be a folder that can be read.")
 DAYBOOK_PACKAGED_AGENTS = BASE_DIR / "agents.yaml"
 DAYBOOK_ADMIN_USER = ENV.admin_user
 DAYBOOK_ADMIN_PASSWORD = ENV.admin_password.get_secret_value()

@@ -7,6 +7,7 @@ onnxruntime is not a dependency of Daybook: `make install-local-embeddings` inst
 import asyncio
 import base64
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
@@ -35,6 +36,8 @@ def unusable(folder: Path) -> str:
     """Return the reason why the model in a folder cannot be used, as the end of a sentence; "" if there is none."""
     if find_spec("onnxruntime") is None:
         return "it needs onnxruntime, which `make install-local-embeddings` installs"
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return "it must be a folder that can be read"
     if _weights(folder) is None:
         return "the folder holds neither model.onnx nor onnx/model.onnx"
     if not (folder / "tokenizer.json").is_file():

@@ -1,8 +1,17 @@
 """config.environment: what variables mean."""
 
+from pathlib import Path
+
 import pytest
 
-from config.environment import ConfigurationError, Environment, load_environment, unknown_variables, upstreams
+from config.environment import (
+    ConfigurationError,
+    Environment,
+    is_readable_folder,
+    load_environment,
+    unknown_variables,
+    upstreams,
+)
 
 
 @pytest.mark.parametrize(
@@ -118,3 +127,14 @@ def test_mistyped_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
         "DAYBOOK_ALOWED_HOSTS",
         "DAYBOOK_UPSTREAM_lab_URL",
     ]
+
+
+def test_a_folder_that_is_closed_is_not_one_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    assert [is_readable_folder(path) for path in (tmp_path, tmp_path / "file", tmp_path / "none")] == [
+        True,
+        False,
+        False,
+    ]
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may read everything
+    assert not is_readable_folder(tmp_path)

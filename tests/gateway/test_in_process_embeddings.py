@@ -69,6 +69,10 @@ def test_a_model_may_say_it_in_its_first_token(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unusable(FOLDER) == ""
     assert "neither model.onnx nor onnx/model.onnx" in unusable(tmp_path)
+    assert unusable(tmp_path / "none") == "it must be a folder that can be read"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.access", lambda *_: False)  # root may read everything
+        assert unusable(FOLDER) == "it must be a folder that can be read"
     (tmp_path / "onnx").mkdir()
     shutil.copy(FOLDER / "model.onnx", tmp_path / "onnx")
     assert "no tokenizer.json" in unusable(tmp_path)
@@ -79,7 +83,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"EMBEDDING_PATH": Path("/no/such")}, r"^DAYBOOK_EMBEDDING_PATH is /no/such; the folder holds neither"),
+        ({"EMBEDDING_PATH": Path("/no/such")}, r"^DAYBOOK_EMBEDDING_PATH is /no/such; it must be a folder"),
         ({"EMBEDDING_UPSTREAM": "default"}, "are both set; set one"),
     ],
 )
