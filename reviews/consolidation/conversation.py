@@ -9,7 +9,7 @@ import scanning
 from gateway.runs.answers import answers_elsewhere
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
-from reviews.frozen import as_evidence, reviewable, spoken_of
+from reviews.frozen import message_for_review, reviewable, spoken_of
 
 Item = dict[str, Any]
 _PER_ITEM = 8
@@ -34,7 +34,7 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
     rows = list(reviewable(owner_id, session_id).filter(seq__gt=floor).order_by("seq"))
     for row in rows:
         through = row.seq
-        if message := as_evidence(row):
+        if message := message_for_review(row):
             clean = scanning.redact(message["content"])
             redacted += clean.count
             items.append({"role": message["role"], "content": clean.text})

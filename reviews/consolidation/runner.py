@@ -17,7 +17,7 @@ from reviews.consolidation.extraction import Extracted, extract
 from reviews.consolidation.quotas import Meter, tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
-from reviews.errors import WorkBroke
+from reviews.errors import InternalError
 from reviews.models import ConsolidationRun
 
 logger = logging.getLogger("daybook.consolidation")
@@ -113,8 +113,9 @@ def _end(claim: ConsolidationClaim, error: BaseException) -> None:
     elif isinstance(error, DomainError):
         runs.fail(claim, error)
     else:
-        logger.error("consolidation %s broke off", claim.run.pk, exc_info=error)
-        runs.fail(claim, WorkBroke(f"The consolidation broke off ({type(error).__name__})."))
+        logger.error("consolidation %s failed", claim.run.pk, exc_info=error)
+        message = f"The consolidation was aborted by an internal error ({type(error).__name__})."
+        runs.fail(claim, InternalError(message))
 
 
 def _first(error: BaseException) -> BaseException:

@@ -14,7 +14,7 @@ from gateway.models import Message, Run, Session
 from memories.artifacts.store import live_artifacts, versions_of
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
-from reviews.frozen import STANDING
+from reviews.frozen import IN_CURRENT_TURNS
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
 NEWS = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
@@ -117,7 +117,7 @@ def current_versions(book: Book) -> dict[str, int]:
 
 def said_in(session: OuterRef) -> "QuerySet[Message]":
     """Return the messages of a session that count, as for a review (reviews.frozen.reviewable)."""
-    return Message.objects.filter(STANDING, session=session).exclude(kind=Message.Kind.COMMAND)
+    return Message.objects.filter(IN_CURRENT_TURNS, session=session).exclude(kind=Message.Kind.COMMAND)
 
 
 def said_through() -> Subquery:

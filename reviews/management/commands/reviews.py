@@ -12,7 +12,7 @@ from gateway.upstream import disconnect
 from memories.errors import DomainError
 from memories.number_words import counted
 from memories.selectors import row_by_id
-from reviews.frozen import said_through
+from reviews.frozen import last_reviewable_seq
 from reviews.models import ReviewRun
 from reviews.runner import Reflection, prepare, reflect
 from reviews.schedule import new_review
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             raise CommandError("There is no such session.")
         if session.temporary:
             raise CommandError("A temporary session is never reviewed.")
-        review = new_review(session, ReviewRun.Trigger.REQUEST, said_through(session.owner_id, session.pk))
+        review = new_review(session, ReviewRun.Trigger.REQUEST, last_reviewable_seq(session.owner_id, session.pk))
         if options["model"]:
             review.settings["memory_review_model"] = options["model"]
         reflection = prepare(review, reviewed_through=0 if options["all"] else session.reviewed_through)

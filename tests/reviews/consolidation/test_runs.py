@@ -247,7 +247,10 @@ def test_an_unexpected_error_ends_the_run_with_a_word(
 
     monkeypatch.setattr(runner, "synthesize", breaks)
     run = work(request(alice))
-    assert (run.state, run.error["message"]) == ("failed", "The consolidation broke off (ZeroDivisionError).")
+    assert (run.state, run.error["message"]) == (
+        "failed",
+        "The consolidation was aborted by an internal error (ZeroDivisionError).",
+    )
     assert not Lease.objects.exists()
 
 
