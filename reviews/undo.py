@@ -40,7 +40,7 @@ def lock_review(root: ChangeSet) -> None:
         ReviewRun.objects.select_for_update(of=("self",)).filter(pk=root.review_id, change_set=root.pk).first()
 
 
-def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
+def note_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
     """Mark the writes of the review whose change set was undone or redone, and notify its owner."""
     if not root.review_id or not (undone.undone or undone.skipped):
         return
@@ -49,12 +49,12 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
         return
     for write in review.writes:
         if write.number in undone.undone and write.state in _WRITTEN:
-            write.state = WriteState.UNDONE if taken_back else WriteState.APPLIED
+            write.state = WriteState.UNDONE if is_undo else WriteState.APPLIED
         elif write.number in undone.skipped and write.state == WriteState.APPLIED:
             write.state = WriteState.SKIPPED
-    review.state = _state_after(review, undone, taken_back)
+    review.state = _state_after(review, undone, is_undo)
     review.save(update_fields=["writes", "state"])
-    if undone.undone and taken_back:
+    if undone.undone and is_undo:
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_UNDONE,
@@ -64,9 +64,9 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
         )
 
 
-def _state_after(review: ReviewRun, undone: Undone, taken_back: bool) -> str:
+def _state_after(review: ReviewRun, undone: Undone, is_undo: bool) -> str:
     """Return the state after an undo or redo: undone if no write is in effect, ignoring memories changed since."""
     states = {write.state for write in review.writes}
     if WriteState.WAITING in states or not undone.undone:
         return review.state
-    return State.UNDONE if taken_back and WriteState.APPLIED not in states else State.SAVED
+    return State.UNDONE if is_undo and WriteState.APPLIED not in states else State.SAVED
