@@ -26,9 +26,7 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         trial = verbs.add_parser("try", help="show what a review of a session would write now, without writing")
         trial.add_argument("--session", required=True, metavar="ID")
-        trial.add_argument(
-            "--all", action="store_true", help="read the whole session, not only from the last review on"
-        )
+        trial.add_argument("--all", action="store_true", help="read the whole session, not only new messages")
         trial.add_argument("--model", default="", help="ask this model instead of the agent's")
         trial.add_argument("--json", action="store_true", help="print JSON")
 
