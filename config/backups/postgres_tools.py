@@ -28,9 +28,9 @@ def check(source: Path) -> None:
 
 
 def load(source: Path) -> str:
-    """Replace the schema `public` with a dump, in one transaction. The existing schema is renamed meanwhile, and renamed
-    back if the dump cannot be loaded; after a kill, `set_aside` returns its name. Returns the new name of the existing
-    schema if it could not be dropped because it is in use, else "". Raises CommandError."""
+    """Replace the schema `public` with a dump, in one transaction. The existing schema is renamed, and restored if the
+    dump cannot be loaded; after a kill, `set_aside` returns its name. Returns the new name of the existing schema if it
+    could not be dropped because it is in use, else "". Raises CommandError."""
     aside = f"{_ASIDE}{timezone.now():%Y%m%d%H%M%S%f}"
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '10s'")

@@ -71,8 +71,8 @@ def _after_fork() -> None:
 
 
 class SignalInbox:
-    """Signals as bytes in a socket. The handler does nothing else, so it cannot deadlock. Create one per process, in the
-    main thread. SIGHUP stays ignored if nohup has set it so."""
+    """Signals as bytes in a socket. The handler does nothing else, so it cannot deadlock. Create only one per process,
+    in the main thread. SIGHUP stays ignored if nohup has set it so."""
 
     def __init__(self, *numbers: signal.Signals) -> None:
         self._reader, self._writer = socket.socketpair()

@@ -22,7 +22,7 @@ from config.processes.supervisor import start
 from config.processes.worker import run_worker
 from config.serving import collector
 from config.serving.serve import address, allow_host, listening_socket, preload, reachable, serve
-from config.serving.warm import first_work_beside, warm_up
+from config.serving.warm import first_start_in_threads, warm_up
 from memories.database.access import disconnect
 from prompts.files import prompt_problems
 
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         allow_host(host)
         with listening_socket(host, port) as listener:
             try:
-                with first_work_beside():
+                with first_start_in_threads():
                     self._say_prepared(prepare())
             except KeyboardInterrupt:
                 sys.exit(130)
@@ -61,8 +61,8 @@ class Command(BaseCommand):
             self._watch(children, listener)
 
     def _children(self, listener: socket, *, host: str, web: int, workers: int) -> list[tuple[str, int]]:
-        """Start the web servers and the worker: as forks, which share loaded modules, or as new programs if this process
-        may not fork. Returns their names and process ids."""
+        """Start the web servers and the worker, as forks, which share loaded modules, or as new programs if this
+        process may not fork. Returns their names and process ids."""
         warm_up()
         preload(settings.DAYBOOK_SERVER)
         disconnect()
