@@ -53,7 +53,8 @@ def sessions_of(
     most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
     rows = rows.annotate(has_new=has_user_message()).select_related("agent", "extraction")
-    return [session for session in rows[: limits.scan_limit] if session.has_new][:most]
+    found: list[Session] = [session for session in rows[: limits.scan_limit] if session.has_new]
+    return found[:most]
 
 
 def notes_in(book: Book) -> "QuerySet[Extraction]":

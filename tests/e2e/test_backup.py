@@ -163,7 +163,7 @@ def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: P
         assert done.returncode == 0, done.stderr
         refused = manage(home, "restore", str(backup))
         assert refused.returncode == 1
-        assert "Daybook runs" in refused.stderr
+        assert "Daybook is running" in refused.stderr
         assert daybook.get("/readyz")[0] == 200
     assert rows(backup, "SELECT count(*) FROM auth_user") == [(1,)]
 
