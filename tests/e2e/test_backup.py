@@ -266,7 +266,7 @@ def test_attachments_of_a_local_storage_are_in_it_and_come_back(
         **storage,
     }
     done = manage(home, "backup", env=elsewhere)
-    assert "Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it" in done.stdout
+    assert "It does not include attachments, which are in DAYBOOK_ATTACHMENTS" in done.stdout
 
 
 def users(storage: dict[str, str]) -> int:
