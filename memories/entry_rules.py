@@ -10,11 +10,11 @@ from django.conf import settings
 
 from memories.counters import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
-from memories.evidence import Held, Hold, decide
+from memories.evidence import Hold, WriteHeld, decide
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Evidence, Memory, Target
 from memories.storable import storable_text
-from memories.verdicts import NO_METADATA, Judged, hash_of, verdict_of
+from memories.verdicts import NO_METADATA, ScanVerdict, verdict_of, words_hash
 from prompts.copies import is_prompt_copy
 
 MAX_CATEGORY = 40
@@ -95,7 +95,7 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:
+def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
     """Scan before a write; returns the verdict. Raises BlockedByScan without repeating what was found."""
     if any(map(is_prompt_copy, (content, " ".join(keywords), " ".join(metadata.values())))):
         scan_refused("prompt_copy", "prompt")
@@ -109,13 +109,13 @@ def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str
     return verdict
 
 
-def check_hold(verdict: Judged, evidence: Evidence, hold: Hold) -> None:
+def check_hold(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> None:
     """Raises Held where a write waits for a person."""
     if doubt := decide(verdict, evidence, hold):
-        raise Held(doubt.reason, rule=doubt.rule)
+        raise WriteHeld(doubt.reason, rule=doubt.rule)
 
 
-def refuse_blocked(verdict: Judged) -> None:
+def refuse_blocked(verdict: ScanVerdict) -> None:
     """Raises BlockedByScan where a rule matched, and counts that."""
     if verdict.rule:
         scan_refused(verdict.rule, verdict.kind)
@@ -130,7 +130,7 @@ def store_verdict(memory: Memory) -> None:
     """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it, unless the verdict
     that it has is of these rules and words."""
     words = (memory.content, memory.keywords, memory.metadata)
-    if memory.scan_hash == hash_of(*words):
+    if memory.scan_hash == words_hash(*words):
         return
     verdict = verdict_of(*words)
     memory.scan_hash = verdict.scan_hash

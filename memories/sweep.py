@@ -30,14 +30,14 @@ from memories.models import (
 )
 from memories.selectors import undeleted
 from memories.services import Source, book_writing, scan_days_purge, tombstones_purge, verdicts_store
-from memories.verdicts import Judged, verdict_of, verdict_of_document
+from memories.verdicts import ScanVerdict, verdict_of, verdict_of_document
 
 _BATCH = 200
 SCAN_SECONDS = 1.0  # how long one sweep scans at most, roughly
 LOG_SECONDS = 60.0
 _log_due = 0.0
 _ROWS = 50
-_JUDGES: dict[type[Model], Callable[[Any], Judged]] = {
+_JUDGES: dict[type[Model], Callable[[Any], ScanVerdict]] = {
     Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata),
     Artifact: lambda row: verdict_of_document(row.content),
 }

@@ -17,14 +17,16 @@ from memories.metadata import metadata_words
 from memories.models import ScanRenewal
 from scanning import Finding
 
-SHORT = 500  # characters that are scanned where they are written: a thread of their own would cost more than the scan
+INLINE_SCAN_CHARS = (
+    500  # characters that are scanned where they are written: a thread of their own would cost more than the scan
+)
 _MOST_KEPT = 20_000
 """About 8 MB. An import is looked at before it is written: the verdicts of the preview hold for what follows."""
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ScanVerdict:
     """What the scan said: the first rule that blocks with its kind and reason, "" for a text that may be stored; else
     in `hold` the first rule that is not sure."""
 
@@ -36,10 +38,10 @@ class Judged:
 
 
 _lock = threading.Lock()
-_kept: "OrderedDict[tuple[str, bool], Judged]" = OrderedDict()
+_kept: "OrderedDict[tuple[str, bool], ScanVerdict]" = OrderedDict()
 
 
-def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:
+def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
     """Return the verdict of a memory's words, scanned at most once. Metadata is scanned by itself: where only it or
     only the rest changes, the other half is known."""
     words = _judged(content, keywords, document=False)
@@ -47,10 +49,10 @@ def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str
         return words
     beside = _judged("", metadata_words(metadata), document=False)
     worse = max((words, beside), key=lambda judged: (bool(judged.rule), bool(judged.hold)))
-    return replace(worse, scan_hash=hash_of(content, keywords, metadata))
+    return replace(worse, scan_hash=words_hash(content, keywords, metadata))
 
 
-def hash_of(
+def words_hash(
     content: str,
     keywords: Sequence[str],
     metadata: Mapping[str, str] = NO_METADATA,
@@ -62,7 +64,7 @@ def hash_of(
     return scanning.scan_hash(content, (*keywords, *metadata_words(metadata)), rules=rules)
 
 
-def verdict_of_document(content: str) -> Judged:
+def verdict_of_document(content: str) -> ScanVerdict:
     """Return the verdict of a document, scanned at most once."""
     return _judged(content, (), document=True)
 
@@ -73,7 +75,7 @@ def older_rules() -> tuple[str, ...]:
     return tuple(rows.values_list("rules", flat=True).distinct())
 
 
-def is_of_words(
+def is_verdict_for(
     scan_hash: str,
     content: str,
     keywords: Sequence[str],
@@ -82,24 +84,24 @@ def is_of_words(
 ) -> bool:
     """Return True if a stored verdict is of exactly these words, under the present rules or older ones."""
     return any(
-        scan_hash == hash_of(content, keywords, metadata, rules=rules) for rules in (scanning.RULES_VERSION, *older)
+        scan_hash == words_hash(content, keywords, metadata, rules=rules) for rules in (scanning.RULES_VERSION, *older)
     )
 
 
 async def scan_ahead(content: str, keywords: Sequence[str] = (), metadata: Mapping[str, str] = NO_METADATA) -> None:
     """Scan a memory's words in a reading thread, so that the writing that follows finds the verdict. They are cleaned
     as they will be stored."""
-    if len(content) > SHORT or metadata:
+    if len(content) > INLINE_SCAN_CHARS or metadata:
         await in_read_thread(verdict_of, content, tuple(keywords), metadata)
 
 
 async def scan_document_ahead(content: str) -> None:
     """Scan a document, cleaned as it will be stored, in a reading thread."""
-    if len(content) > SHORT:
+    if len(content) > INLINE_SCAN_CHARS:
         await in_read_thread(verdict_of_document, content)
 
 
-def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
+def _judged(content: str, keywords: Sequence[str], *, document: bool) -> ScanVerdict:
     scan_hash = scanning.scan_hash(content, keywords)
     key = scan_hash, document
     with _lock:
@@ -119,12 +121,12 @@ def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
     return judged
 
 
-def _verdict(scan_hash: str, findings: Sequence[Finding], doubts: Sequence[Finding]) -> Judged:
+def _verdict(scan_hash: str, findings: Sequence[Finding], doubts: Sequence[Finding]) -> ScanVerdict:
     if findings:
-        return Judged(scan_hash, findings[0].rule, findings[0].kind, findings[0].reason)
+        return ScanVerdict(scan_hash, findings[0].rule, findings[0].kind, findings[0].reason)
     if doubts:
-        return Judged(scan_hash, "", doubts[0].kind, doubts[0].reason, hold=doubts[0].rule)
-    return Judged(scan_hash, "", "", "")
+        return ScanVerdict(scan_hash, "", doubts[0].kind, doubts[0].reason, hold=doubts[0].rule)
+    return ScanVerdict(scan_hash, "", "", "")
 
 
 def _clear() -> None:

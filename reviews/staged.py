@@ -9,7 +9,7 @@ from typing import Any
 
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
-from memories.evidence import Conversation, Doubt, Hold, Speaker, Spoken, decide, evidence_for
+from memories.evidence import Conversation, Hold, HoldReason, Speaker, Utterance, decide, evidence_for
 from memories.models import Evidence, Memory, Target
 from memories.services import Budgets
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
@@ -62,7 +62,7 @@ class StagedBook:
         limits: dict[Target, int],
         *,
         max_writes: int,
-        spoken: Sequence[Spoken] = (),
+        spoken: Sequence[Utterance] = (),
         answers: Sequence[str] = (),
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
@@ -178,7 +178,7 @@ class StagedBook:
         *,
         before: str | None = None,
         evidence: Evidence = NO_EVIDENCE,
-        doubt: Doubt | None = None,
+        doubt: HoldReason | None = None,
     ) -> None:
         """Note an accepted write of an entry as it is now, or one that is to wait."""
         gone = action == "delete"
@@ -235,8 +235,8 @@ class StagedBook:
         self.writes.append(write)
 
 
-def _remembered(row: Memory) -> Spoken:
-    return Spoken(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
+def _remembered(row: Memory) -> Utterance:
+    return Utterance(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
 from memories.selectors import live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
-from memories.verdicts import SHORT, scan_ahead, verdict_of
+from memories.verdicts import INLINE_SCAN_CHARS, scan_ahead, verdict_of
 
 router = Router()
 
@@ -122,7 +122,7 @@ async def memory_patch(
     """Change a memory; with If-Match only the version that was read."""
     fields = _named(body.dict(exclude_unset=True))
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
-    if len(fields.content or "") > SHORT or fields.metadata is not None:
+    if len(fields.content or "") > INLINE_SCAN_CHARS or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
     return tagged(response, await in_thread(_patch, request.auth, memory_id, fields, if_match(request)))
 

@@ -21,7 +21,7 @@ from memories.entry_rules import refuse_blocked
 from memories.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
 from memories.services import BookWriter, Source, book_writing, refusals_stored
-from memories.verdicts import is_of_words, older_rules, verdict_of_document
+from memories.verdicts import is_verdict_for, older_rules, verdict_of_document
 
 Action = ArtifactRevision.Action
 KEPT_HEADING = "## Kept from your edits"
@@ -174,7 +174,7 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
 def blocking_rule(artifact: Artifact) -> str:
     """Return the rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
     (memories.sweep), or by a scan where it has none. Nothing is written."""
-    known = is_of_words(artifact.scan_hash, artifact.content, (), older_rules())
+    known = is_verdict_for(artifact.scan_hash, artifact.content, (), older_rules())
     return artifact.scan_rule if known else _rule(artifact.content)
 
 

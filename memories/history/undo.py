@@ -21,7 +21,7 @@ from memories.artifacts.store import artifacts_undo
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import BatchSize, Slices
 from memories.errors import InvalidRequest, NotFound
-from memories.evidence import held_keeper
+from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import (
@@ -119,7 +119,7 @@ def undo_slices(
     if change_set.kind != ChangeSet.Kind.IMPORT or only is not None:
         return undoing.result()
     removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk, limits)
-    withdrawn = yield from held_keeper().withdraw(change_set.owner_id, change_set.pk)
+    withdrawn = yield from proposal_store().withdraw(change_set.owner_id, change_set.pk)
     return replace(undoing.result(), conversations=removed, proposals=withdrawn)
 
 

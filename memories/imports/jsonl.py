@@ -8,7 +8,7 @@ from django.utils.dateparse import parse_datetime
 
 from memories.database.batches import Slices
 from memories.errors import InvalidRequest, TooLarge
-from memories.evidence.conversation import LONGEST_KEPT
+from memories.evidence.conversation import MAX_QUOTE_CHARS
 from memories.imports.files import SourceFile
 from memories.imports.found import Entry, Found
 from memories.imports.reading import moment
@@ -95,7 +95,7 @@ def _evidence(value: Any) -> Evidence | None:
         return None
     quote = value.get("quote")
     return Evidence(
-        kind=EvidenceKind(value["kind"]), quote=storable_text(quote)[:LONGEST_KEPT] if isinstance(quote, str) else ""
+        kind=EvidenceKind(value["kind"]), quote=storable_text(quote)[:MAX_QUOTE_CHARS] if isinstance(quote, str) else ""
     )
 
 

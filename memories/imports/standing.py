@@ -10,7 +10,7 @@ from memories.database.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
-from memories.evidence import Doubt, doubt_of
+from memories.evidence import HoldReason, scan_doubt
 from memories.imports.found import Entry
 from memories.imports.report import ImportReport
 from memories.models import Book, Memory
@@ -29,7 +29,7 @@ class Checked:
     fields: MemoryFields
     key: str
     scan_hash: str
-    doubt: Doubt | None = None
+    doubt: HoldReason | None = None
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ def checked(
             continue
         try:
             verdict = check_scan(fields.content or "", list(fields.keywords or ()), fields.metadata or {})
-            found.append(Checked(entry, fields, key, verdict.scan_hash, doubt_of(verdict)))
+            found.append(Checked(entry, fields, key, verdict.scan_hash, scan_doubt(verdict)))
         except BlockedByScan as error:
             report.block(entry, error)
         if time.monotonic() - began > SLICE_SECONDS:

@@ -22,7 +22,7 @@ from memories.models import Book, Memory
 from memories.recall.frozen import FrozenBlock, ViewEntry, freeze
 from memories.recall.vectors import BookVectors, vectors_of_book
 from memories.selectors import unexpired
-from memories.verdicts import is_of_words, older_rules, verdict_of
+from memories.verdicts import is_verdict_for, older_rules, verdict_of
 from search.analysis import PROCESS_CACHE
 from search.entries import Entry
 from search.index import BookIndex
@@ -258,7 +258,7 @@ def _from_row(columns: Stored, stored: int, older: Sequence[str]) -> _FromRow:
 
 
 def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
-    if is_of_words(row.scan_hash, row.content, row.keywords, older, row.metadata):
+    if is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata):
         return row
     verdict = verdict_of(row.content, row.keywords, row.metadata)
     return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)

@@ -9,7 +9,7 @@ from django.db.models import F
 
 from memories.models import Artifact, Memory
 from memories.services.books import books_lock, generations_raise
-from memories.verdicts import Judged
+from memories.verdicts import ScanVerdict
 
 
 def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> None:
@@ -33,7 +33,7 @@ def keywords_release(memories: Sequence[Memory]) -> None:
 
 
 @transaction.atomic
-def verdicts_store(renewed: Sequence[tuple[Memory | Artifact, Judged]]) -> None:
+def verdicts_store(renewed: Sequence[tuple[Memory | Artifact, ScanVerdict]]) -> None:
     """Store verdicts of rows that nobody changed meanwhile. Where one is different the book's generation is raised."""
     if not renewed:
         return

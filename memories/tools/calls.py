@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
-from memories.evidence import HeldStep, held_keeper
+from memories.evidence import HeldWrites, proposal_store
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
@@ -22,7 +22,7 @@ from memories.services import Source, book_writing
 from memories.tools.reading import SEARCH_MEMORIES, SearchMemories
 from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun, ToolScope, failure
-from memories.verdicts import SHORT
+from memories.verdicts import INLINE_SCAN_CHARS
 
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
 CLEARED = failure(
@@ -37,7 +37,7 @@ async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args:
     long texts scanned before."""
     if not any_writes(calls):
         return await in_read_thread(function, *args, **kwargs)
-    if any(len(call.arguments) > SHORT for call in calls):
+    if any(len(call.arguments) > INLINE_SCAN_CHARS for call in calls):
         await in_read_thread(_scan_ahead, calls)
     return await in_thread(function, *args, **kwargs)
 
@@ -116,16 +116,16 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
         change["change_set"] = str(writer.change_set.pk) if writer.change_set else None
     if held.proposals:
         # Not under the book's lock: they are kept with the session's.
-        asked_before = held_keeper().keep(writer.book, held)
+        asked_before = proposal_store().keep(writer.book, held)
         for result in results.values():
             if earlier := asked_before.get(result.get("proposal_id", "")):
-                result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.turned_down else {})
+                result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.rejected else {})
     step.results = {call_id: _json(result) for call_id, result in results.items()}
     return step
 
 
-def _held(scope: ToolScope) -> HeldStep:
-    return HeldStep(session_id=scope.session_id, agent=scope.agent)
+def _held(scope: ToolScope) -> HeldWrites:
+    return HeldWrites(session_id=scope.session_id, agent=scope.agent)
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, model_validator
 
-from memories.evidence import Conversation, HeldStep, Hold
+from memories.evidence import Conversation, HeldWrites, Hold
 from memories.json_output import Fixed
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH, QUOTE_LENGTH
 from memories.models import Book
@@ -123,7 +123,7 @@ class ToolRun:
     book: Book
     writer: BookWriter | None
     step: ToolResults
-    held: HeldStep
+    held: HeldWrites
 
     @property
     def writing(self) -> BookWriter:

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
-from memories.evidence import Held, Proposal, evidence_for
+from memories.evidence import Proposal, WriteHeld, evidence_for
 from memories.limits import LARGEST_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target
 from memories.pagination import number as parse_number
@@ -127,18 +127,18 @@ def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, known: str =
     return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, known=known)
 
 
-def _proposed(run: ToolRun, fields: MemoryFields, held: Held, memory: Memory | None = None) -> Proposal:
+def _proposed(run: ToolRun, fields: MemoryFields, held: WriteHeld, memory: Memory | None = None) -> Proposal:
     return proposal_of(run.writing.source, fields, memory, rule=held.details["rule"], reason=str(held))
 
 
 def _written(
-    run: ToolRun, write: Callable[[], WriteResult], propose: Callable[[Held], Proposal] | None = None
+    run: ToolRun, write: Callable[[], WriteResult], propose: Callable[[WriteHeld], Proposal] | None = None
 ) -> dict[str, Any]:
     """Return the result of a write, and its change noted with the step's; a held one is noted as `propose` says."""
     try:
         with transaction.atomic():  # a refused write of a batch leaves the others
             written = write()
-    except Held as held:
+    except WriteHeld as held:
         if propose is None:
             raise
         return failure(held.code, HELD.format(reason=held), proposal_id=run.held.add(propose(held)), **held.details)
