@@ -22,7 +22,7 @@ from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
-from memories.services import FirstSight, check_book_name
+from memories.services import WriteRequired, check_book_name
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # valid keys that a person may create without an administrator
@@ -228,7 +228,7 @@ def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool
     if key.end_user_seen == seen:
         return False
     if not write:
-        raise FirstSight
+        raise WriteRequired
     rows = ApiKey.objects.filter(pk=key.pk)
     if not key.end_user_seen and rows.filter(end_user_seen="").update(end_user_seen=seen) == 1:
         return False

@@ -16,7 +16,7 @@ Edit = Callable[[BookWriter, Sequence[int]], list[int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkEdited:
+class BulkEditResult:
     """What became of the memories, by number. Those left alone are not there, or were like that already."""
 
     change_set: UUID | None
@@ -32,7 +32,7 @@ class BulkEdited:
         }
 
 
-def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Source) -> Slices[BulkEdited]:
+def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Source) -> Slices[BulkEditResult]:
     """Do the same to many memories of a book, in slices: short transactions under the book's lock, one change set."""
     wanted = list(dict.fromkeys(numbers))
     size = BatchSize()
@@ -48,7 +48,7 @@ def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Sou
         if changed:
             book_changed(book, source, changed)
     done = set(changed)
-    return BulkEdited(
+    return BulkEditResult(
         change_set=change_set.pk if change_set else None,
         changed=tuple(changed),
         left_alone=tuple(number for number in wanted if number not in done),

@@ -16,7 +16,7 @@ _unstored: Counter[Refusal] = Counter()
 _lock = Lock()
 
 
-def scan_refused(rule: str, kind: str) -> None:
+def count_refusal(rule: str, kind: str) -> None:
     """Count a write that the scan refused. It does not touch the database, because the transaction is about to be
     rolled back."""
     scan_blocks[rule] += 1

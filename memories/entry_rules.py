@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from memories.counters import scan_refused
+from memories.counters import count_refusal
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
 from memories.evidence import Hold, WriteHeld, decide
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
@@ -98,7 +98,7 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
 def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
     """Scan before a write; returns the verdict. Raises BlockedByScan without repeating what was found."""
     if any(map(is_prompt_copy, (content, " ".join(keywords), " ".join(metadata.values())))):
-        scan_refused("prompt_copy", "prompt")
+        count_refusal("prompt_copy", "prompt")
         raise BlockedByScan(
             "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
             rule="prompt_copy",
@@ -118,7 +118,7 @@ def check_hold(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> None:
 def refuse_blocked(verdict: ScanVerdict) -> None:
     """Raises BlockedByScan where a rule matched, and counts that."""
     if verdict.rule:
-        scan_refused(verdict.rule, verdict.kind)
+        count_refusal(verdict.rule, verdict.kind)
         raise BlockedByScan(
             f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
             rule=verdict.rule,
@@ -126,7 +126,7 @@ def refuse_blocked(verdict: ScanVerdict) -> None:
         )
 
 
-def store_verdict(memory: Memory) -> None:
+def set_verdict(memory: Memory) -> None:
     """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it, unless the verdict
     that it has is of these rules and words."""
     words = (memory.content, memory.keywords, memory.metadata)

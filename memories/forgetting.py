@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
-from memories.database.batches import BatchSize, Slices, in_turns_within
+from memories.database.batches import BatchSize, Slices, run_slices_within
 from memories.messaging import invalidation
 from memories.messaging.outbox import notify
 from memories.models import (
@@ -140,7 +140,7 @@ def forgetting_sweep() -> None:
             return
         mine = Erasure.objects.filter(pk=erasure.pk, finished_at=None, leased_until=erasure.leased_until)
         if mine.update(leased_until=_lease()):
-            in_turns_within(erasure_slices(erasure), until - monotonic())
+            run_slices_within(erasure_slices(erasure), until - monotonic())
 
 
 def _lease() -> datetime:

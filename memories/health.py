@@ -15,8 +15,8 @@ from django.utils import timezone
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
 from memories.number_words import counted
-from memories.recall.vectors import vectors_counted
-from memories.selectors import blocked_condition, counted_by, live_condition
+from memories.recall.vectors import count_vectors
+from memories.selectors import blocked_condition, count_by, live_condition
 from memories.services import limits_of_books
 
 # Where a sentence stands in the line.
@@ -89,9 +89,9 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
         (row["book"], row["target"]): row["used"]
         for row in rows.values("book", "target").annotate(used=Sum(Length("content"))).order_by()
     }
-    live = counted_by(rows, "book")
-    blocked = counted_by(rows.filter(blocked_condition()), "book")
-    vectors = vectors_counted(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
+    live = count_by(rows, "book")
+    blocked = count_by(rows.filter(blocked_condition()), "book")
+    vectors = count_vectors(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
     limits = limits_of_books([book.name for book in books])
     return {
         book.pk: _book_facts(

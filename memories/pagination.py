@@ -51,7 +51,7 @@ def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str
     }
 
 
-def number(value: str) -> int | None:
+def parse_number(value: str) -> int | None:
     """Return an id that is a number, or None for text that cannot be one."""
     if not (value.isascii() and value.isdecimal()) or len(value) > len(str(LARGEST_NUMBER)):
         return None

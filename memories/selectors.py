@@ -12,7 +12,7 @@ from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 
 Row = TypeVar("Row", bound=Model)
 _LONGEST_CHAIN = 20  # undos of undos that are followed
@@ -25,7 +25,7 @@ def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
     return rows.filter(pk=key).first() if key else None
 
 
-def counted_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
+def count_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
     """Return how many of the rows have each value of a column. One query."""
     return dict(rows.order_by().values_list(column).annotate(Count("pk")))
 

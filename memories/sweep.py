@@ -15,7 +15,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 import scanning
-from memories.database.access import log_empty
+from memories.database.access import truncate_wal
 from memories.models import (
     Artifact,
     Book,
@@ -34,8 +34,8 @@ from memories.verdicts import ScanVerdict, verdict_of, verdict_of_document
 
 _BATCH = 200
 SCAN_SECONDS = 1.0  # how long one sweep scans at most, roughly
-LOG_SECONDS = 60.0
-_log_due = 0.0
+WAL_SWEEP_SECONDS = 60.0
+_wal_sweep_due = 0.0
 _ROWS = 50
 _JUDGES: dict[type[Model], Callable[[Any], ScanVerdict]] = {
     Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata),
@@ -56,12 +56,12 @@ def memories_sweep() -> None:
     verdicts_renew()
 
 
-def log_sweep() -> None:
+def wal_sweep() -> None:
     """Empty the log of the database, at most every LOG_SECONDS. Idempotent; safe in several workers."""
-    global _log_due
-    if time.monotonic() >= _log_due:
-        _log_due = time.monotonic() + LOG_SECONDS
-        log_empty()
+    global _wal_sweep_due
+    if time.monotonic() >= _wal_sweep_due:
+        _wal_sweep_due = time.monotonic() + WAL_SWEEP_SECONDS
+        truncate_wal()
 
 
 def expired_delete() -> int:

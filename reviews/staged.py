@@ -128,7 +128,7 @@ class StagedBook:
     def _delete(self, arguments: DeleteMemory) -> dict[str, Any]:
         entry = self._entry(arguments.id)
         del self.entries[entry.key]
-        self.budgets.give_back(entry.target, len(entry.content))
+        self.budgets.release(entry.target, len(entry.content))
         self._stage("delete", entry, before=entry.content)
         return {"ok": True, "id": entry.key}
 
@@ -166,7 +166,7 @@ class StagedBook:
         verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
         evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
-        self.budgets.take(entry.target, len(content), freed=len(before), freed_of=entry.target)
+        self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, doubt=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}

@@ -24,7 +24,7 @@ from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryMoment, Q
 from memories.messaging.outbox import PAGE, notifications_after
 from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
-from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
+from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number
 from memories.selectors import live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import INLINE_SCAN_CHARS, scan_ahead, verdict_of
@@ -98,7 +98,7 @@ def memory_list(
         rows = rows.filter(review_id=review_id) if review_id else rows.none()
     if q:
         rows = rows.filter(holds(q, "content", "category"))
-    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
+    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=parse_number)
 
 
 @router.get("/memories/health")
@@ -187,7 +187,7 @@ def if_match(request: ApiRequest) -> int | None:
     given = request.headers.get("if-match", "").strip()
     if not given or given == "*":
         return None
-    version = number(given.removeprefix("W/").strip('"'))
+    version = parse_number(given.removeprefix("W/").strip('"'))
     if version is None:
         raise InvalidRequest("If-Match is the ETag of the memory as you read it.")
     return version

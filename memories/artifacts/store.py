@@ -30,7 +30,7 @@ _STATE = ("content", "write_origin", "kept", "person_lines", "struck_lines")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
+class ReplaceResult:
     """What a consolidation did to a book's documents, as paths."""
 
     written: tuple[str, ...]
@@ -92,7 +92,7 @@ def clean_document(content: str) -> str:
     return content
 
 
-def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Replaced:
+def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> ReplaceResult:
     """Replace a book's documents by what a consolidation wrote, `{path: content}`, all in the writer's transaction.
 
     Lines of people are put back where they are missing. Skills that are no longer named are removed, except those a
@@ -119,7 +119,7 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
             continue
         _remove(writer, artifact)
         removed.append(artifact.path)
-    return Replaced(written=tuple(written), removed=tuple(removed), kept=tuple(kept))
+    return ReplaceResult(written=tuple(written), removed=tuple(removed), kept=tuple(kept))
 
 
 def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -> list[str]:

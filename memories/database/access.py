@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db import OperationalError, connections
 from django.db.models import Model, QuerySet
 
-from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane
+from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane_thread
 from memories.errors import Overloaded
 
 P = ParamSpec("P")
@@ -87,13 +87,13 @@ async def in_spare_thread(function: Callable[P, T], *args: P.args, **kwargs: P.k
     return await _run(_spare_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
 
 
-def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def in_write_lane(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_thread` for a page, which has a thread of its own: it waits for its turn among other writes.
 
     Inside a transaction, in a database thread, and in a worker the function runs where it is called."""
     job = functools.partial(function, *args, **kwargs)
     in_transaction = connections[_DEFAULT].in_atomic_block
-    if not settings.DB_THREADS or _is_worker or in_transaction or in_lane():
+    if not settings.DB_THREADS or _is_worker or in_transaction or in_lane_thread():
         return job()
     seconds = _busy_seconds()
     turn = _write_lane.submit(seconds, job)
@@ -139,7 +139,7 @@ def overloaded(error: BaseException) -> Overloaded | None:
     return None
 
 
-def full_lately() -> bool:
+def disk_full_recently() -> bool:
     """Return True if a write of this process met a full disk within the last minute."""
     return time.monotonic() - _full_at < _FULL_SECONDS
 
@@ -150,7 +150,7 @@ def only_row(rows: "QuerySet[M]") -> M | None:
     return next(iter(rows), None)
 
 
-def settle_worker() -> None:
+def become_worker() -> None:
     """Make this process and those forked from it workers: no connection and no pool is shared with a fork, and their
     work waits PATIENT_SECONDS for the database. A worker's processes have one thread and one connection each,
     which is bound enough without a pool."""
@@ -222,7 +222,7 @@ def _checkpoint() -> None:
         connections[_DEFAULT].connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-def log_empty() -> None:
+def truncate_wal() -> None:
     """Empty SQLite's log, in which deleted words stay until other pages take their place. Does nothing while others
     read or write, since they would wait for it, nor on PostgreSQL. Synchronous, for the worker."""
     database = connections[_DEFAULT]

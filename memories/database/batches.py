@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from memories.database.access import in_patient_thread, in_read_thread, in_thread, in_turn
+from memories.database.access import in_patient_thread, in_read_thread, in_thread, in_write_lane
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,27 +77,27 @@ def finish(work: Slices[R]) -> R:
             return value  # type: ignore[no-any-return]  # of the last slice
 
 
-def in_turns(work: Slices[R]) -> R:
+def run_slices(work: Slices[R]) -> R:
     """Do the slices one after the other from the thread of a page. Each waits for its turn among the writes of others.
     Returns what the generator returns."""
-    return in_turns_within(work, math.inf)[1]  # type: ignore[return-value]  # it is over
+    return run_slices_within(work, math.inf)[1]  # type: ignore[return-value]  # it is over
 
 
-def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
+def run_slices_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
     """Do slices from the thread of a page for some seconds, at least one. Returns whether the work is over, and what it
     returned. Work that is not over is closed."""
     until = time.monotonic() + seconds
     try:
         while True:
             began = time.monotonic()
-            over, value = in_turn(_advance, work)
+            over, value = in_write_lane(_advance, work)
             now = time.monotonic()
             if over or now >= until:
                 break
             _never.wait(min(now - began, SLICE_SECONDS))  # others look for SQLite's lock only now and then
     finally:
         if _is_halfway(work):
-            in_turn(work.close)
+            in_write_lane(work.close)
     return over, value if over else None
 
 

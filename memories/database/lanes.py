@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from memories.database.shared import MOST_TOGETHER, Job, do_together
+from memories.database.shared import MAX_JOBS_PER_TRANSACTION, Job, run_in_one_transaction
 
 T = TypeVar("T")
 BUSY = "The database is busy. Try again in a moment."
@@ -26,7 +26,7 @@ class DatabaseBusy(OperationalError):
     """No database thread was free within the time that a request may wait."""
 
 
-def in_lane() -> bool:
+def in_lane_thread() -> bool:
     """Return True in a thread of a lane."""
     return getattr(_thread, "here", False)
 
@@ -90,7 +90,7 @@ class Lane:
             self._opened.append(connection)
 
     def _work(self, job: Job) -> Any:
-        left = job.until - time.monotonic()
+        left = job.deadline - time.monotonic()
         if left <= 0:
             raise DatabaseBusy(BUSY)
         self._wait_at_most(left)
@@ -105,11 +105,11 @@ class Lane:
     def _work_shared(self) -> None:
         """Do the jobs that wait now, together if that can be. Those that came after them find nothing left to do."""
         jobs = [job for job in self._next_shared() if job.future.set_running_or_notify_cancel()]
-        left = min(job.until for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
+        left = min(job.deadline for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
         if left > 0:
             with contextlib.suppress(DatabaseError):  # each job meets it again
                 self._wait_at_most(left)
-                if do_together(jobs):
+                if run_in_one_transaction(jobs):
                     return
         for job in jobs:
             try:
@@ -119,7 +119,7 @@ class Lane:
 
     def _next_shared(self) -> list[Job]:
         with self._lock:
-            return [self._shared.popleft() for _ in range(min(len(self._shared), MOST_TOGETHER))]
+            return [self._shared.popleft() for _ in range(min(len(self._shared), MAX_JOBS_PER_TRANSACTION))]
 
     def _wait_at_most(self, seconds: float) -> None:
         """Bound this thread's wait for locks, and replace a connection that failed. A statement only where it differs

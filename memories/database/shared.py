@@ -19,7 +19,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
 T = TypeVar("T")
-MOST_TOGETHER = 16
+MAX_JOBS_PER_TRANSACTION = 16
 _DEFAULT = "default"
 _thread = threading.local()
 
@@ -28,13 +28,13 @@ _thread = threading.local()
 class Job:
     """A function for a database thread, until when it may wait there (monotonic time), and who waits for it."""
 
-    until: float
+    deadline: float
     function: Callable[[], Any]
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     future: "Future[Any]" = field(default_factory=Future)
 
 
-class _Undone(Exception):
+class _PartialWrite(Exception):
     """A write failed after it had changed something."""
 
 
@@ -57,7 +57,7 @@ def is_shared() -> bool:
     return getattr(_thread, "shared", False)
 
 
-def when_stored(function: Callable[[], object]) -> None:
+def after_commit(function: Callable[[], object]) -> None:
     """Call a function now; in a shared transaction after its commit. Its errors fail nobody's write."""
     if is_shared():
         transaction.on_commit(function, robust=True)
@@ -65,7 +65,7 @@ def when_stored(function: Callable[[], object]) -> None:
         function()
 
 
-def do_together(jobs: Sequence[Job]) -> bool:
+def run_in_one_transaction(jobs: Sequence[Job]) -> bool:
     """Do all of the jobs in one transaction, and tell those who wait after its commit. False where nothing was stored:
     then each is to be done by itself."""
     connection = connections[_DEFAULT]
@@ -97,5 +97,5 @@ def _outcome(job: Job, connection: BaseDatabaseWrapper) -> tuple[Any, Exception 
     except Exception as error:  # noqa: BLE001 - it is told to whoever waits
         failed = error
     if connection.needs_rollback or (failed and connection.connection.total_changes != changes):
-        raise _Undone from failed
+        raise _PartialWrite from failed
     return result, failed

@@ -19,12 +19,12 @@ from django.db.models.sql import InsertQuery, UpdateQuery
 
 from memories.database.compiled import Compiled, Given, field_of, given
 
-__all__ = ["Fresh", "Given", "Insert", "Select", "Update", "UpdateRow", "Written", "given"]
+__all__ = ["Given", "Insert", "RawStatement", "RowFactory", "Select", "Update", "UpdateRow", "given"]
 
 M = TypeVar("M", bound=Model)
 _DEFAULT = "default"
 _KEPT_WITH = "_daybook_statements"
-PARTS = (32, 8)
+INSERT_SIZES = (32, 8)
 """Many rows are inserted by as many at once; a statement for each number of rows would not be worth keeping."""
 
 
@@ -42,7 +42,7 @@ class _Statement:
         raise NotImplementedError
 
 
-class Written(_Statement):
+class RawStatement(_Statement):
     """A statement that is written by hand, with `%s` in the places of values, which the database takes as they are."""
 
     def __init__(self, sql: Callable[[], str]) -> None:
@@ -110,7 +110,7 @@ class Select(_Statement, Generic[M]):
         return compiled
 
 
-class Fresh(Generic[M]):
+class RowFactory(Generic[M]):
     """Makes instances of a model from some of its values; the others have their defaults, and none is stored yet.
     `model(**values)` does the same, and looks for each field and its default anew."""
 
@@ -201,7 +201,7 @@ class Insert(Generic[M]):
         """Insert these instances; `values` are what the expressions want to be given."""
         at = 0
         while left := len(rows) - at:
-            count = next((part for part in PARTS if part <= left), left)
+            count = next((part for part in INSERT_SIZES if part <= left), left)
             statement = self._by_count.get(count)
             if statement is None:
                 statement = self._by_count[count] = _InsertRows(self._model, count, self._instead(), self._renewed)

@@ -15,7 +15,7 @@ from memories.imports.reading import moment
 from memories.json_input import read_json
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Evidence, EvidenceKind
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.services import MemoryFields
 from memories.storable import storable_text
 

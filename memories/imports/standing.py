@@ -94,7 +94,7 @@ class Standing:
             if row.doubt is not None and (same is not None or key not in self.keys):
                 report.hold(row.entry, fields, row.doubt, same)
             elif same is not None:
-                self.budgets.take(target, length, freed=len(same.content), freed_of=same.target)
+                self.budgets.take(target, length, freed=len(same.content), freed_target=same.target)
                 self.keys.discard(same.content_key)
                 if writer is not None:
                     writer.gather_changed(same, fields, scan_hash=row.scan_hash)

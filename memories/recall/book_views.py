@@ -28,9 +28,9 @@ from search.entries import Entry
 from search.index import BookIndex
 
 _ENTRY_OVERHEAD = 600
-_MOST_BLOCKS = 8  # frozen blocks that a view keeps, one for each limit of an agent that uses the book
+_MAX_BLOCKS = 8  # frozen blocks that a view keeps, one for each limit of an agent that uses the book
 NO_VECTORS = BookVectors()
-Stored = tuple[Any, ...]
+RawRow = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ class BookState:
         )
 
 
-class _FromRow(NamedTuple):
+class _ConvertedRow(NamedTuple):
     """What a row gives a view. `stored` is the hash of the row as it is stored."""
 
-    stored: int
+    row_hash: int
     entry: ViewEntry
     found: Entry
     blocked: bool
@@ -66,7 +66,7 @@ class _Rows:
     """What the rows of a view gave, by number. Verdicts also depend on which `older` rules still hold."""
 
     older: Sequence[str] = ()
-    gave: Mapping[int, _FromRow] = field(default_factory=dict)
+    converted: Mapping[int, _ConvertedRow] = field(default_factory=dict)
 
 
 NO_ROWS = _Rows()
@@ -103,15 +103,15 @@ class BookView:
     @cached_property
     def _found(self) -> Sequence[Entry]:
         """The entries as the search reads them."""
-        if self.rows.gave:
-            return [row.found for row in self.rows.gave.values() if not row.blocked]
+        if self.rows.converted:
+            return [row.found for row in self.rows.converted.values() if not row.blocked]
         return [_search_entry(entry) for entry in self.entries]
 
     def analyse(self) -> None:
         """Analyse the entries as texts of this book, so that forgetting the book forgets their analyses too."""
         PROCESS_CACHE.analyse(self._found, (self.state.owner_id, self.state.book_id))
 
-    def serves(self, state: BookState) -> bool:
+    def is_fresh_for(self, state: BookState) -> bool:
         """Return True if it is not older than `state`, and no entry has expired since it was read."""
         fresh = self.state.generation >= state.generation and self.state.epoch >= state.epoch
         return fresh and (self.expires_at is None or self.expires_at > timezone.now())
@@ -135,7 +135,7 @@ class BookView:
         block = self.known_block(max_memories=max_memories, char_limit=char_limit)
         if block is None:
             block = freeze(self.entries, max_memories=max_memories, char_limit=char_limit)
-            if len(self._blocks) < _MOST_BLOCKS:
+            if len(self._blocks) < _MAX_BLOCKS:
                 self._blocks[max_memories, char_limit] = block
         return block
 
@@ -167,20 +167,20 @@ def load_view(state: BookState, earlier: BookView | None = None) -> BookView:
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
     rows = _rows_of(stored, convert, NO_ROWS if earlier is None else earlier.rows)
     readable = summary.content if summary and not blocking_rule(summary) else ""
-    expires_at = min((row.expires_at for row in rows.gave.values() if row.expires_at), default=None)
-    entries = tuple([row.entry for row in rows.gave.values() if not row.blocked])
+    expires_at = min((row.expires_at for row in rows.converted.values() if row.expires_at), default=None)
+    entries = tuple([row.entry for row in rows.converted.values() if not row.blocked])
     return BookView(BookState.of(book), entries, readable, vectors, expires_at, rows)
 
 
-def _rows_of(stored: Sequence[Stored], convert: Callable[[Stored], Stored], earlier: _Rows) -> _Rows:
+def _rows_of(stored: Sequence[RawRow], convert: Callable[[RawRow], RawRow], earlier: _Rows) -> _Rows:
     older = older_rules()
-    known = earlier.gave if earlier.older == older else NO_ROWS.gave
-    gave = {}
+    known = earlier.converted if earlier.older == older else NO_ROWS.converted
+    converted = {}
     for row in stored:
-        number, as_stored = row[_NUMBER], hash(row)  # a row with another value in any column has another hash
+        number, row_hash = row[_NUMBER], hash(row)  # a row with another value in any column has another hash
         same = known.get(number)
-        gave[number] = same if same and same.stored == as_stored else _from_row(convert(row), as_stored, older)
-    return _Rows(older, gave)
+        converted[number] = same if same and same.row_hash == row_hash else _convert_row(convert(row), row_hash, older)
+    return _Rows(older, converted)
 
 
 def index_over(views: Sequence[BookView]) -> BookIndex:
@@ -251,10 +251,10 @@ _LIVE_ROWS = Select(
 )
 
 
-def _from_row(columns: Stored, stored: int, older: Sequence[str]) -> _FromRow:
+def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _ConvertedRow:
     row = _with_verdict(_Row._make(columns), older)
     entry = _view_entry(row)
-    return _FromRow(stored, entry, _search_entry(entry), row.blocked, row.expires_at)
+    return _ConvertedRow(row_hash, entry, _search_entry(entry), row.blocked, row.expires_at)
 
 
 def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:

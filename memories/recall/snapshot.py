@@ -11,15 +11,15 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memories.in_use import InUse
+from memories.lru_cache import LRUCache
 from memories.messaging.invalidation import Forgotten, Kind, register_cache, watch
 from memories.recall.book_views import BookState, BookView, load_view
 from memories.recall.frozen import FrozenBlock, freeze
 from memories.tokens import cut_to_tokens
 from prompts.consolidation import guidance
 
-_WEIGHED_SECONDS = 1.0  # views grow while they are searched, but adding all of them up takes a while
-_MOST_TOOL_NAMES = 4  # for which a session keeps its guidance; its client decides which names are free
+_WEIGH_INTERVAL_SECONDS = 1.0  # views grow while they are searched, but adding all of them up takes a while
+_MAX_TOOL_NAMES = 4  # for which a session keeps its guidance; its client decides which names are free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class SessionSnapshot:
 
     def guidance(self, read_tool: str) -> str:
         """Return the Memory Guidance block that names this tool, "" for none. The same name gives the same bytes."""
-        told = self._guidance.get(read_tool)
-        if told is None:
-            told = guidance(self.summary, read_tool=read_tool)
-            if len(self._guidance) < _MOST_TOOL_NAMES:
-                self._guidance[read_tool] = told
-        return told
+        text = self._guidance.get(read_tool)
+        if text is None:
+            text = guidance(self.summary, read_tool=read_tool)
+            if len(self._guidance) < _MAX_TOOL_NAMES:
+                self._guidance[read_tool] = text
+        return text
 
-    def is_of(self, state: BookState, version: tuple[int, ...]) -> bool:
+    def is_current(self, state: BookState, version: tuple[int, ...]) -> bool:
         """Return True if nothing that may be injected has changed since."""
         return self.view.state == state and self.version == version
 
@@ -50,8 +50,8 @@ class SessionSnapshot:
 class Snapshots:
     """The process's snapshots: per session, and the views they share, both bounded. Thread-safe."""
 
-    _sessions: InUse[UUID, SessionSnapshot] = field(default_factory=InUse)
-    _views: InUse[UUID, BookView] = field(default_factory=InUse)
+    _sessions: LRUCache[UUID, SessionSnapshot] = field(default_factory=LRUCache)
+    _views: LRUCache[UUID, BookView] = field(default_factory=LRUCache)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _forgettings: int = 0
     _weigh_at: float = 0.0  # in the clock of time.monotonic(); a new view is weighed at once
@@ -59,10 +59,10 @@ class Snapshots:
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """Return the session's snapshot if it is of this state; no database query."""
         with self._lock:
-            found = self._sessions.look(session_id)
-            if found is None or not found.is_of(state, version):
+            found = self._sessions.peek(session_id)
+            if found is None or not found.is_current(state, version):
                 return None
-            return self._sessions.keep(session_id, found)
+            return self._sessions.put(session_id, found)
 
     def build(
         self,
@@ -92,8 +92,8 @@ class Snapshots:
         """Make the snapshot of a session without Memory Guidance from a shared view that is fresh and has this block
         already: no database query, and next to no work. None where that takes more."""
         with self._lock:
-            view = self._views.use(state.book_id)
-            if view is None or not view.serves(state):
+            view = self._views.touch(state.book_id)
+            if view is None or not view.is_fresh_for(state):
                 return None
             frozen = view.known_block(max_memories=max_memories, char_limit=char_limit)
             if frozen is None:
@@ -103,13 +103,13 @@ class Snapshots:
             return snapshot
 
     def _keep(self, session_id: UUID, snapshot: SessionSnapshot) -> None:
-        self._sessions.keep(session_id, snapshot)
+        self._sessions.put(session_id, snapshot)
         self._trim_to_size()
 
-    def held(self, session_id: UUID) -> SessionSnapshot | None:
+    def peek(self, session_id: UUID) -> SessionSnapshot | None:
         """Return the session's snapshot as it lies here, fresh or not; looking at it does not keep it."""
         with self._lock:
-            return self._sessions.look(session_id)
+            return self._sessions.peek(session_id)
 
     def drop(self, session_id: UUID) -> None:
         """Forget the snapshot of a session that ended or was deleted."""
@@ -131,8 +131,8 @@ class Snapshots:
 
         with self._lock:
             self._forgettings += 1
-            self._views.drop(gone)
-            self._sessions.drop(lambda kept: gone(kept.view))
+            self._views.remove_if(gone)
+            self._sessions.remove_if(lambda kept: gone(kept.view))
 
     def trim(self) -> None:
         """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
@@ -155,17 +155,17 @@ class Snapshots:
     def view(self, state: BookState) -> BookView:
         """Return the shared view of a book, not older than `state`."""
         with self._lock:
-            view = self._views.use(state.book_id)
-            if view is not None and view.serves(state):
+            view = self._views.touch(state.book_id)
+            if view is not None and view.is_fresh_for(state):
                 return view
         watch()
         forgettings = self._forgettings
         view = load_view(state, view)
         with self._lock:
-            present = self._views.use(state.book_id)
+            present = self._views.touch(state.book_id)
             newer = present is None or present.state.generation <= view.state.generation
             if newer and forgettings == self._forgettings:
-                self._views.keep(state.book_id, view)
+                self._views.put(state.book_id, view)
                 self._weigh_at = 0.0
             return view
 
@@ -174,7 +174,7 @@ class Snapshots:
         self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
         if time.monotonic() < self._weigh_at:
             return
-        self._weigh_at = time.monotonic() + _WEIGHED_SECONDS
+        self._weigh_at = time.monotonic() + _WEIGH_INTERVAL_SECONDS
         total = sum(view.nbytes for _, view in self._views.values())
         while len(self._views) > 1 and total > settings.SNAPSHOT_BYTES:
             _, (_, dropped) = self._views.popitem(last=False)

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memories.database.statements import Fresh, Insert
+from memories.database.statements import Insert, RowFactory
 from memories.ids import uuid7, uuid7_after
-from memories.in_use import InUse
+from memories.lru_cache import LRUCache
 from memories.messaging.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
 from memories.registered import Registered
@@ -50,11 +50,11 @@ class ThreadTurn:
         return frozenset(hash(text) for text in map(_squeeze, (self.assistant, self.answer)) if text)
 
 
-MOST_VIEW_BYTES = 32_000_000
+MAX_VIEW_BYTES = 32_000_000
 """Memory for the indexes of conversations in one process: about a hundred of fifty turns."""
-_WEIGHED_SECONDS = 1.0  # adding all of them up takes a while
+_WEIGH_INTERVAL_SECONDS = 1.0  # adding all of them up takes a while
 
-_NEW = Fresh(ThreadRecord)
+_NEW = RowFactory(ThreadRecord)
 _INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
 # (owner, session, id of the newest record known or None) -> the turns recorded after it, oldest first; superseded
 # runs are left out. Synchronous; three queries.
@@ -133,7 +133,7 @@ def _hit(turn: ThreadTurn, text: str) -> ThreadHit:
     return ThreadHit(run_id=turn.run_id, turn=turn.turn, text=text)
 
 
-class HeldThread(NamedTuple):
+class CachedThread(NamedTuple):
     """What the cache holds of a session: its turns, and the newest record that they were read with. The run of that
     record may have been superseded and be missing among the turns."""
 
@@ -146,8 +146,8 @@ class HeldThread(NamedTuple):
 class ThreadCache:
     """Recorded turns of sessions in use and the views of them that were searched, by session, bounded. Thread-safe."""
 
-    _threads: InUse[UUID, HeldThread] = field(default_factory=InUse)
-    _views: InUse[UUID, ThreadView] = field(default_factory=InUse)
+    _threads: LRUCache[UUID, CachedThread] = field(default_factory=LRUCache)
+    _views: LRUCache[UUID, ThreadView] = field(default_factory=LRUCache)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _forgettings: int = 0
     _weigh_at: float = 0.0  # in the clock of time.monotonic()
@@ -158,27 +158,27 @@ class ThreadCache:
         if newest is None:
             return ()
         with self._lock:
-            held = self._threads.look(session_id)
-            if held is None or held.newest != newest:
+            cached = self._threads.peek(session_id)
+            if cached is None or cached.newest != newest:
                 return None
-            return self._threads.keep(session_id, held).turns
+            return self._threads.put(session_id, cached).turns
 
     def view(self, session_id: UUID, view: ThreadView) -> ThreadView:
         """Return the view that the session's last turn searched if it shows the same: its index is there already. Else
         this one, which is kept for the next turn."""
         with self._lock:
-            kept = self._views.look(session_id)
+            kept = self._views.peek(session_id)
             if kept is not None and kept.outside == view.outside:
                 view = kept
             if view.outside and session_id in self._threads:  # else what was read may be forgotten
-                self._views.keep(session_id, view)
+                self._views.put(session_id, view)
                 self._trim_to_size()
             return view
 
-    def held(self, session_id: UUID) -> HeldThread | None:
+    def peek(self, session_id: UUID) -> CachedThread | None:
         """Return what is held of a session, current or not; looking at it does not keep it."""
         with self._lock:
-            return self._threads.look(session_id)
+            return self._threads.peek(session_id)
 
     def read(self, owner_id: UUID, session_id: UUID, newest: UUID | None = None) -> tuple[ThreadTurn, ...]:
         """Return all recorded turns, from their rows. `newest` is the session's newest record, also if its run was
@@ -191,18 +191,18 @@ class ThreadCache:
             newest = turns[-1].record_id
         with self._lock:
             if forgettings == self._forgettings:  # else what was read may be forgotten: it serves this turn only
-                self._keep(session_id, HeldThread(owner_id, newest, turns))
+                self._keep(session_id, CachedThread(owner_id, newest, turns))
         return turns
 
     def append(self, owner_id: UUID, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
         """Add the turn that was just recorded, if what is kept was read with the record `after` (None: the session had
         no record). A turn that replaces an earlier one takes its place, and that of what followed it."""
         with self._lock:
-            held = self._threads.look(session_id) if after else HeldThread(owner_id, None, ())
-            if held is None or held.newest != after:
+            cached = self._threads.peek(session_id) if after else CachedThread(owner_id, None, ())
+            if cached is None or cached.newest != after:
                 return
-            turns = (*(known for known in held.turns if known.turn < turn.turn), turn)
-            self._keep(session_id, HeldThread(owner_id, turn.record_id, turns))
+            turns = (*(known for known in cached.turns if known.turn < turn.turn), turn)
+            self._keep(session_id, CachedThread(owner_id, turn.record_id, turns))
 
     def clear(self) -> None:
         with self._lock:
@@ -224,7 +224,7 @@ class ThreadCache:
         elif forgotten.kind == Kind.OWNER:
             with self._lock:
                 self._forgettings += 1
-                self._threads.drop(lambda held: held.owner_id == forgotten.owner_id)
+                self._threads.remove_if(lambda cached: cached.owner_id == forgotten.owner_id)
                 self._views.clear()  # they are made again; whose they are is not kept
 
     def trim(self) -> None:
@@ -236,14 +236,14 @@ class ThreadCache:
     def _trim_to_size(self) -> None:
         if time.monotonic() < self._weigh_at:
             return
-        self._weigh_at = time.monotonic() + _WEIGHED_SECONDS
+        self._weigh_at = time.monotonic() + _WEIGH_INTERVAL_SECONDS
         total = sum(view.nbytes for _, view in self._views.values())
-        while len(self._views) > 1 and total > MOST_VIEW_BYTES:
+        while len(self._views) > 1 and total > MAX_VIEW_BYTES:
             _, (_, dropped) = self._views.popitem(last=False)
             total -= dropped.nbytes
 
-    def _keep(self, session_id: UUID, held: HeldThread) -> None:
-        self._threads.keep(session_id, held)
+    def _keep(self, session_id: UUID, cached: CachedThread) -> None:
+        self._threads.put(session_id, cached)
         self._threads.trim(settings.SNAPSHOT_IDLE_SECONDS, settings.SNAPSHOT_SESSIONS)
 
 

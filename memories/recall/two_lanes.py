@@ -153,12 +153,12 @@ async def recall(
         else:
             slow["long_term"] = _lane("long_term", search, limits, trace)
     if scope is not None:
-        slow |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
+        slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = {name: await lane for name, lane in quick.items()}
     found |= zip(slow, await _together(slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
-    short, long = share(short, long)
+    short, long = fit_lanes(short, long)
     frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
     blocks = ""
     with contained("blocks", trace):
@@ -180,24 +180,24 @@ def _providers(trace: dict[str, Any]) -> Sequence[MemoryProvider]:
     return ()
 
 
-def share(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
+def fit_lanes(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
     """Cut both lanes to 4 KiB in all. Each has its reserve; what one leaves unused, the other may take.
     Bytes are UTF-8 of the text before escaping."""
     reserve_long = TOTAL_BYTES - SHORT_TERM_BYTES
-    wants_short, wants_long = ([size(item.text) for item in lane] for lane in (short, long))
+    wants_short, wants_long = ([utf8_size(item.text) for item in lane] for lane in (short, long))
     for_short = max(SHORT_TERM_BYTES, TOTAL_BYTES - sum(wants_long))
     for_long = max(reserve_long, TOTAL_BYTES - sum(wants_short))
     return _fill(short, wants_short, for_short), _fill(long, wants_long, for_long)
 
 
-def size(text: str) -> int:
+def utf8_size(text: str) -> int:
     """Return the bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 
-def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
+def truncate(text: str, limit: int = SNIPPET_BYTES) -> str:
     """At most `limit` bytes of UTF-8, cut between characters, with the ellipsis inside the limit."""
-    if size(text) <= limit:
+    if utf8_size(text) <= limit:
         return text
     return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
 
@@ -223,14 +223,14 @@ async def _inline(search: Callable[[], list[Recalled]]) -> list[Recalled]:
     return search()
 
 
-async def _ask(
+async def _provider_lane(
     provider: MemoryProvider, scope: Scope, query: str, limits: RecallSettings, trace: dict[str, Any]
 ) -> list[Recalled]:
     async def search() -> list[Recalled]:
         texts = list(await provider.retrieve_context(scope, query))[: limits.max_memories]
         why = f"From {provider.name}."
         return [
-            Recalled(lane="long_term", reason=why, text=cut(str(text)), source=f"{provider.name}:{number}")
+            Recalled(lane="long_term", reason=why, text=truncate(str(text)), source=f"{provider.name}:{number}")
             for number, text in enumerate(texts, start=1)
         ]
 
@@ -263,7 +263,7 @@ def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[
         Recalled(
             lane="short_term",
             reason=f"Said earlier in this conversation, turn {hit.turn}.",
-            text=cut(hit.text),
+            text=truncate(hit.text),
             turn_id=hit.run_id,
             turn=hit.turn,
         )
@@ -286,7 +286,8 @@ def _long_term(
     )
     found = ((hit, view.by_number[hit.number]) for hit in hits)
     return [
-        Recalled("long_term", hit, cut(one.content), number=one.number, category=one.category) for hit, one in found
+        Recalled("long_term", hit, truncate(one.content), number=one.number, category=one.category)
+        for hit, one in found
     ]
 
 

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from memories.models import Book, Memory, MemoryVector
-from memories.selectors import counted_by, live_condition
+from memories.selectors import count_by, live_condition
 from memories.services import book_touch
 from search.upstream import Vector
 
@@ -42,11 +42,11 @@ def vectors_of_book(owner_id: UUID, book_id: UUID) -> BookVectors:
     return BookVectors(model=chosen, by_number=found)
 
 
-def vectors_counted(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
+def count_vectors(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
     """Return how many memories of each book have a vector of the configured model."""
     live = embeddable().filter(live_condition(), owner_id=owner_id, book__in=books)
     rows = _usable(owner_id, books).filter(model=settings.EMBEDDING_MODEL, memory__in=live)
-    return counted_by(rows, "book")
+    return count_by(rows, "book")
 
 
 def _usable(owner_id: UUID, books: Sequence[UUID]) -> "QuerySet[MemoryVector]":

@@ -15,7 +15,7 @@ from memories.services.books import (
 from memories.services.budgets import Budgets, characters_used
 from memories.services.erasing import tombstones_purge
 from memories.services.owners import (
-    FirstSight,
+    WriteRequired,
     is_only_administrator,
     owner_delete,
     owner_for_end_user,

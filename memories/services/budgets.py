@@ -25,10 +25,10 @@ class Budgets:
         limits = book_limits(name)
         return cls(limits, characters_used(book) if book and any(limits.values()) else {})
 
-    def take(self, target: str, needed: int, *, freed: int = 0, freed_of: str = "") -> None:
+    def take(self, target: str, needed: int, *, freed: int = 0, freed_target: str = "") -> None:
         """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget, unless it
         takes no more of this target than before."""
-        had = freed if freed_of == target else 0
+        had = freed if freed_target == target else 0
         used, limit = self.used.get(target, 0) - had, self.limits[Target(target)]
         if limit and needed > had and used + needed > limit:
             raise OverBudget(
@@ -39,11 +39,11 @@ class Budgets:
                 limit=limit,
                 needed=needed,
             )
-        if freed_of and freed_of != target:
-            self.used[freed_of] = self.used.get(freed_of, 0) - freed
+        if freed_target and freed_target != target:
+            self.used[freed_target] = self.used.get(freed_target, 0) - freed
         self.used[target] = used + needed
 
-    def give_back(self, target: str, freed: int) -> None:
+    def release(self, target: str, freed: int) -> None:
         """Note that a memory of `freed` characters is gone."""
         self.used[target] -= freed
 

@@ -11,7 +11,7 @@ from memories.errors import InvalidRequest
 from memories.models import Owner
 
 
-class FirstSight(Exception):
+class WriteRequired(Exception):
     """Something has to be stored about who asks, and this function was told not to write."""
 
 
@@ -46,7 +46,7 @@ def _owner(write: bool, **who: Any) -> Owner:
         return Owner.objects.get_or_create(**who)[0]
     found = Owner.objects.filter(**who).first()
     if found is None:
-        raise FirstSight
+        raise WriteRequired
     return found
 
 

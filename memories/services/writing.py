@@ -15,7 +15,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.database.statements import Insert
-from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
+from memories.entry_rules import check_hold, check_scan, content_key, set_verdict
 from memories.errors import Conflict, NotFound
 from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
@@ -36,7 +36,7 @@ from memories.services.rows import (
 )
 from memories.services.values import MemoryFields, Source, WriteResult
 
-MOST_NAMED = 500  # memories that one notification names
+MAX_NAMED_MEMORIES = 500  # memories that one notification names
 _CHANGING = (
     "target", "category", "content", "content_key", "keywords", "metadata", "pinned", "expires_at", "version",
     "scan_hash", "scan_rule", "scan_reason", "allowed_hash", "content_changed_at", "updated_at", "deleted_at",
@@ -97,7 +97,7 @@ class BookWriter:
         freed, needed = len(memory.content), len(words["content"])
         if words["target"] != memory.target or needed > freed:
             budgets = Budgets.of(self.book, self.book.name)
-            budgets.take(words["target"], needed, freed=freed, freed_of=memory.target)
+            budgets.take(words["target"], needed, freed=freed, freed_target=memory.target)
         return self._stored(self._change(memory, changes, fields, scan_hash))
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
@@ -126,7 +126,7 @@ class BookWriter:
     def gather_allowed(self, memory: Memory) -> Revision:
         """Let a blocked memory be injected, exactly as it reads now; any later change drops this."""
         before = memory_state(memory)
-        store_verdict(memory)
+        set_verdict(memory)
         memory.allowed_hash = memory.scan_hash
         return self._gather(memory, Revision.Action.ALLOW, before)
 
@@ -145,7 +145,7 @@ class BookWriter:
         if memory.content != before["content"]:
             memory.content_changed_at = timezone.now()
             memory.evidence = _evidence_then(memory)
-        store_verdict(memory)
+        set_verdict(memory)
         return WriteResult(memory, self._gather(memory, action, before))
 
     def store(self) -> None:
@@ -256,7 +256,7 @@ def book_changed(book: Book, source: Source, numbers: Sequence[int]) -> None:
         owner_id=book.owner_id,
         kind=Notification.Kind.MEMORY_CHANGED,
         book=book.name,
-        memory_numbers=numbers if len(numbers) <= MOST_NAMED else (),
+        memory_numbers=numbers if len(numbers) <= MAX_NAMED_MEMORIES else (),
         review_id=source.review_id,
     )
 

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_lane(calls: Sequence[ToolCall], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that runs these calls: in a reading thread if none of them writes, else in a writing one, with
     long texts scanned before."""
     if not any_writes(calls):

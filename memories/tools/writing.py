@@ -14,7 +14,7 @@ from memories.errors import DomainError, OverBudget
 from memories.evidence import Proposal, WriteHeld, evidence_for
 from memories.limits import LARGEST_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.selectors import live_memories
 from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure

@@ -267,7 +267,7 @@ def test_a_busy_database_leaves_the_deletion_to_the_sweep(alice: Owner, monkeypa
     def busy(*args: Any) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr(account, "in_turns_within", busy)
+    monkeypatch.setattr(account, "run_slices_within", busy)
     answer = client_of(alice).post("/account/delete/", {"line": "delete everything", "password": "alice knows it"})
     assert "Everything is being deleted." in text_of(answer.content.decode())
     Erasure.objects.update(leased_until=timezone.now())

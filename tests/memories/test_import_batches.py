@@ -45,7 +45,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "MOST_NAMED", 100)
+    monkeypatch.setattr(writing, "MAX_NAMED_MEMORIES", 100)
     memory_make(alice, "Likes rum.")
     generation = Book.objects.get().generation
     Notification.objects.all().delete()

@@ -9,32 +9,32 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class InUse(OrderedDict[K, tuple[float, V]], Generic[K, V]):
+class LRUCache(OrderedDict[K, tuple[float, V]], Generic[K, V]):
     """Values by key, each with the time of its last use, in the clock of time.monotonic()."""
 
-    def keep(self, key: K, value: V) -> V:
+    def put(self, key: K, value: V) -> V:
         """Hold a value, which is in use now."""
         self[key] = (time.monotonic(), value)
         self.move_to_end(key)
         return value
 
-    def look(self, key: K) -> V | None:
+    def peek(self, key: K) -> V | None:
         """Return the value of a key, or None; looking at it does not keep it."""
-        found = self.get(key)
-        return found[1] if found else None
+        entry = self.get(key)
+        return entry[1] if entry else None
 
-    def use(self, key: K) -> V | None:
+    def touch(self, key: K) -> V | None:
         """Return the value of a key, which is in use now, or None."""
-        found = self.look(key)
-        return None if found is None else self.keep(key, found)
+        entry = self.peek(key)
+        return None if entry is None else self.put(key, entry)
 
-    def drop(self, gone: Callable[[V], bool]) -> None:
+    def remove_if(self, condition: Callable[[V], bool]) -> None:
         """Drop the values for which `gone` is true."""
-        for key in [key for key, (_, value) in self.items() if gone(value)]:
+        for key in [key for key, (_, value) in self.items() if condition(value)]:
             del self[key]
 
-    def trim(self, idle_seconds: float, most: int | None = None) -> None:
+    def trim(self, idle_seconds: float, max_entries: int | None = None) -> None:
         """Drop what was not used for so long, and the longest unused beyond `most`."""
         stale = time.monotonic() - idle_seconds
-        while self and (next(iter(self.values()))[0] < stale or (most is not None and len(self) > most)):
+        while self and (next(iter(self.values()))[0] < stale or (max_entries is not None and len(self) > max_entries)):
             self.popitem(last=False)
