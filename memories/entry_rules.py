@@ -1,5 +1,5 @@
-"""What an entry must be before it is stored: its words cleaned, checked and scanned. Nothing here writes.
-Called by memories.services for every write, and by reviews.staged, which answers a review like the real book."""
+"""Cleaning, validation and scanning of an entry before it is stored. Nothing here writes.
+Called by memories.services for every write, and by reviews.staged, which imitates the real book for a review."""
 
 import hashlib
 import unicodedata
@@ -23,13 +23,13 @@ MAX_KEYWORD = 40
 
 
 def content_key(content: str) -> str:
-    """Return a hash of the words alone: case, width, spacing and closing punctuation do not make another memory."""
+    """Return a hash of the normalised content; case, width, spacing and closing punctuation do not matter."""
     folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(".!。 ")
     return hashlib.sha256(folded.encode()).hexdigest()
 
 
 def clean_content(content: str) -> str:
-    """Return content as it is stored: trimmed, and without what a database refuses. Raises InvalidRequest, TooLarge."""
+    """Return content in its stored form, trimmed and storable. Raises InvalidRequest, TooLarge."""
     content = storable_text(content).strip()
     if not content:
         raise InvalidRequest("A memory needs some words.", param="content")
@@ -44,7 +44,7 @@ def clean_content(content: str) -> str:
 
 
 def clean_category(category: str) -> str:
-    """Return a category as stored: one short line. Raises InvalidRequest."""
+    """Return a category in its stored form, one short line. Raises InvalidRequest."""
     category = " ".join(storable_text(category).split())
     if not category or len(category) > MAX_CATEGORY:
         raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
@@ -52,20 +52,20 @@ def clean_category(category: str) -> str:
 
 
 def clean_target(target: str) -> str:
-    """Raises InvalidRequest unless it is one of the two targets."""
+    """Return a valid target. Raises InvalidRequest for anything else."""
     if target not in Target.values:
         raise InvalidRequest(f"target is one of {', '.join(Target.values)}.", param="target")
     return str(target)
 
 
 def clean_expiry(expires_at: datetime | None) -> datetime | None:
-    """Return a time of expiry as stored. Raises InvalidRequest as clean_moment does."""
+    """Return an expiry in its stored form. Raises InvalidRequest as clean_moment does."""
     return clean_moment(expires_at, "A memory expires between", "expires_at")
 
 
 def clean_moment(moment: datetime | None, refusal: str, param: str) -> datetime | None:
-    """Return a time in UTC; one without a time zone is taken for UTC. Raises InvalidRequest for years that not every
-    database and time zone knows; `refusal` is the beginning of its sentence."""
+    """Return a time in UTC; a naive one is taken to be UTC. Raises InvalidRequest for years that not every database and
+    time zone supports; the message begins with `refusal`."""
     if moment is None:
         return None
     if not 1970 <= moment.year <= 9998:
@@ -74,10 +74,10 @@ def clean_moment(moment: datetime | None, refusal: str, param: str) -> datetime 
 
 
 def clean_keywords(keywords: Sequence[str]) -> list[str]:
-    """Keywords as stored: the first 12 different ones, of at most 40 letters, digits, spaces and hyphens each; other
-    characters become spaces, and further words are left out (keywords only help the search).
+    """Return keywords in their stored form: the first 12 distinct ones, each of at most 40 letters, digits, spaces and
+    hyphens. Other characters become spaces, and the rest is dropped, since keywords only help the search.
 
-    Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
+    Raises InvalidRequest for more or longer keywords than one request may contain."""
     if len(keywords) > KEYWORDS_GIVEN:
         raise InvalidRequest(f"A memory takes at most {KEYWORDS_GIVEN} keywords at once.", param="keywords")
     if any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
@@ -96,7 +96,7 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
 
 
 def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
-    """Scan before a write; returns the verdict. Raises BlockedByScan without repeating what was found."""
+    """Scan a memory before it is written and return the verdict. Raises BlockedByScan, without quoting the text."""
     if any(map(is_prompt_copy, (content, " ".join(keywords), " ".join(metadata.values())))):
         count_refusal("prompt_copy", "prompt")
         raise BlockedByScan(
@@ -110,13 +110,13 @@ def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str
 
 
 def check_hold(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> None:
-    """Raises Held where a write waits for a person."""
-    if doubt := decide(verdict, evidence, hold):
-        raise WriteHeld(doubt.reason, rule=doubt.rule)
+    """Raise WriteHeld if a write must wait for a person."""
+    if held := decide(verdict, evidence, hold):
+        raise WriteHeld(held.reason, rule=held.rule)
 
 
 def refuse_blocked(verdict: ScanVerdict) -> None:
-    """Raises BlockedByScan where a rule matched, and counts that."""
+    """Raise BlockedByScan, and count it, if a rule matched."""
     if verdict.rule:
         count_refusal(verdict.rule, verdict.kind)
         raise BlockedByScan(
@@ -127,8 +127,8 @@ def refuse_blocked(verdict: ScanVerdict) -> None:
 
 
 def set_verdict(memory: Memory) -> None:
-    """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it, unless the verdict
-    that it has is of these rules and words."""
+    """Set the verdict of a memory that is stored even if it is blocked (undo, imported rows), unless its verdict is
+    already of the current rules and words."""
     words = (memory.content, memory.keywords, memory.metadata)
     if memory.scan_hash == words_hash(*words):
         return

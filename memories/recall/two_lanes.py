@@ -132,9 +132,8 @@ async def recall(
     query_vector: Sequence[float] | None = None,
     long_term: bool = True,
 ) -> Injection:
-    """Run the lanes and cut what they found to the limits. No database query: indexes came with the snapshot.
-    With a `scope` other providers are asked too; what they give follows ours. Without `long_term` the book is not
-    searched."""
+    """Run the lanes and cut what they found to the limits. No database query: indexes came with the snapshot. With a
+    `scope` other providers are asked too; what they give follows ours. Without `long_term` the book is not searched."""
     left = limits.max_memories - len(snapshot.frozen.entries)
     trace: dict[str, Any] = {}
     quick: dict[str, Awaitable[list[Recalled]]] = {}

@@ -18,7 +18,7 @@ from gateway.chat import account
 from memories import forgetting
 from memories.database.access import in_thread
 from memories.database.batches import BatchSize, finish
-from memories.forgetting import KEPT, Scope, erasure_begin, erasure_slices, forgetting_sweep
+from memories.forgetting import RECEIPT_LIFETIME, Scope, erasure_begin, erasure_slices, forgetting_sweep
 from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Owner, Revision
 from memories.services.erasing import each_page, owner_tables
 from tests.conftest import Api
@@ -237,7 +237,7 @@ def test_numbers_of_a_forgetting_are_kept_for_a_day(alice: Owner) -> None:
     forget_owner(alice)
     forgetting_sweep()
     assert Erasure.objects.exists()
-    Erasure.objects.update(finished_at=timezone.now() - KEPT)
+    Erasure.objects.update(finished_at=timezone.now() - RECEIPT_LIFETIME)
     forgetting_sweep()
     assert not Erasure.objects.exists()
 
