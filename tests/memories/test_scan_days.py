@@ -15,7 +15,7 @@ from memories.counters import count_refusal, unstored_take
 from memories.errors import BlockedByScan
 from memories.models import Memory, Owner, ScanDay, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing, refusals_stored
-from memories.services.refusals import KEPT
+from memories.services.refusals import RETENTION
 from memories.sweep import memories_sweep
 from prompts.review import ReviewPrompt
 from tests.factories import memory_make
@@ -145,6 +145,6 @@ def test_days_are_those_of_utc_and_go_after_a_year(alice: Owner) -> None:
         with time_machine.travel(moment, tick=False):
             refuse(alice)
     assert list(ScanDay.objects.values_list("day", flat=True)) == [date(2026, 3, 1), date(2026, 3, 2)]
-    with time_machine.travel(last + KEPT + timedelta(minutes=2), tick=False):
+    with time_machine.travel(last + RETENTION + timedelta(minutes=2), tick=False):
         memories_sweep()
     assert list(ScanDay.objects.values_list("day", flat=True)) == [date(2026, 3, 2)]
