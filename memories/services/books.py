@@ -20,8 +20,8 @@ DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 def book_get_or_create(owner_id: UUID, name: str) -> Book:
     """Return the owner's book of that name, created if missing.
 
-    Raises InvalidRequest for an invalid name, Conflict if the owner has as many books as the settings allow. Books that
-    an agent names do not count as too many."""
+    Raises InvalidRequest for an invalid name, Conflict if the owner has as many books as the settings allow; books that
+    an agent names can always be created."""
     check_book_name(name)
     return Book.objects.filter(owner_id=owner_id, name=name).first() or _book_create(owner_id, name)
 

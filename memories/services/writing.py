@@ -43,7 +43,7 @@ _CHANGING = (
     *EVIDENCE_COLUMNS,
 )  # fmt: skip
 _ADD: Insert[Memory] = Insert(Memory)
-_CHANGE: Insert[Memory] = Insert(Memory, renewed=_CHANGING)
+_CHANGE: Insert[Memory] = Insert(Memory, update_fields=_CHANGING)
 _REVISE: Insert[Revision] = Insert(Revision)
 
 

@@ -32,7 +32,7 @@ wal_sweep()
 before = holds()
 other.rollback()
 from memories import sweep
-sweep._log_due = 0
+sweep._wal_sweep_due = 0
 wal_sweep()
 with connection.cursor() as cursor:
     waits = cursor.execute('PRAGMA busy_timeout').fetchone()[0]

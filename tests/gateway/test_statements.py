@@ -17,17 +17,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.session_rows import open_runs
-from memories.database.statements import (
-    INSERT_SIZES,
-    Given,
-    Insert,
-    RawStatement,
-    RowFactory,
-    Select,
-    Update,
-    UpdateRow,
-    given,
-)
+from memories.database.statements import Given, Insert, RawStatement, RowFactory, Select, Update, UpdateRow, given
 from memories.ids import uuid7
 from memories.models import Owner
 from tests.factories import session_make
@@ -61,7 +51,7 @@ def test_an_inserted_row_is_what_the_orm_reads(session: Session) -> None:
     assert not run._state.adding
 
 
-@pytest.mark.parametrize("count", [1, 3, INSERT_SIZES[0] + INSERT_SIZES[1] + 1])
+@pytest.mark.parametrize("count", [1, 3, Insert.SIZES[0] + Insert.SIZES[1] + 1])
 def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
     insert: Insert[Message] = Insert(Message)
     for first in (0, count):  # the second time with the statement that is kept
@@ -77,7 +67,7 @@ def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
 
 
 def test_a_row_that_is_there_gets_some_fields_anew(session: Session) -> None:
-    insert: Insert[Session] = Insert(Session, renewed=("title", "turns"))
+    insert: Insert[Session] = Insert(Session, update_fields=("title", "turns"))
     fresh = Session(owner_id=session.owner_id, agent_id=session.agent_id, title="fresh")
     session.title, session.turns, session.last_pair = "renewed", 7, "not stored"
     insert.execute([session, fresh])

@@ -34,7 +34,7 @@ ROWS, EACH = 3, 5
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of three rows."""
     monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
-    monkeypatch.setattr("memories.database.batches._LEAST", ROWS)
+    monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     monkeypatch.setattr(forgetting, "SWEEP_SECONDS", 600.0)  # one sweep finishes it, however slow the machine
 
 
@@ -131,7 +131,7 @@ def test_a_deletion_whose_process_died_is_finished_by_the_sweep(
     at = _dies(monkeypatch, died_at)
     with pytest.raises(SystemExit):
         finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
-    monkeypatch.setattr(forgetting, "_batch", at)
+    monkeypatch.setattr(forgetting, "_run_batch", at)
     assert counts(alice)
     assert not User.objects.get(username=name).is_active
     forgetting_sweep()
@@ -177,14 +177,14 @@ def _killed(user: User) -> None:
 
 def _dies(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[..., int]:
     """The process dies in the transaction number `at`, before it is committed. Returns what it was."""
-    batch, calls = forgetting._batch, iter(range(10_000))
+    batch, calls = forgetting._run_batch, iter(range(10_000))
 
     def dying(*args: Any) -> int:
         if next(calls) == at:
             raise SystemExit
         return batch(*args)
 
-    monkeypatch.setattr(forgetting, "_batch", dying)
+    monkeypatch.setattr(forgetting, "_run_batch", dying)
     return batch
 
 
@@ -195,7 +195,7 @@ def test_asking_again_erases_what_an_interrupted_forgetting_left(
     batch = _dies(monkeypatch, 12)
     with pytest.raises(SystemExit):
         forget_memories(alice.pk)
-    monkeypatch.setattr(forgetting, "_batch", batch)
+    monkeypatch.setattr(forgetting, "_run_batch", batch)
     assert Revision.objects.exists()
     forget_memories(alice.pk)
     assert not Memory.objects.exists()
@@ -228,7 +228,7 @@ def test_a_forgetting_that_fails_does_not_hold_up_the_next_sweep(
     batch = _dies(monkeypatch, 0)
     with pytest.raises(SystemExit):
         forgetting_sweep()
-    monkeypatch.setattr(forgetting, "_batch", batch)
+    monkeypatch.setattr(forgetting, "_run_batch", batch)
     forgetting_sweep()
     assert list(Owner.objects.all()) == [alice]
 

@@ -41,7 +41,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
     for module in (undo, clear):
         monkeypatch.setattr(module, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
-    monkeypatch.setattr("memories.database.batches._LEAST", ROWS)
+    monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     yield
     close_lanes()
 
