@@ -128,7 +128,7 @@ async def _look_up(find: Callable[..., Caller], *given: object) -> Caller:
 
 def find_caller(sha256: str, namespace: str = "", external_id: str = "", *, write: bool = True) -> Caller:
     """Return the caller of the key with this hash, for the end user in the request. Raises Unauthorized, Forbidden, and
-    without `write` FirstSight."""
+    without `write` WriteRequired."""
     key = key_find(sha256)
     if key is None:
         raise Unauthorized("This API key is not known here, or it has expired or was revoked.")

@@ -221,7 +221,7 @@ def rate_words(key: ApiKey) -> list[str]:
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
     """Record the end user that an untrusted key is used for. Return True once there were two, whose memories must not
-    be merged. Without `write`, raises FirstSight if there is something to record."""
+    be merged. Without `write`, raises WriteRequired if there is something to record."""
     if key.end_users_mixed_at:
         return True
     seen = hashlib.sha256(f"{namespace} {external_id}".encode()).hexdigest()

@@ -1,5 +1,6 @@
-"""Agents by name, for the opening transaction of every turn. One statement, written by hand, that looks at the key,
-too: the ORM took longer to build it anew each time than the database took to answer it."""
+"""Agents by name, for the opening transaction of every turn.
+One statement, written by hand, that looks at the key, too: the ORM took longer to build it anew each time than the
+database took to answer it."""
 
 from collections.abc import Callable
 from typing import TypeVar
