@@ -17,7 +17,7 @@ from gateway.agents.settings import AgentSettings
 from gateway.models import Agent, Session
 from memories.caller import KeyLimits
 from memories.errors import InvalidRequest, NotFound
-from memories.evidence import EarlierProposal, HeldWrites, Proposal, proposal_id
+from memories.evidence import HeldWrites, KnownProposal, Proposal, proposal_id
 from memories.ids import parse_uuid
 from memories.models import Book
 from reviews.ending import review_notify
@@ -77,7 +77,7 @@ class Waiting:
 @transaction.atomic
 def proposals_keep(
     book: Book, step: HeldWrites, *, trigger: ReviewRun.Trigger = Trigger.TURN
-) -> dict[str, EarlierProposal]:
+) -> dict[str, KnownProposal]:
     """Keep the held writes of a step of a turn or an app, or of other work, and tell the owner of those that are new.
     They are dropped where their session is gone by now, or their book was cleared. Returns what became of those that
     were asked about before, by the id that they were added with."""

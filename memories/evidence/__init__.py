@@ -12,11 +12,4 @@ proposals      the interface to the app that stores held writes
 
 from memories.evidence.conversation import Conversation, Speaker, Utterance
 from memories.evidence.decision import EvidenceNotFound, Hold, HoldReason, WriteHeld, decide, evidence_for, scan_doubt
-from memories.evidence.proposals import (
-    EarlierProposal,
-    HeldWrites,
-    Proposal,
-    ProposalStore,
-    proposal_id,
-    proposal_store,
-)
+from memories.evidence.proposals import HeldWrites, KnownProposal, Proposal, ProposalStore, proposal_id, proposal_store

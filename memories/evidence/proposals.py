@@ -48,7 +48,7 @@ class HeldWrites:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierProposal:
+class KnownProposal:
     """An earlier held write with the same content, by its public id, which a new one is merged into. `rejected`: the
     person rejected it and is not asked again."""
 
@@ -63,7 +63,7 @@ class ProposalStore:
     decision was based on. `withdraw` drops the pending proposals of an import, given its owner and change set, except
     those that something else proposed as well; it returns their number."""
 
-    keep: Callable[[Book, HeldWrites], Mapping[str, EarlierProposal]]
+    keep: Callable[[Book, HeldWrites], Mapping[str, KnownProposal]]
     withdraw: Callable[[UUID, UUID], Slices[int]]
 
 
