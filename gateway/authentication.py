@@ -26,7 +26,7 @@ from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.errors import Forbidden, InvalidRequest, Unauthorized, UnsupportedMediaType
 from memories.imports.formats import IMPORT_TYPES
-from memories.services import FirstSight, owner_for_end_user, owner_for_user
+from memories.services import WriteRequired, owner_for_end_user, owner_for_user
 
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
 _IMPORT = "/api/import"
@@ -122,13 +122,13 @@ async def _look_up(find: Callable[..., Caller], *given: object) -> Caller:
     first time it is called again in the thread that writes."""
     try:
         return await in_read_thread(find, *given, write=False)
-    except FirstSight:
+    except WriteRequired:
         return await in_thread(find, *given)
 
 
 def find_caller(sha256: str, namespace: str = "", external_id: str = "", *, write: bool = True) -> Caller:
     """Return the caller of the key with this hash, for the end user in the request. Raises Unauthorized, Forbidden, and
-    without `write` FirstSight."""
+    without `write` WriteRequired."""
     key = key_find(sha256)
     if key is None:
         raise Unauthorized("This API key is not known here, or it has expired or was revoked.")
@@ -143,7 +143,7 @@ def still_caller(caller: Caller, sha256: str, namespace: str, external_id: str) 
         return False
     try:
         owner_id, remembers = _owner_of(key, namespace, external_id, write=False)
-    except (Forbidden, FirstSight):
+    except (Forbidden, WriteRequired):
         return False
     return (owner_id, remembers, key_limits(key)) == (caller.owner_id, caller.remembers, caller.limits)
 
@@ -155,7 +155,7 @@ def still_allowed(request: ApiRequest) -> bool:
         return still_caller(caller, caller.key_sha256, *end_user(request.headers.get))
     try:
         return find_caller_by_cookie(request, write=False) == caller
-    except (Unauthorized, FirstSight):
+    except (Unauthorized, WriteRequired):
         return False
 
 

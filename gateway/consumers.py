@@ -27,7 +27,7 @@ from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.limits import SOCKETS
 from memories.messaging.outbox import PAGE, current_number, notifications_after, owner_group
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.services import owner_for_user
 
 logger = logging.getLogger("daybook.push")
@@ -80,7 +80,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             await self.channel_layer.group_add(group, self.channel_name)
         given = parse_qs(self.scope["query_string"].decode("latin1")).get("after", [""])[0]
         self.sent = await in_read_thread(current_number, admission.owner_id)
-        if (after := number(given)) is not None:
+        if (after := parse_number(given)) is not None:
             self.sent = min(after, self.sent)  # a larger number would hold back later rows
         await self.accept()
         open_websockets.inc()

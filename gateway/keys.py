@@ -22,7 +22,7 @@ from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
-from memories.services import FirstSight, check_book_name
+from memories.services import WriteRequired, check_book_name
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # valid keys that a person may create without an administrator
@@ -221,14 +221,14 @@ def rate_words(key: ApiKey) -> list[str]:
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
     """Record the end user that an untrusted key is used for. Return True once there were two, whose memories must not
-    be merged. Without `write`, raises FirstSight if there is something to record."""
+    be merged. Without `write`, raises WriteRequired if there is something to record."""
     if key.end_users_mixed_at:
         return True
     seen = hashlib.sha256(f"{namespace} {external_id}".encode()).hexdigest()
     if key.end_user_seen == seen:
         return False
     if not write:
-        raise FirstSight
+        raise WriteRequired
     rows = ApiKey.objects.filter(pk=key.pk)
     if not key.end_user_seen and rows.filter(end_user_seen="").update(end_user_seen=seen) == 1:
         return False

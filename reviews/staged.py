@@ -9,7 +9,7 @@ from typing import Any
 
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
-from memories.evidence import Conversation, Doubt, Hold, Speaker, Spoken, decide, evidence_for
+from memories.evidence import Conversation, Hold, HoldReason, Speaker, Utterance, decide, evidence_for
 from memories.models import Evidence, Memory, Target
 from memories.services import Budgets
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
@@ -62,7 +62,7 @@ class StagedBook:
         limits: dict[Target, int],
         *,
         max_writes: int,
-        spoken: Sequence[Spoken] = (),
+        spoken: Sequence[Utterance] = (),
         answers: Sequence[str] = (),
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
@@ -128,7 +128,7 @@ class StagedBook:
     def _delete(self, arguments: DeleteMemory) -> dict[str, Any]:
         entry = self._entry(arguments.id)
         del self.entries[entry.key]
-        self.budgets.give_back(entry.target, len(entry.content))
+        self.budgets.release(entry.target, len(entry.content))
         self._stage("delete", entry, before=entry.content)
         return {"ok": True, "id": entry.key}
 
@@ -166,7 +166,7 @@ class StagedBook:
         verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
         evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
-        self.budgets.take(entry.target, len(content), freed=len(before), freed_of=entry.target)
+        self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, doubt=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
@@ -178,7 +178,7 @@ class StagedBook:
         *,
         before: str | None = None,
         evidence: Evidence = NO_EVIDENCE,
-        doubt: Doubt | None = None,
+        doubt: HoldReason | None = None,
     ) -> None:
         """Note an accepted write of an entry as it is now, or one that is to wait."""
         gone = action == "delete"
@@ -235,8 +235,8 @@ class StagedBook:
         self.writes.append(write)
 
 
-def _remembered(row: Memory) -> Spoken:
-    return Spoken(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
+def _remembered(row: Memory) -> Utterance:
+    return Utterance(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,10 +73,10 @@ def _compacted(session: Session) -> Iterator[str]:
 
 
 def _held(session: Session) -> str:
-    held = snapshots.held(session.pk)
-    if held is None:
+    cached = snapshots.peek(session.pk)
+    if cached is None:
         return "This process holds none; another one may."
-    return f"This process holds one as of generation {held.view.state.generation}."
+    return f"This process holds one as of generation {cached.view.state.generation}."
 
 
 def _trace(run: Run) -> Mapping[str, Any] | None:

@@ -27,7 +27,7 @@ from gateway.keys import api_key_revoke, own_key_create, plain_keys, rate_words
 from gateway.models import ApiKey, Session
 from gateway.sockets import look_again
 from memories.audit.log import Action, actor_of, audit_record
-from memories.database.batches import in_turns_within
+from memories.database.batches import run_slices_within
 from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
@@ -160,7 +160,7 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     forget_keys()
     look_again(viewer.owner.pk)
     try:
-        in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
+        run_slices_within(erasure_slices(erasure), DELETE_SECONDS)
     except OperationalError as error:
         logger.warning("The deletion %s goes on in the background: %s", erasure.pk, error)
     return render(request, "gateway/account_deleted.html", _progress(erasure))

@@ -21,7 +21,7 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.sessions.search import MAX_QUERY
 from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, clean_tag
 from memories.ids import parse_uuid
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.tools import TOOLS
 from memories.viewers import Viewer, fragment_view, page_view
 
@@ -180,7 +180,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
 
 def _seq(given: str) -> int | None:
     """Return the number of a message in an address; None for any other text."""
-    seq = number(given)
+    seq = parse_number(given)
     return None if seq is None else min(seq, 2**31 - 1)
 
 

@@ -20,7 +20,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
-from memories.database.shared import shareable, when_stored
+from memories.database.shared import after_commit, shareable
 from memories.database.statements import Given, Select, Update, UpdateRow, given
 from memories.recall.threads import ThreadTurn, record_run, thread_cache
 from memories.recall.two_lanes import contained
@@ -77,7 +77,7 @@ def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: d
         )
     turns_since_review, record_id = closed
     if record_id and context.agent.settings.inject_memories:
-        when_stored(partial(_keep_turn, context, output, record_id))
+        after_commit(partial(_keep_turn, context, output, record_id))
     return turns_since_review
 
 

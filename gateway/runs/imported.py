@@ -12,12 +12,12 @@ from gateway.runs.brought import agent_of_book
 from gateway.services import MAX_TITLE, sessions_delete
 from memories.caller import KeyLimits
 from memories.database.batches import BatchSize, Slices
-from memories.database.statements import Fresh, Insert
+from memories.database.statements import Insert, RowFactory
 from memories.imports.conversations import ConversationStore
 from memories.imports.found import Conversation
 
 _PREFIX = "import:"
-_NEW_MESSAGE = Fresh(Message)
+_NEW_MESSAGE = RowFactory(Message)
 _INSERT_SESSIONS: Insert[Session] = Insert(Session)
 _INSERT_MESSAGES: Insert[Message] = Insert(Message)
 

@@ -13,10 +13,10 @@ from gateway.runs.context import SystemContent
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
-from memories.database.statements import Fresh
+from memories.database.statements import RowFactory
 from memories.errors import Conflict
 
-_NEW_SESSION = Fresh(Session)
+_NEW_SESSION = RowFactory(Session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

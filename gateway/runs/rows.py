@@ -21,7 +21,7 @@ from gateway.upstream.kept import kept_of
 from memories.books import book_state
 from memories.caller import Caller
 from memories.database.access import only_row
-from memories.database.statements import Fresh, Insert, Select, UpdateRow, given
+from memories.database.statements import Insert, RowFactory, Select, UpdateRow, given
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
@@ -30,7 +30,7 @@ from memories.recall.book_views import BookState
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
 
-_NEW_RUN, _NEW_MESSAGE = Fresh(Run), Fresh(Message)
+_NEW_RUN, _NEW_MESSAGE = RowFactory(Run), RowFactory(Message)
 _INSERT_RUN: Insert[Run] = Insert(Run)
 # The run that a new one follows is looked up by the database as it inserts.
 _INSERT_NEXT_RUN: Insert[Run] = Insert(

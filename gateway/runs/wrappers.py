@@ -5,7 +5,7 @@ gives it its title. Pure functions that read a text once, in linear time."""
 import re
 from collections.abc import Collection
 
-from memories.evidence.own_words import SAID_IN, is_written_by_client, question_start, without_rules
+from memories.evidence.own_words import MESSAGE_TAGS, is_written_by_client, question_start, without_rules
 
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
 # Nobody said what stands in these.
@@ -52,7 +52,7 @@ def _without(text: str, names: Collection[str]) -> str:
         if inside:
             if tag[1] and name == inside:
                 after, inside = tag.end(), ""
-        elif name in SAID_IN:
+        elif name in MESSAGE_TAGS:
             kept.append(text[after : tag.start()])
             after = tag.end()
         elif name in names and not tag[1] and last_close.get(name, -1) > place and _is_wrapper(name, tag[3]):

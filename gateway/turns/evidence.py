@@ -10,7 +10,7 @@ from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import last_asked, text_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
-from memories.evidence import Conversation, Speaker, Spoken
+from memories.evidence import Conversation, Speaker, Utterance
 from memories.recall.two_lanes import Injection
 
 _MOST_ROWS = 400
@@ -24,11 +24,11 @@ def conversation_of(
     that were not found. Two queries."""
     places = _places(context)
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
-    spoken = [Spoken(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
+    spoken = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
     for speaker, text in _spoken([*context.messages, *said], client_tools):
         message_id, run_id = places.get((speaker, text), (None, context.run_id))
         spoken.append(
-            Spoken(speaker=speaker, text=text, session_id=context.session_id, run_id=run_id, message_id=message_id)
+            Utterance(speaker=speaker, text=text, session_id=context.session_id, run_id=run_id, message_id=message_id)
         )
     answers = answers_elsewhere(context.owner_id, context.session_id)
     conversation = Conversation(spoken, missed=missed, answers=answers)

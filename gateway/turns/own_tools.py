@@ -62,7 +62,7 @@ class OwnTools:
             scope = replace(scope, vectors=vectors) if vectors else scope
         noted = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
         with telemetry.span("daybook.tool", noted, parent=part_of):
-            step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
+            step = await memory_tools.run_in_lane(named, memory_tools.run_calls, named, scope)
         self._missed = scope.conversation.missed if scope.conversation else self._missed
         self.changes.extend(step.changes)
         return step.results

@@ -12,7 +12,7 @@ from memories.admin.base import staff_actor
 from memories.api.forms import memory_json
 from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
-from memories.database.batches import in_turns
+from memories.database.batches import run_slices
 from memories.history.undo import Undone, undo_slices
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import Source
@@ -27,7 +27,7 @@ def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> Undone:
     """Undo a change set for an administrator, in slices. Who may not see conversations removes none of an import."""
     sees_all = request.user.has_perm("gateway.view_session")
     limits = UNLIMITED if sees_all else KeyLimits(books=(change_set.book.name,))
-    return in_turns(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
+    return run_slices(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
 
 
 def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tuple[list[int], list[int]]:
@@ -36,7 +36,7 @@ def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tup
     numbers: dict[Book, list[int]] = defaultdict(list)
     for memory in memories:
         numbers[memory.book].append(memory.number)
-    edited = [in_turns(bulk_edit_slices(book, found, edit, source)) for book, found in numbers.items()]
+    edited = [run_slices(bulk_edit_slices(book, found, edit, source)) for book, found in numbers.items()]
     return [number for one in edited for number in one.changed], [n for one in edited for n in one.left_alone]
 
 

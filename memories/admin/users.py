@@ -19,7 +19,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
 from memories.audit.log import Action, actor_of
-from memories.database.batches import in_turns_within
+from memories.database.batches import run_slices_within
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Erasure, Owner
 from memories.services import is_only_administrator
@@ -134,7 +134,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
             return
         erasure = erasure_begin(owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(request.user))
         # Each slice is a transaction of its own, after that of the page.
-        transaction.on_commit(partial(in_turns_within, erasure_slices(erasure), seconds), robust=True)
+        transaction.on_commit(partial(run_slices_within, erasure_slices(erasure), seconds), robust=True)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save, and record a deactivation beside the change."""

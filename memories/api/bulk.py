@@ -7,13 +7,13 @@ from pydantic import Field
 
 from memories.api.bodies import Body
 from memories.api.memories import edit_source
-from memories.bulk_edits import BulkAction, BulkEdited, bulk_edit_slices, edit_of
+from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
 from memories.caller import ApiRequest
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices
 from memories.entry_rules import clean_category
 from memories.limits import BULK_MEMORIES, ShortText
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.selectors import book_named
 
 router = Router()
@@ -34,10 +34,10 @@ async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
     it is undone with one change set."""
     caller = request.auth
     edit = edit_of(body.action, clean_category(body.category or "") if body.action == "categorise" else "")
-    numbers = {given: number(given) for given in body.ids}
+    numbers = {given: parse_number(given) for given in body.ids}
     there = [found for found in numbers.values() if found is not None]
     book = await in_read_thread(book_named, caller.owner_id, caller.limits.book_name(body.book))
-    done = BulkEdited(change_set=None, changed=(), left_alone=tuple(there))
+    done = BulkEditResult(change_set=None, changed=(), left_alone=tuple(there))
     if book is not None:
         done = await in_slices(bulk_edit_slices(book, there, edit, edit_source(caller)))
     answer = done.as_json()

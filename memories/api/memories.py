@@ -24,10 +24,10 @@ from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryMoment, Q
 from memories.messaging.outbox import PAGE, notifications_after
 from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
-from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
+from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number
 from memories.selectors import live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
-from memories.verdicts import SHORT, scan_ahead, verdict_of
+from memories.verdicts import INLINE_SCAN_CHARS, scan_ahead, verdict_of
 
 router = Router()
 
@@ -98,7 +98,7 @@ def memory_list(
         rows = rows.filter(review_id=review_id) if review_id else rows.none()
     if q:
         rows = rows.filter(holds(q, "content", "category"))
-    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
+    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=parse_number)
 
 
 @router.get("/memories/health")
@@ -122,7 +122,7 @@ async def memory_patch(
     """Change a memory; with If-Match only the version that was read."""
     fields = _named(body.dict(exclude_unset=True))
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
-    if len(fields.content or "") > SHORT or fields.metadata is not None:
+    if len(fields.content or "") > INLINE_SCAN_CHARS or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
     return tagged(response, await in_thread(_patch, request.auth, memory_id, fields, if_match(request)))
 
@@ -187,7 +187,7 @@ def if_match(request: ApiRequest) -> int | None:
     given = request.headers.get("if-match", "").strip()
     if not given or given == "*":
         return None
-    version = number(given.removeprefix("W/").strip('"'))
+    version = parse_number(given.removeprefix("W/").strip('"'))
     if version is None:
         raise InvalidRequest("If-Match is the ETag of the memory as you read it.")
     return version

@@ -8,14 +8,14 @@ from django.utils.dateparse import parse_datetime
 
 from memories.database.batches import Slices
 from memories.errors import InvalidRequest, TooLarge
-from memories.evidence.conversation import LONGEST_KEPT
+from memories.evidence.conversation import MAX_QUOTE_CHARS
 from memories.imports.files import SourceFile
 from memories.imports.found import Entry, Found
 from memories.imports.reading import moment
 from memories.json_input import read_json
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Evidence, EvidenceKind
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.services import MemoryFields
 from memories.storable import storable_text
 
@@ -95,7 +95,7 @@ def _evidence(value: Any) -> Evidence | None:
         return None
     quote = value.get("quote")
     return Evidence(
-        kind=EvidenceKind(value["kind"]), quote=storable_text(quote)[:LONGEST_KEPT] if isinstance(quote, str) else ""
+        kind=EvidenceKind(value["kind"]), quote=storable_text(quote)[:MAX_QUOTE_CHARS] if isinstance(quote, str) else ""
     )
 
 

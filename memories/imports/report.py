@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memories.errors import BlockedByScan, DomainError
-from memories.evidence import Doubt
+from memories.evidence import HoldReason
 from memories.imports.found import Conversation, Entry
 from memories.models import Memory
 from memories.services import MemoryFields
@@ -22,7 +22,7 @@ class HeldEntry:
 
     entry: Entry
     fields: MemoryFields
-    doubt: Doubt
+    doubt: HoldReason
     changes: Memory | None
 
 
@@ -94,7 +94,7 @@ class ImportReport:
             {"line": entry.line, "place": entry.place, "code": error.code, "message": str(error), **error.details}
         )
 
-    def hold(self, entry: Entry, fields: MemoryFields, doubt: Doubt, changes: Memory | None) -> None:
+    def hold(self, entry: Entry, fields: MemoryFields, doubt: HoldReason, changes: Memory | None) -> None:
         """Count an entry that waits for a person."""
         self.held += 1
         self.to_propose.append(HeldEntry(entry, fields, doubt, changes))

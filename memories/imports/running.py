@@ -15,7 +15,7 @@ from django.db import Error as DatabaseError
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import BatchSize, Slices, reads
 from memories.errors import Conflict, Overloaded
-from memories.evidence import HeldStep, Proposal, held_keeper
+from memories.evidence import HeldWrites, Proposal, proposal_store
 from memories.imports.conversations import conversation_store, in_parts
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, found_in
@@ -188,11 +188,11 @@ class _Writing:
         held, report.to_propose = report.to_propose[:_DECIDED_TOGETHER], report.to_propose[_DECIDED_TOGETHER:]
         if not held:
             return
-        step = HeldStep(session_id=None, agent="", imported=self._change_sets[book.name].pk)
+        step = HeldWrites(session_id=None, agent="", imported=self._change_sets[book.name].pk)
         added = {step.add(_proposal(self._source, one)): one for one in held}
         book.refresh_from_db(fields=["epoch"])
-        for given, kept in held_keeper().keep(book, step).items():
-            if kept.turned_down:
+        for given, kept in proposal_store().keep(book, step).items():
+            if kept.rejected:
                 report.turned_down(added[given].entry)
 
     def _keep(self, writer: BookWriter) -> None:

@@ -13,7 +13,7 @@ from memories.caller import DEFAULT_BOOK
 from memories.models import Memory, Target, WriteOrigin
 from memories.models.entries import text_order
 from memories.page.rows import EXPIRES_SOON
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.selectors import blocked_condition
 
 STRETCH = 50

@@ -12,7 +12,7 @@ from django.utils import timezone
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, ChangeSet, Revision, Target
 from memories.number_words import counted
-from memories.selectors import book_named, counted_by, live_in
+from memories.selectors import book_named, count_by, live_in
 from memories.services import book_limits
 from memories.viewers import Viewer
 
@@ -32,7 +32,7 @@ def summary_of(viewer: Viewer, name: str) -> dict[str, Any]:
         return _summary(name, figures, documents=0, numbers={})
     figures = book_health(book, timezone.now())
     documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
-    summary = _summary(name, figures, documents=documents, numbers=counted_by(live_in(book), "target"))
+    summary = _summary(name, figures, documents=documents, numbers=count_by(live_in(book), "target"))
     return {**summary, "cleared": last_clear(book, viewer)}
 
 

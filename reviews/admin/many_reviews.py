@@ -16,8 +16,8 @@ from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import staff_actor
 from memories.audit.log import Action
-from memories.database.access import in_turn
-from memories.database.batches import Slices, in_turns
+from memories.database.access import in_write_lane
+from memories.database.batches import Slices, run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from memories.number_words import counted, memories
@@ -60,7 +60,7 @@ def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int
 
     # A review that was approved later wrote later than its own id says: the group of its writes has the time.
     latest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)
-    outcome = _each(latest_first, lambda run: in_turns(undo(run)))
+    outcome = _each(latest_first, lambda run: run_slices(undo(run)))
     level = messages.WARNING if left or outcome.skipped else messages.SUCCESS
     words = [_were(len(back), "changed back")]
     if names := [left[memory] for memory in sorted(left.keys() - back)]:
@@ -104,7 +104,7 @@ def _recorded(request: HttpRequest, change: Callable[[ReviewRun], str]) -> Calla
     def change_and_record(run: ReviewRun) -> None:
         action_record(request, ReviewRun, change(run), [run], Action.CHANGE)
 
-    return lambda run: in_turn(change_and_record, run)
+    return lambda run: in_write_lane(change_and_record, run)
 
 
 def _each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkReviewResult:

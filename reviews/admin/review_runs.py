@@ -28,7 +28,7 @@ from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit.log import Action
-from memories.database.batches import in_turns
+from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
@@ -131,7 +131,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     def do(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
         if verb == "undo":
             work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-            say_undone(self, request, in_turns(work))
+            say_undone(self, request, run_slices(work))
         elif verb == "put_back":
             self._put_back(request, row)
         elif verb == "cancel":

@@ -17,7 +17,7 @@ from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import Cleaned, OutputRejected, clean_output
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
-from memories.evidence import HeldStep, Hold
+from memories.evidence import HeldWrites, Hold
 from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
@@ -156,7 +156,7 @@ def _prepare(claim: ConsolidationClaim, unit_id: UUID) -> tuple[Extraction, Sess
 
 def _clean(
     found: ExtractionAnswer, most_secrets: int, unit: Extraction, record: SessionRecord
-) -> tuple[tuple[Cleaned, Cleaned], HeldStep]:
+) -> tuple[tuple[Cleaned, Cleaned], HeldWrites]:
     """Return both texts, fit to be stored, and the lines of them that wait for a person. Raises AnswerUnusable."""
     try:
         raw = clean_output(found.raw_memory, most_secrets=most_secrets)
@@ -164,7 +164,7 @@ def _clean(
     except OutputRejected as rejected:
         raise AnswerUnusable(f"What the model wrote was rejected. {rejected}") from None
     agent = unit.session.agent
-    held = HeldStep(session_id=unit.session_id, agent=agent.name)
+    held = HeldWrites(session_id=unit.session_id, agent=agent.name)
     hold = Hold(agent_settings(agent).memory_hold)
     return (
         without_foreign_lines(raw, record.conversation, hold, held),

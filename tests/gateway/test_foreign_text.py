@@ -27,7 +27,7 @@ from gateway.upstream.kept import kept_of
 from gateway.upstream.outgoing import request_body
 from gateway.upstream.usage import add_usage
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge
-from memories.pagination import number
+from memories.pagination import parse_number
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 from tests.upstream_server import UpstreamServer, serving_upstream
 
@@ -257,7 +257,7 @@ def test_an_mcp_body_is_messages_or_a_refusal(raw: bytes) -> None:
 @example("after=٣".encode())
 def test_the_query_of_a_websocket_names_a_number_or_nothing(query: bytes) -> None:
     for given_values in parse_qs(query.decode("latin1")).values():
-        found = number(given_values[0])
+        found = parse_number(given_values[0])
         assert found is None or 0 <= found < 2**63
 
 

@@ -18,7 +18,7 @@ from memories.imports.formats import found_in
 from memories.imports.found import Entry
 from memories.json_input import read_json
 from memories.models import Owner
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.services import book_get_or_create
 from memories.tools import TOOLS, ToolCall, ToolScope, parse_arguments, run_calls
 from memories.tools.tool import Arguments
@@ -124,7 +124,7 @@ def test_an_address_is_the_path_of_a_document_or_is_refused(address: str) -> Non
 @BOUNDED
 @given(odd_text)
 def test_an_id_is_a_number_that_a_database_takes_or_nothing(text: str) -> None:
-    found = number(text)
+    found = parse_number(text)
     assert found is None or 0 <= found < 2**63
 
 

@@ -45,7 +45,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "MOST_NAMED", 100)
+    monkeypatch.setattr(writing, "MAX_NAMED_MEMORIES", 100)
     memory_make(alice, "Likes rum.")
     generation = Book.objects.get().generation
     Notification.objects.all().delete()
@@ -155,9 +155,9 @@ def test_an_import_under_way_ends_when_everything_is_forgotten(alice: Owner) -> 
 
 def test_the_size_of_a_batch_follows_the_time_it_takes() -> None:
     size = BatchSize(first=50, most=500)
-    size.took(0.0001)
+    size.adapt(0.0001)
     assert size.rows == 100
-    size.took(10)
+    size.adapt(10)
     assert size.rows == 10
 
 
