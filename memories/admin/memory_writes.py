@@ -9,7 +9,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest
 
 from memories.admin.base import staff_actor
-from memories.api.forms import memory_json
+from memories.api.serializers import memory_json
 from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import in_turns

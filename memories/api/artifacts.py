@@ -7,9 +7,9 @@ from ninja import Router
 from pydantic import Field
 
 from memories.api.bodies import Body
-from memories.api.forms import artifact_json
 from memories.api.memories import edit_source, if_match, tagged
 from memories.api.operations import reading
+from memories.api.serializers import artifact_json
 from memories.artifacts.cleaning import MAX_DOCUMENT
 from memories.artifacts.store import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller

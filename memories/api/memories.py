@@ -9,8 +9,8 @@ from ninja import Router, Status
 from pydantic import Field
 
 from memories.api.bodies import METADATA_QUERY, NO_FILTER, Body, Content, one_of
-from memories.api.forms import memory_json, revision_json
 from memories.api.operations import reading, writing
+from memories.api.serializers import memory_json, revision_json
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices

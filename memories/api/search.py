@@ -8,7 +8,7 @@ from ninja import Router
 from pydantic import Field
 
 from memories.api.bodies import Body
-from memories.api.forms import memory_json
+from memories.api.serializers import memory_json
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.filters import MemoryFilters

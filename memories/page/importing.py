@@ -7,9 +7,9 @@ from typing import Any
 from memories.database.batches import finish
 from memories.entry_rules import content_key
 from memories.history.word_diff import word_diff
+from memories.imports.contents import Entry
 from memories.imports.files import Upload
-from memories.imports.formats import found_in
-from memories.imports.found import Entry
+from memories.imports.formats import read_upload
 from memories.models import Memory
 from memories.selectors import live_condition
 from memories.viewers import Viewer
@@ -22,7 +22,7 @@ def rewordings(viewer: Viewer, upload: Upload, format: str, book: str) -> list[d
     """Return the first lines that would change a memory's words, in the order of the file. Raises InvalidRequest,
     TooLarge."""
     found: list[dict[str, Any]] = []
-    entries = finish(found_in(upload, format=format, book=book, with_conversations=False)).entries
+    entries = finish(read_upload(upload, format=format, book=book, with_conversations=False)).entries
     for line, memory in _named(viewer, entries):
         words = line.fields.content or ""
         if content_key(words) != memory.content_key:
