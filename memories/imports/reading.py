@@ -22,8 +22,7 @@ _SLICE_CHARACTERS = 200_000  # characters of small items that one slice reads
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One value of a file. `key` is its key in the outermost object, "" in an outermost list; `number` counts from
-    1."""
+    """A value of a file. `key` is its key in the outermost object, "" in an outermost list; `number` counts from 1."""
 
     key: str
     number: int
@@ -43,13 +42,12 @@ class JsonFile:
 
     def item(self, number: int, member: Member) -> Item:
         """Parse a member. Raises InvalidRequest."""
-        place = self.place(f"{member.key or 'entry'} {number}" if member.key else f"entry {number}")
+        place = self.place(f"{member.key or 'entry'} {number}")
         return Item(member.key, number, place, self.parts.value(member, place))
 
 
-def each_item(file: JsonFile, found: ImportContents) -> Iterator[Item | None]:
-    """Yield the items of a file, and None where a slice may end. Items that are not valid JSON are recorded as
-    refused."""
+def each_item(file: JsonFile, contents: ImportContents) -> Iterator[Item | None]:
+    """Yield the items of a file, and None where a slice may end. Invalid items are recorded as refused."""
     read = 0
     counts: dict[str, int] = {}
     for member in file.parts.members:
@@ -57,7 +55,7 @@ def each_item(file: JsonFile, found: ImportContents) -> Iterator[Item | None]:
         try:
             item = file.item(number, member)
         except InvalidRequest as error:
-            found.refuse(file.place(f"{member.key or 'entry'} {number}"), error)
+            contents.refuse(file.place(f"{member.key or 'entry'} {number}"), error)
         else:
             yield item
         read += member.end - member.start + 100
@@ -98,12 +96,11 @@ def path_to(id: Any, nodes: dict[str, Any], parent: str) -> list[dict[str, Any]]
 def parse_past_time(value: Any) -> datetime | None:
     """Parse an ISO 8601 time, or seconds, milliseconds, microseconds or nanoseconds since 1970. Return None for
     anything else, and for times before 1990 or in the future. Times without a zone are UTC."""
-    found = (
-        _from_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else parse_iso_time(value)
-    )
-    if found is None or not _EARLIEST <= found <= timezone.now() + timedelta(days=1):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    time = _from_number(value) if is_number else parse_iso_time(value)
+    if time is None or not _EARLIEST <= time <= timezone.now() + timedelta(days=1):
         return None
-    return min(found, timezone.now())
+    return min(time, timezone.now())
 
 
 def _from_number(value: float) -> datetime | None:
@@ -118,9 +115,9 @@ def _from_number(value: float) -> datetime | None:
 def parse_iso_time(value: Any) -> datetime | None:
     """Parse an ISO 8601 time, which may be in the future. Return None for anything else."""
     try:
-        found = parse_datetime(value) if isinstance(value, str) else None
-        if found is None:
+        time = parse_datetime(value) if isinstance(value, str) else None
+        if time is None:
             return None
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

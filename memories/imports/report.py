@@ -99,15 +99,8 @@ class ImportReport:
         self.held += 1
         self.to_propose.append(HeldEntry(entry, fields, doubt, changes))
         if len(self.waiting) < MAX_SHOWN:
-            self.waiting.append(
-                {
-                    "line": entry.line,
-                    "place": entry.place,
-                    "rule": doubt.rule,
-                    "message": doubt.reason,
-                    "content": fields.content,
-                }
-            )
+            waiting = {"line": entry.line, "place": entry.place, "rule": doubt.rule, "message": doubt.reason}
+            self.waiting.append({**waiting, "content": fields.content})
 
     def reject(self, entry: Entry) -> None:
         """Count a held entry as refused because the person rejected it before."""
