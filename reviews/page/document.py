@@ -11,7 +11,7 @@ from memories.page.rows import origin_label
 from memories.viewers import Viewer
 from reviews.page.panel import document_name
 
-MOST_REVISIONS = 30
+MAX_REVISIONS = 30
 _VERBS = {
     ArtifactRevision.Action.WRITE: "changed it",
     ArtifactRevision.Action.REMOVE: "removed it",
@@ -32,7 +32,7 @@ def shown_document(artifact: Artifact, viewer: Viewer) -> dict[str, Any]:
 def newest_revisions(artifact: Artifact) -> list[ArtifactRevision]:
     """Return the newest revisions of a document, newest first. One query."""
     rows = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
-    return list(rows[:MOST_REVISIONS])
+    return list(rows[:MAX_REVISIONS])
 
 
 def document_history(artifact: Artifact, viewer: Viewer) -> list[dict[str, Any]]:
