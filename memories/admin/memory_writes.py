@@ -1,5 +1,5 @@
-"""What an administrator does to memories, through memories.services: each change is a revision by `staff:ID`;
-what was done to several memories of one book at once is one change set, which can be undone as one."""
+"""Writes by administrators, through memories.services. Each change is a revision by `staff:ID`; an action on several
+memories of a book is one change set, which can be undone as a whole."""
 
 import json
 from collections import defaultdict
@@ -19,20 +19,21 @@ from memories.services import Source
 
 
 def staff_source(request: HttpRequest, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
-    """Return the source of an administrator's writes."""
+    """Return the source for writes of an administrator."""
     return Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=kind)
 
 
 def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> Undone:
-    """Undo a change set for an administrator, in slices. Who may not see conversations removes none of an import."""
+    """Undo a change set for an administrator, in slices. Imported conversations are removed only if the administrator
+    may view sessions."""
     sees_all = request.user.has_perm("gateway.view_session")
     limits = UNLIMITED if sees_all else KeyLimits(books=(change_set.book.name,))
     return in_turns(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
 
 
 def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tuple[list[int], list[int]]:
-    """Do the same to several memories, book by book. Returns the numbers of the changed ones, and of those that were
-    like that already."""
+    """Apply an edit to memories, book by book. Return the numbers of the changed memories, and of those that needed no
+    change."""
     numbers: dict[Book, list[int]] = defaultdict(list)
     for memory in memories:
         numbers[memory.book].append(memory.number)

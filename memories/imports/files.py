@@ -87,7 +87,7 @@ class Files:
             raise _too_large(name)
         if info.file_size > _SMALL_BYTES and info.file_size > IMPORT_RATIO * info.compress_size:
             raise InvalidRequest(
-                f"{name} is packed more than {IMPORT_RATIO} times smaller than it is. Unpack the archive and bring the "
+                f"{name} is compressed by a factor of more than {IMPORT_RATIO}. Unpack the archive and bring the "
                 "file itself. Nothing was imported."
             )
         chunks: list[bytes] = []
@@ -127,8 +127,8 @@ def _open_archive(file: BinaryIO) -> tuple[zipfile.ZipFile, list[str]]:
         ) from None
     if not names:
         raise InvalidRequest(
-            "The archive has no file that is known: conversations.json, memories.json or projects.json. If the export "
-            "has another form, unpack it and bring one file. Nothing was imported."
+            "The archive has no known file (conversations.json, memories.json or projects.json). If the export "
+            "has another format, unpack it and bring one file. Nothing was imported."
         )
     if len(names) > IMPORT_FILES:
         raise TooLarge(f"The archive has more than {IMPORT_FILES} files to read. Split it.", limit=IMPORT_FILES)

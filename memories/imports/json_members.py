@@ -75,7 +75,7 @@ class _MemberScan:
         """Process the next string or bracket."""
         character = text[match.start()]
         if self.finished:
-            raise self.error("it goes on after its end")
+            raise self.error("it continues after its end")
         if character == '"':
             if self.depth == self._member_depth:
                 self._feed_string(text, match)
@@ -107,7 +107,7 @@ class _MemberScan:
     def _close(self, end: int) -> None:
         self.depth -= 1
         if self.depth < 0:
-            raise self.error("a bracket is closed that was not opened")
+            raise self.error("a closing bracket has no opening one")
         if self.depth == 0:
             self.finished = True
         elif self.depth == 1 and self._list_inside:

@@ -98,7 +98,7 @@ def history_of(artifact: Artifact) -> list[dict[str, Any]]:
 class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     """The documents that consolidation keeps, and what people made of them."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (
         ObjectAction(verb="remove", label="Remove", permission="memories.change_artifact", look="danger"),
         ObjectAction(verb="put_back", label="Restore this", permission="memories.change_artifact"),
@@ -183,7 +183,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
             )
             if found is None:
                 raise Http404
-            content, said = words_of(found.after), "Restored. The words that stood here stay in the history."
+            content, said = words_of(found.after), "Restored. The previous text stays in the history."
         seen = request.POST.get("version", "")
         version = int(seen) if seen.isdecimal() and len(seen) < 10 else None
         present = 0 if row.deleted_at else row.version

@@ -41,7 +41,7 @@ MOST_NOTES = 300
 class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     """Consolidations, newest first."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (
         ObjectAction(verb="stop", label="Stop", permission="reviews.change_consolidationrun", look="danger"),
         ObjectAction(verb="undo", label="Undo", permission="memories.change_artifact"),
@@ -156,7 +156,7 @@ def progress_context(run: ConsolidationRun) -> dict[str, Any]:
 class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
     """What each past session gave; nothing here can be changed."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("words", "session_title", "state_badge", "owner", "book", "said", "extracted")
     list_display_links = ("words", "session_title")
     list_select_related = ("owner__user", "book", "session")

@@ -48,7 +48,7 @@ _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
     """Background reviews, newest first."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (
         ObjectAction(verb="undo", label="Undo", permission=PERMISSION),
         ObjectAction(verb="put_back", label="Restore", permission=PERMISSION),
