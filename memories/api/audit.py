@@ -9,7 +9,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import QuerySet
 from ninja import Router
 
-from memories.api.bodies import NO_FILTER, one_of
+from memories.api.bodies import EMPTY_AS_NONE, inline_enum
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
@@ -33,7 +33,7 @@ async def audit_list(
     request: ApiRequest,
     actor: ShortText = "",
     owner: ShortText = "",
-    action: Annotated[Action | None, NO_FILTER, one_of(Action)] = None,
+    action: Annotated[Action | None, EMPTY_AS_NONE, inline_enum(Action)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> Any:

@@ -19,11 +19,11 @@ class Body(Schema):
     model_config = ConfigDict(extra="forbid")
 
 
-NO_FILTER = BeforeValidator(lambda value: value or None)
+EMPTY_AS_NONE = BeforeValidator(lambda value: value or None)
 """For list filters: an empty value means no filter."""
 
 
-def one_of(choices: Iterable[str]) -> WithJsonSchema:
+def inline_enum(choices: Iterable[str]) -> WithJsonSchema:
     """Return the schema of a filter by one of these values. It is inlined, since several enums share a name."""
     return WithJsonSchema({"type": "string", "enum": list(map(str, choices))})
 

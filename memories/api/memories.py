@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field
 
-from memories.api.bodies import METADATA_QUERY, NO_FILTER, Body, Content, one_of
+from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.api.serializers import memory_json, revision_json
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
@@ -73,9 +73,9 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
 def memory_list(
     request: ApiRequest,
     book: ShortText | None = None,
-    target: Annotated[Target | None, NO_FILTER, one_of(Target)] = None,
+    target: Annotated[Target | None, EMPTY_AS_NONE, inline_enum(Target)] = None,
     category: ShortText | None = None,
-    write_origin: Annotated[WriteOrigin | None, NO_FILTER, one_of(WriteOrigin)] = None,
+    write_origin: Annotated[WriteOrigin | None, EMPTY_AS_NONE, inline_enum(WriteOrigin)] = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
     created_after: QueryMoment | None = None,

@@ -27,7 +27,7 @@ from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import times
 from memories.selectors import row_by_id
-from reviews.page.document import lines_of, newest_revisions, revision_verb, words_of
+from reviews.page.document import lines_of, newest_revisions, revision_verb, text_of_state
 
 
 class ArtifactStateFilter(ChoiceFilter):
@@ -88,7 +88,7 @@ def history_of(artifact: Artifact) -> list[dict[str, Any]]:
             "at": revision.created_at,
             "lines": lines_of(revision),
             "present": revision.version == artifact.version,
-            "restorable": revision.version != artifact.version and bool(words_of(revision.after)),
+            "restorable": revision.version != artifact.version and bool(text_of_state(revision.after)),
         }
         for revision in rows
     ]
@@ -183,7 +183,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
             )
             if found is None:
                 raise Http404
-            content, said = words_of(found.after), "Restored. The previous text stays in the history."
+            content, said = text_of_state(found.after), "Restored. The previous text stays in the history."
         seen = request.POST.get("version", "")
         version = int(seen) if seen.isdecimal() and len(seen) < 10 else None
         present = 0 if row.deleted_at else row.version
