@@ -1,5 +1,4 @@
-"""What the list and the page of a review say of it, each value in words: why it came to nothing, what it cost, what the
-model wanted besides, and how it was set."""
+"""Admin columns for reviews: outcome, cost, dropped tool calls and settings, as text."""
 
 from django.contrib import admin
 from django.utils.html import format_html
@@ -17,7 +16,7 @@ from reviews.turns_read import turns_read
 
 
 class ReviewColumns:
-    """Columns by name, for a ModelAdmin of review runs."""
+    """Columns for a ModelAdmin of review runs."""
 
     scheduled = moment_column("created_at", "Scheduled", ordering="pk")
     started = moment_column("started_at", "Started")
@@ -54,7 +53,7 @@ class ReviewColumns:
 
     @admin.display(description="Dropped calls of other tools")
     def dropped_in_words(self, run: ReviewRun) -> str:
-        """`shell twice, web_search once`."""
+        """Return text such as `shell twice, web_search once`."""
         calls = [f"{name} {times(n)}" for name, n in sorted(run.dropped_calls.items())]
         return ", ".join(calls) or "No other tool was called"
 
@@ -71,7 +70,7 @@ class ReviewColumns:
 
 
 def error_words(run: ReviewRun) -> str:
-    """Return why it ended without a result, or why it waits; "" when neither is so."""
+    """Return why the review failed or why it waits, else ""."""
     words = reason_words(run, own=False)
     if run.state == ReviewRun.State.SCHEDULED and words:
         return f"{words} The next attempt begins {moment(run.not_before)}."
