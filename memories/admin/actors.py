@@ -19,7 +19,7 @@ def actor_names(actors: Iterable[str]) -> dict[str, str]:
     only models and the system wrote."""
     named = {actor: actor.partition(":") for actor in actors if ":" in actor}
     users = _user_names({key for kind, _, key in named.values() if kind != "key"})
-    keys = key_names({found for kind, _, key in named.values() if kind == "key" and (found := parse_uuid(key))})
+    keys = key_names({id for kind, _, key in named.values() if kind == "key" and (id := parse_uuid(key))})
     return {actor: _name(kind, key, users, keys) for actor, (kind, _, key) in named.items()}
 
 
@@ -56,8 +56,8 @@ def _user_names(keys: Iterable[str]) -> dict[str, str]:
 
 def _name(kind: str, key: str, users: Mapping[str, str], keys: Mapping[UUID, str]) -> str:
     if kind == "key":
-        found = parse_uuid(key)
-        return keys.get(found, "A deleted key") if found else "A deleted key"
+        id = parse_uuid(key)
+        return keys.get(id, "A deleted key") if id else "A deleted key"
     name = users.get(key)
     if name is None:
         return "A deleted account"

@@ -102,8 +102,8 @@ class IdFilter(ExactTextFilter):
     """A filter by id. Text that is not an id matches nothing."""
 
     def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        found = parse_uuid(value)
-        return queryset.filter(**{self.column: found}) if found else queryset.none()
+        id = parse_uuid(value)
+        return queryset.filter(**{self.column: id}) if id else queryset.none()
 
 
 class ActorFilter(ExactTextFilter):

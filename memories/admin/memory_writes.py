@@ -37,8 +37,8 @@ def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tup
     numbers: dict[Book, list[int]] = defaultdict(list)
     for memory in memories:
         numbers[memory.book].append(memory.number)
-    edited = [in_turns(bulk_edit_slices(book, found, edit, source)) for book, found in numbers.items()]
-    return [number for one in edited for number in one.changed], [n for one in edited for n in one.left_alone]
+    results = [in_turns(bulk_edit_slices(book, in_book, edit, source)) for book, in_book in numbers.items()]
+    return [n for result in results for n in result.changed], [n for result in results for n in result.left_alone]
 
 
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:

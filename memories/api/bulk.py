@@ -34,12 +34,12 @@ async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
     whole edit is one change set, which can be undone."""
     caller = request.auth
     edit = edit_of(body.action, clean_category(body.category or "") if body.action == "categorise" else "")
-    numbers = {given: number(given) for given in body.ids}
-    known = [found for found in numbers.values() if found is not None]
+    numbers = {id: number(id) for id in body.ids}
+    valid = [parsed for parsed in numbers.values() if parsed is not None]
     book = await in_read_thread(book_named, caller.owner_id, caller.limits.book_name(body.book))
-    result = BulkEdited(change_set=None, changed=(), left_alone=tuple(known))
+    result = BulkEdited(change_set=None, changed=(), left_alone=tuple(valid))
     if book is not None:
-        result = await in_slices(bulk_edit_slices(book, known, edit, edit_source(caller)))
+        result = await in_slices(bulk_edit_slices(book, valid, edit, edit_source(caller)))
     answer = result.as_json()
-    answer["left_alone"] += [given for given, found in numbers.items() if found is None]
+    answer["left_alone"] += [id for id, parsed in numbers.items() if parsed is None]
     return answer

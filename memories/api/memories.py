@@ -64,8 +64,8 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     fields_given(fields)  # refuse invalid fields before taking a thread and a lock
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
     given = _given_fields(body.dict(exclude={"book"}, exclude_unset=True))
-    status, found = await in_thread(_add, request.auth, body.book, fields, given)
-    return Status(status, with_etag(response, found))
+    status, memory = await in_thread(_add, request.auth, body.book, fields, given)
+    return Status(status, with_etag(response, memory))
 
 
 @router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
@@ -162,31 +162,31 @@ def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dic
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Undo a change set. Undoing an undo restores the changes."""
     caller = request.auth
-    found = await in_read_thread(change_set_get, caller.owner_id, parse_uuid(change_set), limits=caller.limits)
+    row = await in_read_thread(change_set_get, caller.owner_id, parse_uuid(change_set), limits=caller.limits)
     source = edit_source(caller, ChangeSet.Kind.UNDO)
-    return (await in_slices(undo_slices(found, source, limits=caller.limits))).as_json()
+    return (await in_slices(undo_slices(row, source, limits=caller.limits))).as_json()
 
 
 @router.get("/notifications")
 @reading
 def notification_list(request: ApiRequest, after: AfterNumber = 0, limit: PageSize = PAGE) -> dict[str, Any]:
     """List the notifications after number `after`, oldest first."""
-    found = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, most=limit + 1)
-    return page_json(found[:limit], has_more=len(found) > limit)
+    rows = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, most=limit + 1)
+    return page_json(rows[:limit], has_more=len(rows) > limit)
 
 
-def with_etag(response: HttpResponse, found: dict[str, Any]) -> dict[str, Any]:
+def with_etag(response: HttpResponse, row: dict[str, Any]) -> dict[str, Any]:
     """Set the ETag of the response to the version of the row, and return the row."""
-    response["ETag"] = f'"{found["version"]}"'
-    return found
+    response["ETag"] = f'"{row["version"]}"'
+    return row
 
 
 def if_match(request: ApiRequest) -> int | None:
     """Return the version in the If-Match header, or None. Raises InvalidRequest."""
-    given = request.headers.get("if-match", "").strip()
-    if not given or given == "*":
+    etag = request.headers.get("if-match", "").strip()
+    if not etag or etag == "*":
         return None
-    version = number(given.removeprefix("W/").strip('"'))
+    version = number(etag.removeprefix("W/").strip('"'))
     if version is None:
         raise InvalidRequest("If-Match must be the ETag of the memory as you read it.")
     return version

@@ -75,12 +75,12 @@ def _search(caller: Caller, body: SearchIn, filters: MemoryFilters, vector: Sequ
     # The view may be older than the last write: leave out memories that no longer match.
     rows = filters.of(memories.select_related("book").filter(number__in=[hit.number for hit in hits]))
     by_number = {row.number: row for row in rows}
-    found = [
+    results = [
         memory_json(by_number[hit.number]) | {"score": round(hit.score, 4), "why": hit.why}
         for hit in hits
         if hit.number in by_number
     ]
-    return page_json(found[: body.limit], has_more=len(found) > body.limit)
+    return page_json(results[: body.limit], has_more=len(results) > body.limit)
 
 
 def _books(caller: Caller, name: str | None) -> list[Book]:

@@ -176,22 +176,22 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         return verb == "remove" and not row.deleted_at
 
     def do(self, request: HttpRequest, row: Artifact, verb: str) -> None:
-        content, said = "", "Removed. Its history stays, and it can be restored from there."
+        content, message = "", "Removed. Its history stays, and it can be restored from there."
         if verb == "put_back":
-            found = row_by_id(
+            revision = row_by_id(
                 ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id), request.POST.get("revision", "")
             )
-            if found is None:
+            if revision is None:
                 raise Http404
-            content, said = text_of_state(found.after), "Restored. The previous text stays in the history."
+            content, message = text_of_state(revision.after), "Restored. The previous text stays in the history."
         seen = request.POST.get("version", "")
         version = int(seen) if seen.isdecimal() and len(seen) < 10 else None
         present = 0 if row.deleted_at else row.version
         if version is not None and version == row.version:
             version = present  # the service expects version 0 for a removed document
         artifact_put(row.book, row.path, content, staff_source(request), version=version)
-        self.message_user(request, said, messages.SUCCESS)
-        action_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
+        self.message_user(request, message, messages.SUCCESS)
+        action_record(request, Artifact, f"{message.partition('.')[0]}.", [row])
 
     def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
         """Return the rendered document and its history."""

@@ -59,13 +59,13 @@ class ConsolidatedBookAdmin(BookAdmin):
         runs (POST with the same parameters)."""
         if not self.has_consolidate_permission(request):
             raise PermissionDenied
-        given = request.POST if request.method == "POST" else request.GET
-        keys = [key for value in given.getlist("book")[:MAX_BOOKS] if (key := parse_uuid(value))]
+        data = request.POST if request.method == "POST" else request.GET
+        keys = [key for value in data.getlist("book")[:MAX_BOOKS] if (key := parse_uuid(value))]
         books = list(Book.objects.filter(pk__in=keys).select_related("owner__user").order_by("pk"))
         if not books:
             self.message_user(request, "Choose a book first.", messages.ERROR)
             return HttpResponseRedirect(reverse("admin:memories_book_changelist"))
-        force = given.get("force") == "1"
+        force = data.get("force") == "1"
         if request.method == "POST":
             return self._start(request, books, force=force)
         listing_record(request, Book, books)

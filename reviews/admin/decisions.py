@@ -101,8 +101,8 @@ class DecisionAdmin(DaybookAdmin):
         """Save the ticked writes. Return the indexes of those that were refused while others were saved."""
         proposed = {write.index: write.after for write in run.writes}
         edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != proposed[index]}
-        done = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
-        chosen = [write for write in done.writes if write.index in ticked]
+        review = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
+        chosen = [write for write in review.writes if write.index in ticked]
         self.message_user(request, _saved_words(chosen), messages.SUCCESS)
         action_record(request, ReviewRun, f"Approved {_indexes(chosen, *_SAVED_STATES)}.", [run])
         return frozenset(write.index for write in chosen if write.state not in _SAVED_STATES)
@@ -110,9 +110,9 @@ class DecisionAdmin(DaybookAdmin):
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
         """Reject the ticked writes. Writes that were already rejected or expired stay as they are."""
         waiting = frozenset(write.index for write in run.writes if write.waiting)
-        done = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
+        review = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
         self.message_user(request, "Rejected. It can still be saved here for a while.", messages.SUCCESS)
-        chosen = [write for write in done.writes if write.index in ticked & waiting]
+        chosen = [write for write in review.writes if write.index in ticked & waiting]
         action_record(request, ReviewRun, f"Rejected {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
     def _show_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:

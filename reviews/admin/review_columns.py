@@ -47,8 +47,8 @@ class ReviewColumns:
     def outcome(self, run: ReviewRun) -> SafeString | str:
         if not run.error:
             return "–"
-        words, code, said = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
-        detail = f"{code}: {said}" if said and said not in words else code
+        words, code, message = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
+        detail = f"{code}: {message}" if message and message not in words else code
         return format_html('{} <span class="db-call">{}</span>', words, detail)
 
     @admin.display(description="Dropped calls of other tools")
@@ -62,10 +62,10 @@ class ReviewColumns:
         settings = run.settings
         most, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
         waits = "wait for a person" if settings.get("memory_review_approval") else "are saved at once"
-        told = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
+        notice = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
         return (
             f"At most {counted(most, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
-            f"its writes {waits}, {told}."
+            f"its writes {waits}, {notice}."
         )
 
 

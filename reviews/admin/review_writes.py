@@ -38,8 +38,8 @@ class WriteRow(ShownWrite):
 def write_rows(owner_id: UUID, runs: Sequence[ReviewRun]) -> dict[UUID, list[WriteRow]]:
     """Return the writes of an owner's reviews, by review. One query, none if no write is about a stored memory."""
     numbers = {write.number for run in runs for write in run.writes} - {0}
-    found = Memory.objects.filter(owner_id=owner_id, number__in=numbers) if numbers else Memory.objects.none()
-    urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in found.values_list("number", "pk")}
+    rows = Memory.objects.filter(owner_id=owner_id, number__in=numbers) if numbers else Memory.objects.none()
+    urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in rows.values_list("number", "pk")}
     return {
         run.pk: [
             WriteRow(write=write, about=about_words(write, TARGETS), url=urls.get(write.number, ""))

@@ -115,13 +115,13 @@ def _get(caller: Caller, review_id: str) -> ReviewRun:
 
 
 def _decide(
-    caller: Caller, review_id: str, writes: list[int] | None, decide: Callable[..., ReviewRun], decided: str
+    caller: Caller, review_id: str, writes: list[int] | None, decide: Callable[..., ReviewRun], verb: str
 ) -> dict[str, Any]:
     review, only = _get(caller, review_id), _indexes(writes)
-    done = decide(review, actor=caller.actor, only=only)
+    review = decide(review, actor=caller.actor, only=only)
     chosen = "all writes" if only is None else "writes " + ", ".join(map(str, sorted(only)))[:100]
-    decision_record(caller, review, f"{decided} {chosen}.")
-    return review_json(done)
+    decision_record(caller, review, f"{verb} {chosen}.")
+    return review_json(review)
 
 
 def decision_record(caller: Caller, review: ReviewRun, note: str) -> None:

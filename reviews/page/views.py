@@ -58,8 +58,8 @@ def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     artifact = _document(viewer, _book(request), request.GET.get("path", ""))
     if artifact is None:
         return HttpResponse(status=404)
-    if given := request.GET.get("revision"):
-        revision = row_by_id(ArtifactRevision.objects.filter(artifact=artifact), given)
+    if revision_id := request.GET.get("revision"):
+        revision = row_by_id(ArtifactRevision.objects.filter(artifact=artifact), revision_id)
         if revision is None:
             return HttpResponse(status=404)
         return HttpResponse(str(revision.after.get("content", "")), content_type="text/plain; charset=utf-8")

@@ -76,7 +76,7 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
     return NowFacts(
         workers=Worker.objects.filter(beat_at__gt=now - SILENT).count(),
         queue=queue_facts(now),
-        open=[found for runs in stuck for found in runs[:MAX_SHOWN]],
+        open=[run for runs in stuck for run in runs[:MAX_SHOWN]],
         more=any(len(runs) > MAX_SHOWN for runs in stuck),
     )
 
