@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import F, Model, Q, QuerySet
 from django.http import StreamingHttpResponse
 
-from memories.api.forms import memory_json, revision_json
+from memories.api.serializers import memory_json, revision_json
 from memories.database.access import in_read_thread
 from memories.models import Memory, Revision
 

@@ -28,7 +28,7 @@ _RAW_WITHOUT_WORDS = ("usage", "trace")
 class RunAdmin(SessionTitles, ReadOnlyAdmin):
     """Executions of turns: what each was asked and given, what it did, and what it cost."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "why", "started")
     sortable_by = ("started",)
     list_select_related = ("owner__user", "session__agent")

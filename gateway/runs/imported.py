@@ -13,8 +13,8 @@ from gateway.services import MAX_TITLE, sessions_delete
 from memories.caller import KeyLimits
 from memories.database.batches import BatchSize, Slices
 from memories.database.statements import Insert, RowFactory
+from memories.imports.contents import Conversation
 from memories.imports.conversations import ConversationStore
-from memories.imports.found import Conversation
 
 _PREFIX = "import:"
 _NEW_MESSAGE = RowFactory(Message)

@@ -13,9 +13,9 @@ from memories.books import book_state
 from memories.database.batches import finish
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords
 from memories.errors import InvalidRequest, TooLarge
+from memories.imports.contents import Entry
 from memories.imports.files import Upload
-from memories.imports.formats import found_in
-from memories.imports.found import Entry
+from memories.imports.formats import read_upload
 from memories.json_input import read_json
 from memories.models import Owner
 from memories.pagination import parse_number
@@ -76,7 +76,7 @@ imported = odd_object(
 def test_lines_of_an_import_are_memories_or_are_refused(text: str) -> None:
     try:
         upload = Upload.of(text.encode(errors="surrogatepass"))
-        lines = finish(found_in(upload, format="jsonl", book="main")).entries
+        lines = finish(read_upload(upload, format="jsonl", book="main")).entries
     except (InvalidRequest, TooLarge):
         return
     assert len(lines) <= text.count("\n") + 1

@@ -16,7 +16,7 @@ from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
 from memories.history.undo import change_set_get
 from memories.ids import parse_uuid
 from memories.imports.files import Upload
-from memories.imports.formats import found_in
+from memories.imports.formats import read_upload
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
@@ -211,7 +211,7 @@ def test_an_export_reads_its_rows_in_pages(alice: Owner, monkeypatch: pytest.Mon
 
 
 def test_a_generator_gives_what_it_returns() -> None:
-    assert finish(found_in(Upload.of(b'{"content": "x"}'), book="main")).entries[0].fields.content == "x"
+    assert finish(read_upload(Upload.of(b'{"content": "x"}'), book="main")).entries[0].fields.content == "x"
 
 
 def test_forgetting_many_memories_erases_all_of_them(alice: Owner, charlie: Owner) -> None:
