@@ -6,7 +6,7 @@ class ReviewsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        # Models can be imported only now. One listener of each kind is for reviews, the other for consolidation.
+        # Models can be imported only now.
         from gateway.chat.held_notes import held_of_review, held_of_session
         from gateway.hooks import session_forgotten, turn_completed
         from memories.evidence import ProposalStore, proposal_store

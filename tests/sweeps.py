@@ -13,4 +13,4 @@ def look_again() -> None:
 def forget_searches() -> None:
     """Forget what earlier searches left over, too: as in a process that never looked."""
     look_again()
-    triggers._left = None
+    triggers._sessions_left = None

@@ -14,7 +14,7 @@ from memories.pagination import DEFAULT_LIMIT, page_json
 from reviews import approvals
 from reviews.api.answers import Proposal
 from reviews.api.reviews import decision_record
-from reviews.proposals import ProposalState, Waiting, proposal_get, proposals_list
+from reviews.proposals import ProposalState, ProposedWrite, proposal_get, proposals_list
 
 router = Router()
 
@@ -58,7 +58,7 @@ def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
     return _decide(request.auth, proposal_id, False, None)
 
 
-def proposal_json(waiting: Waiting) -> dict[str, Any]:
+def proposal_json(waiting: ProposedWrite) -> dict[str, Any]:
     """Return a held write as the API shows it."""
     review, write = waiting.review, waiting.write
     return as_shape(

@@ -22,7 +22,7 @@ from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
 from reviews.page.panel import panel_of
 from reviews.page.rows import rows_of
-from reviews.quotas import day_of
+from reviews.quotas import usage_today
 from reviews.selectors import review_get
 
 BATCH_ROWS = 30
@@ -106,7 +106,7 @@ def _intro(viewer: Viewer) -> dict[str, Any]:
         "after_turns": bool(interval or intervals),
         "interval": interval,
         "waiting": f"{counted(waiting, 'review needs', 'reviews need')} your decision." if waiting else "",
-        "used_up": day_of(viewer.owner).reached,
+        "used_up": usage_today(viewer.owner).reached,
     }
 
 

@@ -290,8 +290,8 @@ def test_a_review_says_which_model_it_needs(answer: str, server: RuledServer, al
     review = run_review(newest_review())
     assert (review.state, len(server.bodies)) == ("failed", 2), "it is not tried again"
     assert reason_words(review, own=True) == (
-        "The model small takes no tools, and its answer could not be read in their place. Name another one for reviews "
-        "(memory_review_model)."
+        "The model small does not support tools, and its answer was not the JSON asked for instead. Choose another "
+        "model for reviews (memory_review_model)."
     )
 
 
