@@ -24,11 +24,11 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import find_session
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
-from gateway.runs.joined import Ended, told_context
+from gateway.runs.joined import RunResult, placeholder_context
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Verdict
-from gateway.runs.requested import Asked, V1Request
-from gateway.runs.resolve import session_of
+from gateway.runs.requested import SessionLookup, V1Request
+from gateway.runs.resolve import command_session
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import lock
 from gateway.services import require_active, session_get
@@ -70,11 +70,11 @@ class CommandTurn:
     """A stored command with its answer. The id of the command's message is used as that of a run."""
 
     context: TurnContext
-    ended: Ended
+    result: RunResult
 
     def as_json(self) -> dict[str, Any]:
         """Return the command as the native API shows a turn. No model was asked, so its usage is empty."""
-        return {**done_json(self.context, self.ended), "kind": Message.Kind.COMMAND.value, "usage": {}}
+        return {**done_json(self.context, self.result), "kind": Message.Kind.COMMAND.value, "usage": {}}
 
 
 Handler = Callable[[CommandCall], CommandReply | Slices[CommandReply]]
@@ -117,10 +117,10 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     kept, answered = without_commands(request.messages)
     before = replace(request, messages=(*kept, instead), after_command=answered)
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
-    finding = find_session(caller, before, conversation) if conversation.turns_before else Verdict()
+    verdict = find_session(caller, before, conversation) if conversation.turns_before else Verdict()
     with transaction.atomic():
-        asked = Asked(caller=caller, agent=agent, request=before, conversation=conversation)
-        session = session_of(asked, finding)
+        lookup = SessionLookup(caller=caller, agent=agent, request=before, conversation=conversation)
+        session = command_session(lookup, verdict)
         if session._state.adding:
             session.save(force_insert=True)
         said = _last_user_text(request.messages)
@@ -171,14 +171,14 @@ def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
 
 
 def _turn(session: Session, said: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
-    ended = Ended(
+    result = RunResult(
         state=Run.State.COMPLETED,
         output=RunOutput(text=text, usage=dict(_NO_USAGE)),
         changes=changes,
         turns_since_review=session.turns_since_memory_review,
     )
-    context = told_context(session, said.pk, turn=session.turns, started_at=said.created_at)
-    return CommandTurn(context=context, ended=ended)
+    context = placeholder_context(session, said.pk, turn=session.turns, started_at=said.created_at)
+    return CommandTurn(context=context, result=result)
 
 
 def fenced(text: str) -> str:

@@ -80,7 +80,7 @@ class UpstreamSilent(UpstreamTimeout):
     """The upstream was silent for too long."""
 
 
-def as_told(error: Exception, *, what: str = "a request") -> DomainError:
+def public_error(error: Exception, *, what: str = "a request") -> DomainError:
     """Return what a caller is told of an error: an expected one as it is, Overloaded if the database is busy, and
     InternalError for anything else, which is logged. `what` failed is named in the log."""
     if isinstance(error, DomainError):

@@ -26,7 +26,7 @@ from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.runs.context import RunOutput
 from gateway.runs.fingerprint import last_asked
 from gateway.runs.requested import V1Request
-from gateway.runs.summaries import is_about_a_conversation, summary_note
+from gateway.runs.summaries import may_be_summary, summary_note
 from gateway.steps import ModelStep, complete_step, step_use, stream_step
 from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
@@ -86,7 +86,7 @@ class PlainCall:
             self.allowance.leave()
 
     async def _note_summary(self, answer: str) -> None:
-        if self.about is None or not is_about_a_conversation(self.about.messages, answer):
+        if self.about is None or not may_be_summary(self.about.messages, answer):
             return
         try:
             finding = await in_read_thread(find_session, self.caller, self.about)

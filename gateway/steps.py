@@ -184,7 +184,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                     text = step.take(choice, delta)
                     if choice.get("finish_reason"):
                         step.choice = choice
-                    if text or says_more(choice) or delta.get("tool_calls") or reasoning_in(delta):
+                    if text or has_other_content(choice) or delta.get("tool_calls") or reasoning_in(delta):
                         yield choice, text
 
 
@@ -203,7 +203,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
 
 
-def says_more(choice: Mapping[str, Any]) -> bool:
+def has_other_content(choice: Mapping[str, Any]) -> bool:
     """Return True if a choice of a stream holds more than text and tool calls: reasoning, a refusal, audio, …"""
     delta = choice.get("delta")
     beside = isinstance(delta, dict) and any(value for key, value in delta.items() if key not in _TOLD_APART)

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from gateway.authentication import still_allowed
-from gateway.runs.access import LOOK_SECONDS
+from gateway.runs.access import RECHECK_SECONDS
 from gateway.turns.live import Note, error_note
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
@@ -45,7 +45,7 @@ async def _while_allowed(
 ) -> AsyncGenerator[tuple[int, Note]]:
     """Raises Unauthorized, also while no event comes."""
     clock = asyncio.get_running_loop().time
-    due = clock() + LOOK_SECONDS
+    due = clock() + RECHECK_SECONDS
     async with aclosing(events):
         following = asyncio.ensure_future(anext(events, None))
         try:
@@ -53,7 +53,7 @@ async def _while_allowed(
                 await asyncio.wait({following}, timeout=max(0.0, due - clock()))
                 if clock() >= due:
                     await _look(request)
-                    due = clock() + LOOK_SECONDS
+                    due = clock() + RECHECK_SECONDS
                 if not following.done():
                     continue
                 event = following.result()

@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.upstream.request import Course, ModelTarget
 
-MOST_NOTED = 100
+MAX_ATTEMPTS = 100
 
 
 class RunAttempts:
@@ -28,10 +28,10 @@ class RunAttempts:
         last = next((target for target in reversed([*before, *(one.by for one in self._courses)]) if target), None)
         return target.preferring(last) if last in target.all else target
 
-    def noted(self, trace: dict[str, Any]) -> dict[str, Any]:
+    def with_attempts(self, trace: dict[str, Any]) -> dict[str, Any]:
         """Return a run's trace with the attempts, if any failed, and the model that took no tools, if one did."""
         toolless = next((course.toolless for course in reversed(self._courses) if course.toolless), None)
         if toolless is not None:
             trace = {**trace, "toolless": {"upstream": toolless.upstream, "model": toolless.model}}
         attempts = [*self._earlier, *(entry for course in self._courses for entry in course.attempts)]
-        return {**trace, "attempts": attempts[:MOST_NOTED]} if attempts else trace
+        return {**trace, "attempts": attempts[:MAX_ATTEMPTS]} if attempts else trace

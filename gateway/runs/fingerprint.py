@@ -45,11 +45,11 @@ class Conversation:
         return len(self.said) // 2
 
     @property
-    def is_alone(self) -> bool:
+    def is_first(self) -> bool:
         """Return True if nothing was said before the last user message."""
         return not (self.turns_before or self.unanswered_user_key)
 
-    def is_of(self, run: Run) -> bool:
+    def matches(self, run: Run) -> bool:
         """Return True if a run was opened for this conversation."""
         return (run.history_hash_before, run.user_key) == (self.history_hash_before, self.user_key)
 

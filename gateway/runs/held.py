@@ -15,7 +15,7 @@ from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
-from gateway.runs.access import Asker, refused_now
+from gateway.runs.access import Requester, without_access
 from gateway.runs.context import RunOutput, TurnContext
 from memories.database.access import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
@@ -55,7 +55,7 @@ class HeldRun:
     stopped_by: StoppedBy | None = None
 
     @property
-    def asker(self) -> Asker:
+    def requester(self) -> Requester:
         return self.context.owner_id, self.context.allowance.key_id
 
     def stop(self, by: StoppedBy) -> None:
@@ -181,7 +181,7 @@ async def _keep() -> None:
         texts = {held.context.lease_token: text for held, text in changed.items()}
         try:
             open_runs = await in_spare_thread(leases.keep, texts, renew=renew)
-            refused = await in_spare_thread(refused_now, {held.asker for held in now}) if renew else set()
+            refused = await in_spare_thread(without_access, {held.requester for held in now}) if renew else set()
         except Error as error:
             logger.warning("open runs could not be kept (%s); it is tried again", type(error).__name__)
             continue
@@ -194,6 +194,6 @@ async def _keep() -> None:
                 held.stop(StoppedBy.TAKEN_OVER)  # does nothing to one that has just been closed here
             elif asked:
                 held.stop(StoppedBy.REQUEST)
-            elif held.asker in refused:
+            elif held.requester in refused:
                 held.stop(StoppedBy.ACCESS)
         pause = max(FLUSH_SECONDS, _SHARE * (loop.time() - began))

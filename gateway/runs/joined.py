@@ -16,11 +16,11 @@ from gateway.runs.waiting import unanswered_calls
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
-SAID = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
+ANSWERED_STATES = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class RunResult:
     """A run that is over, or a command, with what the client is told at its end."""
 
     state: Run.State
@@ -31,7 +31,7 @@ class Ended:
     error: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run) -> "Ended":
+    def of(cls, run: Run) -> "RunResult":
         """Return how a run stands, from its rows."""
         waits = run.state == Run.State.AWAITING_CLIENT_TOOLS
         return cls(
@@ -47,7 +47,7 @@ class Ended:
 def require_not_running(match: SessionMatch, conversation: Conversation, now: datetime) -> None:
     """Raises SameTurnRunning if the turn that a request asks for is being answered for the same request."""
     run = match.regenerates
-    if run is None or run.state != Run.State.RUNNING or not conversation.is_of(run) or is_lapsed(run, now):
+    if run is None or run.state != Run.State.RUNNING or not conversation.matches(run) or is_lapsed(run, now):
         return
     raise SameTurnRunning("The same request is being answered.", run_id=str(run.pk))
 
@@ -62,10 +62,10 @@ def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
     run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    return told_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
+    return placeholder_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
 
 
-def told_context(
+def placeholder_context(
     session: Session, run_id: UUID, *, turn: int, started_at: datetime, request_id: str = ""
 ) -> TurnContext:
     """Return what the APIs know of a turn that nobody executes for them: it is only told."""
@@ -88,9 +88,9 @@ def told_context(
     )
 
 
-def ended(owner_id: UUID, run_id: UUID) -> Ended | None:
+def run_result(owner_id: UUID, run_id: UUID) -> RunResult | None:
     """Return a run that is over; None while it is not. Raises NotFound for one that was deleted."""
     run = Run.objects.select_related("session").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    return None if run.state == Run.State.RUNNING else Ended.of(run)
+    return None if run.state == Run.State.RUNNING else RunResult.of(run)

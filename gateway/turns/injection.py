@@ -1,7 +1,7 @@
 """What a run is given from memory: the snapshot of its session, the recall of this turn, and the messages built from
 both. With a warm snapshot nothing here uses the database. Each step is contained: if it fails, its result is empty, the
 run's trace names the error, and the turn goes on. This happens once per run: a run that waits for its client's tools
-keeps what it was given (`kept`) and is given the same again."""
+keeps what it was given (`stored_injection`) and is given the same again."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ from prompts.files import prompt_file
 from search.keywords import extract_keywords
 
 _SEPARATORS = re.compile(r"[,，、\s]+")
-_MOST_KEYWORDS = 24
+_MAX_KEYWORDS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
     """Return everything that a run is given from memory; all its steps use it. It is empty without injection.
     `read_tool` is the name of the tool that reads documents in the guidance. Never raises."""
     if context.injected is not None:
-        given = {name: context.injected[name] for name in _KEPT}
+        given = {name: context.injected[name] for name in _STORED_FIELDS}
         return Injection(**given, trace=context.earlier.trace.get("recall", {}))
     agent = context.agent.settings
     if context.book is None or not (agent.inject_memories or context.agent.consolidation.enabled):
@@ -85,10 +85,10 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
     return replace(injection, guidance=guidance_text, trace=injection.trace | trace, usage=keywords.usage)
 
 
-_KEPT = ("frozen", "guidance", "recall")
+_STORED_FIELDS = ("frozen", "guidance", "recall")
 
 
-def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
+def stored_injection(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
     """Return what a run that waits for its client's tools stores (`Run.injected`), so that its next request begins with
     the same bytes in any process. `epoch` is None without a book: then it holds nothing from memory."""
     agent = context.agent.settings
@@ -97,7 +97,7 @@ def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str
         "instructions": agent.instructions,
         "recall_role": agent.recall_role,
         "read_tool": read_tool,
-        **{name: getattr(injection, name) for name in _KEPT},
+        **{name: getattr(injection, name) for name in _STORED_FIELDS},
     }
 
 
@@ -283,6 +283,6 @@ def parse_keywords(answer: str, *, finished: bool = True) -> list[str]:
     found = list(dict.fromkeys(word for word in words if word))
     if not found and not finished:
         raise ValueError("no answer")
-    if len(found) > _MOST_KEYWORDS:
+    if len(found) > _MAX_KEYWORDS:
         raise ValueError("prose instead of keywords")
     return found

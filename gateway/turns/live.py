@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.errors import Restarting, RunStopped, as_told
+from gateway.errors import Restarting, RunStopped, public_error
 from gateway.models import Run
 from gateway.runs import held, leases
 from gateway.runs.context import TurnContext
@@ -109,7 +109,7 @@ class LiveTurn:
         try:
             await self._take_events(options)
         except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
-            self.failure = as_told(error)
+            self.failure = public_error(error)
             self.final = error_note(self.failure, self.context.run_id)
         finally:
             if self._left is not None:
