@@ -117,7 +117,7 @@ async def summarise(
         owner=owner,
         request_id=request_id,
     )
-    summary = result.said.strip()
+    summary = result.visible_text.strip()
     if not summary:
         raise DomainError("The model gave no summary.")
     return summary[: int(agent.context_token_limit * SUMMARY_SHARE) * 4]

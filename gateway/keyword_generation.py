@@ -105,7 +105,7 @@ async def _words_for(rows: list[Memory], target: ModelTarget, *, owner: str) -> 
     prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
     messages = ({"role": "user", "content": prompt},)
     seconds = settings.COMPACTION_SECONDS
-    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).said
+    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).visible_text
 
 
 def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:

@@ -24,7 +24,7 @@ from gateway.requests import request_id
 from gateway.runs.candidates import find_session
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.runs.context import RunOutput
-from gateway.runs.fingerprint import last_asked
+from gateway.runs.fingerprint import last_user_index
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import may_be_summary, summary_note
 from gateway.steps import ModelStep, complete_step, step_use, stream_step
@@ -132,7 +132,7 @@ def plain_call(caller: Caller, request: PlainRequest, request_id: str) -> PlainC
     )
     spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
     about = None
-    if request.path == CHAT and last_asked(request.messages) >= 0:
+    if request.path == CHAT and last_user_index(request.messages) >= 0:
         about = V1Request(agent=request.agent, messages=request.messages, client_system="")
     return PlainCall(request=model_request, caller=caller, spender=spender, about=about)
 

@@ -182,7 +182,7 @@ async def _reflect_in_json(
     """Ask a model that takes no tools to write its calls as JSON, once. Raises NeedsTools if it does not."""
     *before, last = messages
     asked = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
-    said = (await _answer(reflection, [*before, asked], deadline, ())).said
+    said = (await _answer(reflection, [*before, asked], deadline, ())).visible_text
     given = next((data["calls"] or [] for data in objects_in(said) if "calls" in data), None)
     if not isinstance(given, list):
         if _NOTHING in said.casefold():

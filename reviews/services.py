@@ -18,7 +18,7 @@ from django.utils import timezone
 from gateway.errors import UpstreamSilent
 from gateway.jobs import rest_after
 from gateway.models import Session
-from gateway.runs.holder import is_gone
+from gateway.runs.holder import has_ended
 from gateway.upstream.usage import add_usage
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
@@ -125,7 +125,7 @@ def expire_leases(now: datetime) -> int:
     """Schedule runs again whose worker stopped or died, or fail them if their attempts are used up. Returns how
     many."""
     running = ReviewRun.objects.filter(state=State.RUNNING)
-    gone = [holder for holder in set(running.values_list("holder", flat=True)) if is_gone(holder)]
+    gone = [holder for holder in set(running.values_list("holder", flat=True)) if has_ended(holder)]
     stale = running.filter(Q(lease_expires_at__lt=now) | Q(holder__in=gone))
     again = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None

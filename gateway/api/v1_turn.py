@@ -20,7 +20,7 @@ from gateway.requests import request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import last_asked, read_conversation
+from gateway.runs.fingerprint import last_user_index, read_conversation
 from gateway.runs.joined import ANSWERED_STATES, joined_context, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request
@@ -111,7 +111,7 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
 async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
     conversation, verdict, searches = None, None, 0
-    newest = max(0, last_asked(v1_request.messages))
+    newest = max(0, last_user_index(v1_request.messages))
     v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
     if _takes_a_while(v1_request.messages, newest):  # the thread that writes must not wait for it
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)

@@ -87,7 +87,7 @@ def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request)
 def _candidates(
     caller: Caller, request: V1Request, conversation: Conversation, usable: "QuerySet[Session]"
 ) -> list[Session]:
-    hashes, pairs = conversation.latest(_MAX_KEYS)
+    hashes, pairs = conversation.latest_keys(_MAX_KEYS)
     latest = usable.order_by("-last_active_at")
     if called := sessions_called(caller, request.messages):
         # Other sessions that begin or end alike are not meant, except one that continues this very history.
@@ -95,7 +95,7 @@ def _candidates(
         if sessions:
             return sessions
     runs = Run.objects.filter(owner_id=caller.owner_id, superseded=False)
-    alike = runs.filter(Q(history_hash_before__in=hashes) | Q(**conversation.first())).order_by("-id")
+    alike = runs.filter(Q(history_hash_before__in=hashes) | Q(**conversation.first_turn_filters())).order_by("-id")
     ids = set(alike.values_list("session_id", flat=True)[: _MAX_BY_KEY * 2])
     by_key = latest.filter(Q(pk__in=ids) | Q(history_hash__in=hashes) | Q(last_pair__in=pairs))
     found = {row.pk: row for row in (*by_key[:_MAX_BY_KEY], *latest[:_MAX_RECENT])}

@@ -1,6 +1,6 @@
 """Normalises messages of a resent conversation and measures how similar two of them are. Clients decorate messages,
-shorten answers and omit messages, so only words are compared, without case, white space, punctuation and wrappers.
-Pure functions; of a long text they read only the beginning and the end."""
+shorten answers and omit messages, so only words are compared, without case, white space, punctuation and wrappers. Pure
+functions; of a long text they read only the beginning and the end."""
 
 import re
 import unicodedata
@@ -11,7 +11,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from gateway.runs.call_ids import runs_called
-from gateway.runs.fingerprint import Message, last_asked, text_of
+from gateway.runs.fingerprint import Message, last_user_index, text_of
 from gateway.runs.wrappers import own_words
 
 END_CHARS = 4_000  # characters compared at the beginning and at the end of a text
@@ -76,7 +76,7 @@ def cut(text: str) -> str:
 def compared_conversation(messages: Sequence[Message]) -> tuple[list[Utterance], Utterance]:
     """Return the last MAX_MESSAGES messages before the last user message, and that message. Tool results and messages
     that contain only text of the client itself are left out."""
-    last = last_asked(messages)
+    last = last_user_index(messages)
     before: list[Utterance] = []
     for message in reversed(messages[:last]):
         if len(before) == MAX_MESSAGES:
@@ -90,8 +90,8 @@ def compared_conversation(messages: Sequence[Message]) -> tuple[list[Utterance],
 
 
 def similarity(one: Utterance, other: Utterance) -> float:
-    """Return the share of the shorter message that the longer one contains, from 0 to 1. Small changes reduce it only
-    a little."""
+    """Return the share of the shorter message that the longer one contains, from 0 to 1. Small changes reduce it only a
+    little."""
     short, long = sorted((one, other), key=lambda message: len(message.key))
     if not short.key:
         return 0.0

@@ -44,7 +44,7 @@ def open_native(
         waiting = release_lapsed(session)
         replaced = _replaced_run(session, replaces)
         for run in waiting:
-            end_waiting(run, session, [], stands=run.pk != replaces)
+            end_waiting(run, session, [], keep=run.pk != replaces)
         final = _final_content(content, replaced, keep_attached=keep_attached)
         canonical = given if given is not None and final is content else fingerprint.canonical_content(final)
         summary, rows = window_rows(session, before=replaced)

@@ -209,7 +209,7 @@ def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
     """Match the end of a run's session if the request, whose history equals that of the earlier run, continues there:
     its client sends only the newest messages, and a short exchange ("off", "Done.") occurred twice."""
     session, conversation = run.session, lookup.conversation
-    if session.turns <= run.turn or session.last_pair != conversation.latest(1)[1][-1]:
+    if session.turns <= run.turn or session.last_pair != conversation.latest_keys(1)[1][-1]:
         return None
     latest = latest_run(session)
     before = lookup.runs(pk=latest.follows).first() if latest and latest.follows else None

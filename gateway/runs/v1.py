@@ -14,16 +14,16 @@ from gateway.attachments.keeping import holds_large
 from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
-from gateway.runs.attached import said_beside
+from gateway.runs.attached import text_without_files
 from gateway.runs.client_tools import named_run_id, open_continued, with_kept_fields
 from gateway.runs.context import SystemContent, TurnContext
-from gateway.runs.history import known_messages
+from gateway.runs.history import known_message_count
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Verdict
 from gateway.runs.requested import AttachmentsNotStored, Rule, SessionLookup, SessionMatch, V1Request
 from gateway.runs.resolve import keeps_waiting_run, session_match
-from gateway.runs.responses import response_keep
+from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
 from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
@@ -76,10 +76,10 @@ def _open(
     resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
     if resumed:
         if request.response is not None:
-            response_keep(resumed, request.response)
+            response_store(resumed, request.response)
         return replace(resumed, messages=(*resumed.messages, *notes))
     agent = agent_find(caller, request.agent)
-    if fingerprint.last_asked(request.messages) < 0:
+    if fingerprint.last_user_index(request.messages) < 0:
         raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
     match = session_match(lookup, run_id, verdict)
@@ -93,7 +93,7 @@ def _open(
     for run in waiting:
         # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
-        end_waiting(run, match.session, results, stands=keeps_waiting_run(run, match, conversation))
+        end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, conversation))
     return _open_in(caller, match, request, conversation)
 
 
@@ -101,7 +101,7 @@ def _open_in(
     caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
 ) -> TurnContext:
     session = match.session
-    last_user = fingerprint.last_asked(request.messages)
+    last_user = fingerprint.last_user_index(request.messages)
     # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
     # and the first review reads them: only the latest, to keep the transaction short.
     before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
@@ -123,9 +123,9 @@ def _open_in(
     )
     stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
     if history:
-        session.reviewed_through = known_messages(session, history)
+        session.reviewed_through = known_message_count(session, history)
     if not session.title:
-        session.title = title_of(said_beside(stored[-1].parts or ()) or stored[-1].text)
+        session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
     return turn_context(
         session,
@@ -134,7 +134,7 @@ def _open_in(
         client_system=request.client_system,
         user=stored[-1],
         user_canonical=conversation.user,
-        answered=conversation.answer,
+        answer_prefix=conversation.answer,
         replaced=match.regenerates,
     )
 

@@ -78,7 +78,7 @@ class Turn:
             async for event in self._run_steps(messages):
                 yield event
         except asyncio.CancelledError:
-            if (stopped := held_run.interrupted()) is None:
+            if (stopped := held_run.stop_error()) is None:
                 raise
             await self._close_stopped()
             raise stopped from None

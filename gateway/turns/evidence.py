@@ -6,7 +6,7 @@ from typing import Any
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import last_asked, text_of
+from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Spoken
@@ -37,7 +37,7 @@ def conversation_of(
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
     """Return True if results of client tools follow the last user message."""
-    first = last_asked(messages) + 1
+    first = last_user_index(messages) + 1
     if first == len(messages):
         return False
     return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages, client_tools, first=first))

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from gateway.runs.alignment import Candidate, Turn
-from gateway.runs.comparing import ALIKE, LITERAL, SAME, compared_conversation, similarity, compared
+from gateway.runs.comparing import ALIKE, LITERAL, SAME, compared, compared_conversation, similarity
 from gateway.runs.matching import Verdict, judge
 
 LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
