@@ -89,7 +89,7 @@ class _MemoryCounters(Collector):
         sessions, views, nbytes = snapshots.sizes()
         yield GaugeMetricFamily("daybook_snapshot_sessions", "Session snapshots in memory.", value=sessions)
         yield GaugeMetricFamily("daybook_snapshot_books", "Book views in memory.", value=views)
-        yield GaugeMetricFamily("daybook_snapshot_bytes", "What the book views weigh.", value=nbytes)
+        yield GaugeMetricFamily("daybook_snapshot_bytes", "Bytes of the book views.", value=nbytes)
 
 
 class _Upstreams(Collector):
@@ -100,7 +100,9 @@ class _Upstreams(Collector):
         yield _counted("daybook_upstream_attempts", attempts, ["upstream", "model", "outcome"], outcomes)
         model = upstream.model()
         resting = GaugeMetricFamily(
-            "daybook_upstream_open", "Models that are left alone after faults.", labels=["upstream", "model"]
+            "daybook_upstream_open",
+            "Models that are not asked for a while, after faults.",
+            labels=["upstream", "model"],
         )
         waiting = GaugeMetricFamily(
             "daybook_upstream_requests", "Requests where an upstream has a limit.", labels=["upstream", "state"]

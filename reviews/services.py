@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import rest_after
+from gateway.jobs import retry_pause
 from gateway.models import Session
 from gateway.runs.holder import has_ended
 from gateway.upstream.usage import add_usage
@@ -109,7 +109,7 @@ def retry_delay(error: DomainError, attempts: int) -> float | None:
     )
     if not passing or attempts >= settings.REVIEW_ATTEMPTS:
         return None
-    return rest_after(error, least=RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1])
+    return retry_pause(error, least=RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1])
 
 
 def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> bool:

@@ -19,7 +19,7 @@ from reviews.consolidation.selection import due_books, waiting_sessions
 from reviews.models import ConsolidationRun
 
 MOST_BOOKS = 200
-_looks = Throttle()
+_throttle = Throttle()
 _left: int | None = None  # sessions that the look under way may still read, None when none is
 
 
@@ -39,7 +39,7 @@ def consolidation_sweep() -> None:
         if books == MOST_BOOKS and _left:
             return  # there may be more: the next sweep looks on
     _left = None
-    _looks.look()
+    _throttle.check()
 
 
 def start_due(
@@ -77,7 +77,7 @@ def shares(wanted: Sequence[int], most: int) -> list[int]:
 
 
 def _time_to_look(limits: ConsolidationSettings) -> Trigger | None:
-    passed = _looks.passed()
+    passed = _throttle.elapsed()
     if math.isinf(passed):
         return Trigger.STARTUP
     return Trigger.SCHEDULE if limits.schedule_minutes and passed >= limits.schedule_minutes * 60 else None
