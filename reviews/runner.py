@@ -184,7 +184,7 @@ async def _reflect_in_json(
     """Ask a model that does not support tools, once, to write its calls as JSON. Raises NeedsTools if it does not."""
     *before, last = messages
     prompt = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
-    answer = (await _answer(reflection, [*before, prompt], deadline, ())).said
+    answer = (await _answer(reflection, [*before, prompt], deadline, ())).visible_text
     calls = next((data["calls"] or [] for data in objects_in(answer) if "calls" in data), None)
     if not isinstance(calls, list):
         if _NOTHING in answer.casefold():

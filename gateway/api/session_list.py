@@ -14,7 +14,7 @@ from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
 from gateway.sessions.keeping import session_change, session_discard, session_restore
 from gateway.sessions.search import MAX_QUERY, search_sessions
-from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tagged
+from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
@@ -42,7 +42,7 @@ class SessionPatch(Body):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
-    tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS, description="All of them, from now on.")] = None
+    tags: Annotated[list[Tag] | None, Field(max_length=MAX_TAGS, description="All of them, from now on.")] = None
 
 
 class SessionQuery(Schema):

@@ -172,7 +172,7 @@ def _streamed(
 
 async def _command(request: ApiRequest, session_id: str, line: str, *, stream: bool, render: str) -> Any:
     answered = await in_slices_to_the_end(commands.answer_native(request.auth, parse_uuid(session_id), line))
-    context, text = answered.context, answered.ended.output.text
+    context, text = answered.context, answered.result.output.text
     if not stream:
         return answered.as_json()
 

@@ -19,7 +19,7 @@ from gateway.chat.session_list import found_page, page_cursor, session_page, tit
 from gateway.chat.transcript import Conversation, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
 from gateway.sessions.search import MAX_QUERY
-from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, clean_tag
+from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, clean_tag
 from memories.ids import parse_uuid
 from memories.pagination import parse_number
 from memories.tools import TOOLS
@@ -172,7 +172,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
         "examples": EXAMPLES,
         "error_words": ERROR_WORDS.values(),
         "longest_message": settings.DAYBOOK_MAX_MESSAGE,
-        "most_tags": MOST_TAGS,
+        "most_tags": MAX_TAGS,
         "longest_tag": TAG_LENGTH,
     }
     return render(request, "gateway/chat.html", page(request) | context)
