@@ -21,8 +21,8 @@ from gateway.runs.session_rows import messages_of
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
-from gateway.upstream.calls import GatheredCall, StepCall, called
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.calls import PartialCall, StepCall, call_json
+from gateway.upstream.kept import KeptFields, with_kept
 from memories.caller import Caller
 from memories.errors import InvalidRequest
 
@@ -51,7 +51,7 @@ class ClientCalls:
         self._numbers: dict[int, int] = {}  # by their place in the step
         self._given: dict[int, int] = {}  # pieces of arguments
 
-    def news(self, calls: Sequence[GatheredCall], *, ended: bool = False) -> list[dict[str, Any]]:
+    def news(self, calls: Sequence[PartialCall], *, ended: bool = False) -> list[dict[str, Any]]:
         """Return the pieces that the client was not given yet, as the deltas of a stream hold them."""
         found = []
         for place, call in enumerate(calls):
@@ -62,20 +62,20 @@ class ClientCalls:
             arguments = "".join(call.arguments[self._given.get(place, 0) :])
             self._given[place] = len(call.arguments)
             if is_new:
-                said = called(call.name, arguments, custom=call.custom)
+                said = call_json(call.name, arguments, custom=call.custom)
                 found.append({"index": number, "id": self._id(number), **said})
             elif arguments:
                 found.append({"index": number, **_going_on(call, arguments)})
         return found
 
-    def shown(self, calls: Sequence[GatheredCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
+    def shown(self, calls: Sequence[PartialCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
         """Return the client's calls as it knows them, in its order, by the ids that the model's calls have in `made`,
         which are those of `calls` that have a name."""
         named = [place for place, call in enumerate(calls) if call.name]
         found = [(self._numbers[at], call) for at, call in zip(named, made, strict=True) if at in self._numbers]
         return {call.id: replace(call, id=self._id(number)) for number, call in sorted(found, key=lambda pair: pair[0])}
 
-    def _is_theirs(self, call: GatheredCall, *, complete: bool) -> bool:
+    def _is_theirs(self, call: PartialCall, *, complete: bool) -> bool:
         if self._theirs is None or not call.name or (call.name in self._ours and not call.custom):
             return False
         return call.name in self._theirs or complete or any(call.arguments)
@@ -84,7 +84,7 @@ class ClientCalls:
         return call_id(self._run_id, self._start + number)
 
 
-def _going_on(call: GatheredCall, arguments: str) -> dict[str, Any]:
+def _going_on(call: PartialCall, arguments: str) -> dict[str, Any]:
     return {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
 
 
@@ -104,7 +104,7 @@ def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[di
         return tuple(messages)
     runs = list(dict.fromkeys(reversed(called.values())))[:_MOST_RUNS]
     rows = Message.objects.filter(owner_id=owner_id, run_id__in=runs, kept__isnull=False)
-    stored = [Kept.from_json(row) for row in rows.values_list("kept", flat=True) if row]
+    stored = [KeptFields.from_json(row) for row in rows.values_list("kept", flat=True) if row]
     by_call = {call_id: kept for kept in stored for call_id in kept.calls}
     found = list(messages)
     for at in called:
