@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from gateway import upstream
 from gateway.models import Run
-from gateway.upstream.attempts import Attempts, outcomes
+from gateway.upstream.attempts import ResilientModel, outcomes
 from memories.counters import recall_lanes, scan_blocks
 from memories.providers import failures
 from memories.recall.snapshot import snapshots
@@ -107,12 +107,12 @@ class _Upstreams(Collector):
         waiting = GaugeMetricFamily(
             "daybook_upstream_requests", "Requests where an upstream has a limit.", labels=["upstream", "state"]
         )
-        if isinstance(model, Attempts):
+        if isinstance(model, ResilientModel):
             for target, circuit in list(model.circuits.items()):
                 resting.add_metric(target, float(circuit.any_fault.is_open))
-            for name, places in list(model.places.items()):
-                waiting.add_metric((name, "running"), places.running)
-                waiting.add_metric((name, "waiting"), places.waiting)
+            for name, limit in list(model.limits.items()):
+                waiting.add_metric((name, "running"), limit.running)
+                waiting.add_metric((name, "waiting"), limit.waiting)
         yield resting
         yield waiting
 

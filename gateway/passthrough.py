@@ -32,7 +32,7 @@ from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.in_process import IN_PROCESS
-from gateway.upstream.outgoing import said_in
+from gateway.upstream.outgoing import content_text
 from gateway.upstream.usage import usage_of
 from memories.caller import Caller
 from memories.database.access import in_patient_thread, in_read_thread
@@ -172,7 +172,7 @@ async def plain_vectors(call: PlainCall) -> bytes:
     """Return the upstream's JSON list of vectors, unchanged. Raises DomainErrors."""
     use = None
     try:
-        answer = await model().passed(call.request)
+        answer = await model().embeddings(call.request)
         use = _model_use(call.request, {"usage": usage_in(answer)}, ())
         return answer
     finally:
@@ -245,7 +245,7 @@ def _tokens_of(given: Any) -> int:
 def _text_in(choice: dict[str, Any]) -> str:
     message = choice.get("message") or choice.get("delta") or {}
     content = message.get("content") if isinstance(message, dict) else ""
-    return said_in(content) or said_in(choice.get("text"))
+    return content_text(content) or content_text(choice.get("text"))
 
 
 def usage_in(answer: bytes) -> Any:

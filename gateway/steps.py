@@ -12,9 +12,9 @@ from gateway.limits.spending import ModelUse
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import choices_of
-from gateway.upstream.calls import GatheredCall, GatheredCalls, StepCall
-from gateway.upstream.kept import Gathered, GatheredParts, Kept, Room, with_kept
-from gateway.upstream.outgoing import said_in
+from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
+from gateway.upstream.kept import FieldAccumulator, KeptFields, PartAccumulator, SizeBudget, with_kept
+from gateway.upstream.outgoing import content_text
 from gateway.upstream.reasoning import reasoning_in, without_thinking
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
@@ -36,7 +36,7 @@ class ModelStepResult:
     was_ended: bool  # the server sent a finish reason
     choice: dict[str, Any]  # the upstream's whole answer, or the choice that ended its stream
     around: Mapping[str, Any]  # other top-level fields of a stream: service_tier, system_fingerprint, …
-    kept: Kept  # the message's fields other than text and calls
+    kept: KeptFields  # the message's fields other than text and calls
 
     @property
     def visible_text(self) -> str:
@@ -68,33 +68,33 @@ class ModelStep:
     around: Mapping[str, Any] = field(default_factory=dict)
     asked: tuple[str, str] = ("", "")  # upstream and model that answered
     part_of: Span = NOTHING
-    _room: Room = field(default_factory=Room)
-    _more: Gathered = field(init=False)
-    _parts: GatheredParts = field(init=False)
-    _calls: GatheredCalls = field(init=False)
+    _budget: SizeBudget = field(default_factory=SizeBudget)
+    _extra: FieldAccumulator = field(init=False)
+    _parts: PartAccumulator = field(init=False)
+    _calls: CallAccumulator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._more, self._parts = Gathered(self._room), GatheredParts(self._room)
-        self._calls = GatheredCalls(self._room, self._count)
+        self._extra, self._parts = FieldAccumulator(self._budget), PartAccumulator(self._budget)
+        self._calls = CallAccumulator(self._budget, self._count)
 
     @property
-    def calls(self) -> Sequence[GatheredCall]:
+    def calls(self) -> Sequence[PartialCall]:
         """The calls so far, in the order in which they began."""
-        return self._calls.begun
+        return self._calls.calls
 
     def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
         """Add a choice's delta or, with `whole`, its complete message, and return the text in it. Raises TooLarge."""
         self.finish_reason = _name_in(choice.get("finish_reason")) or self.finish_reason
-        self._calls.take(part.get("tool_calls"), whole=whole)
+        self._calls.add(part.get("tool_calls"), whole=whole)
         content, refusal = part.get("content"), refusal_in(part)
         if refusal:
             part = {name: value for name, value in part.items() if name != "refusal"}
         if whole:
-            self._more.take_whole(part)
+            self._extra.add_whole_message(part)
         elif part.keys() - _MESSAGE_FIELDS:
-            self._more.take_message(part)
-        self._parts.take(content, before=self.texts)
-        text = said_in(content) or refusal
+            self._extra.add_message(part)
+        self._parts.add(content, before=self.texts)
+        text = content_text(content) or refusal
         if text:
             text = storable_text(text)
             self.texts.append(text)
@@ -128,9 +128,9 @@ class ModelStep:
     def result(self) -> ModelStepResult:
         """Return the result of the finished step."""
         upstream, model = self.asked
-        named = self._calls.named()
-        parts = self._parts.gathered()
-        fields = {**self._more.whole(), **({"content": parts} if parts else {})}
+        named = self._calls.by_id()
+        parts = self._parts.parts()
+        fields = {**self._extra.result(), **({"content": parts} if parts else {})}
         return ModelStepResult(
             text="".join(self.texts),
             calls=[
@@ -143,11 +143,11 @@ class ModelStep:
             was_ended=bool(self.finish_reason),
             choice=self.choice,
             around=self.around,
-            kept=Kept(
+            kept=KeptFields(
                 upstream=upstream,
                 model=model,
                 fields=fields,
-                calls={call_id: {**call.more.whole(), "id": call.id} for call_id, call in named.items()},
+                calls={call_id: {**call.extra.result(), "id": call.id} for call_id, call in named.items()},
             ),
         )
 
@@ -221,4 +221,4 @@ def _name_in(value: Any) -> str:
 def refusal_in(part: Mapping[str, Any]) -> str:
     """Return the `refusal` of a message or delta without content, which then is the answer; "" otherwise."""
     refusal = part.get("refusal")
-    return refusal if isinstance(refusal, str) and not said_in(part.get("content")) else ""
+    return refusal if isinstance(refusal, str) and not content_text(part.get("content")) else ""

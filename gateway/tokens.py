@@ -23,7 +23,7 @@ def estimate_message(message: dict[str, Any], asked: tuple[str, str] = _NO_TARGE
     if calls := message.get("tool_calls"):
         size += text_tokens(json.dumps(calls))
     kept = kept_of(message)
-    if kept is not None and kept.is_of(*asked) and dialect_of(kept.upstream).replay_reasoning:
+    if kept is not None and kept.is_from(*asked) and dialect_of(kept.upstream).replay_reasoning:
         size += text_tokens(json.dumps(kept.fields)) if kept.fields else 0
     return size
 

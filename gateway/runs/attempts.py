@@ -4,7 +4,7 @@ one did not accept our tools. They contain no addresses and no text of the conve
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.upstream.request import Course, ModelTarget
+from gateway.upstream.request import ModelTarget, RequestLog
 
 MAX_ATTEMPTS = 100
 
@@ -14,24 +14,25 @@ class RunAttempts:
 
     def __init__(self, earlier: Mapping[str, Any]) -> None:
         self._earlier: list[dict[str, Any]] = list(earlier.get("attempts", ()))
-        self._courses: list[Course] = []
+        self._logs: list[RequestLog] = []
 
-    def next_course(self) -> Course:
-        """Return a new Course, which the request of the next step fills."""
-        self._courses.append(Course())
-        return self._courses[-1]
+    def next_log(self) -> RequestLog:
+        """Return a new RequestLog, which the request of the next step fills."""
+        self._logs.append(RequestLog())
+        return self._logs[-1]
 
     def prefer(self, target: ModelTarget) -> ModelTarget:
         """Return an agent's models with the one that answered before in front, since the conversation contains its
         reasoning."""
         before = [ModelTarget(one["upstream"], one["model"]) for one in self._earlier if not one["fault"]]
-        last = next((target for target in reversed([*before, *(one.by for one in self._courses)]) if target), None)
+        answered = [*before, *(log.answered_by for log in self._logs)]
+        last = next((target for target in reversed(answered) if target), None)
         return target.preferring(last) if last in target.all else target
 
     def with_attempts(self, trace: dict[str, Any]) -> dict[str, Any]:
         """Return a run's trace with the attempts, if any failed, and the model that accepted no tools, if any."""
-        toolless = next((course.toolless for course in reversed(self._courses) if course.toolless), None)
+        toolless = next((log.toolless for log in reversed(self._logs) if log.toolless), None)
         if toolless is not None:
             trace = {**trace, "toolless": {"upstream": toolless.upstream, "model": toolless.model}}
-        attempts = [*self._earlier, *(entry for course in self._courses for entry in course.attempts)]
+        attempts = [*self._earlier, *(entry for log in self._logs for entry in log.attempts)]
         return {**trace, "attempts": attempts[:MAX_ATTEMPTS]} if attempts else trace

@@ -21,8 +21,8 @@ from gateway.runs.session_rows import messages_of
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
-from gateway.upstream.calls import GatheredCall, StepCall, called
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.calls import PartialCall, StepCall, call_json
+from gateway.upstream.kept import KeptFields, with_kept
 from memories.caller import Caller
 from memories.errors import InvalidRequest
 
@@ -54,7 +54,7 @@ class ClientCalls:
         self._numbers: dict[int, int] = {}  # number of each call by its index in the step
         self._sent: dict[int, int] = {}  # sent pieces of arguments, by the same index
 
-    def new_pieces(self, calls: Sequence[GatheredCall], *, ended: bool = False) -> list[dict[str, Any]]:
+    def new_pieces(self, calls: Sequence[PartialCall], *, ended: bool = False) -> list[dict[str, Any]]:
         """Return the pieces that have not been sent yet, in the format of a stream's deltas."""
         found = []
         for place, call in enumerate(calls):
@@ -76,14 +76,14 @@ class ClientCalls:
                 found.append({"index": number, **_continuation(call, arguments)})
         return found
 
-    def by_model_id(self, calls: Sequence[GatheredCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
+    def by_model_id(self, calls: Sequence[PartialCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
         """Return the client's calls under our ids, in the client's order, by the model's ids. `made` are the finished
         calls, one for each of `calls` that has a name."""
         named = [place for place, call in enumerate(calls) if call.name]
         found = [(self._numbers[at], call) for at, call in zip(named, made, strict=True) if at in self._numbers]
         return {call.id: replace(call, id=self._id(number)) for number, call in sorted(found, key=lambda pair: pair[0])}
 
-    def _is_for_client(self, call: GatheredCall, *, complete: bool) -> bool:
+    def _is_for_client(self, call: PartialCall, *, complete: bool) -> bool:
         if self._client_names is None or not call.name or (call.name in self._own_names and not call.custom):
             return False
         return call.name in self._client_names or complete or any(call.arguments)
@@ -92,7 +92,7 @@ class ClientCalls:
         return call_id(self._run_id, self._start + number)
 
 
-def _continuation(call: GatheredCall, arguments: str) -> dict[str, Any]:
+def _continuation(call: PartialCall, arguments: str) -> dict[str, Any]:
     return {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
 
 
@@ -113,7 +113,7 @@ def with_kept_fields(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tupl
         return tuple(messages)
     runs = list(dict.fromkeys(reversed(run_ids.values())))[:_MAX_RUNS]
     rows = Message.objects.filter(owner_id=owner_id, run_id__in=runs, kept__isnull=False)
-    stored = [Kept.from_json(row) for row in rows.values_list("kept", flat=True) if row]
+    stored = [KeptFields.from_json(row) for row in rows.values_list("kept", flat=True) if row]
     by_call = {call_id: kept for kept in stored for call_id in kept.calls}
     found = list(messages)
     for at in run_ids:

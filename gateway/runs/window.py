@@ -8,7 +8,7 @@ from django.db.models import BooleanField, Case, Exists, F, OuterRef, When
 from gateway.attachments.references import Attached
 from gateway.models import Compaction, Message, Run, Session
 from gateway.runs.session_rows import from_run
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.kept import KeptFields, with_kept
 from prompts.conversation import ATTACHED_BEFORE
 
 # The window is cut by tokens later; it never contains more rows than this.
@@ -89,4 +89,4 @@ def as_openai(row: Message) -> dict[str, Any]:
         message["content"] = row.text or None
     if row.tool_call_id:
         message["tool_call_id"] = row.tool_call_id
-    return with_kept(message, Kept.from_json(row.kept)) if row.kept else message
+    return with_kept(message, KeptFields.from_json(row.kept)) if row.kept else message

@@ -203,8 +203,8 @@ class Turn:
             request_id=self.context.request_id,
             owner=str(self.context.owner_id),
             functions_only=self.options.functions_only,
-            spare=frozenset(tool["function"]["name"] for tool in tools),
-            course=self._attempts.next_course(),
+            optional_tools=frozenset(tool["function"]["name"] for tool in tools),
+            log=self._attempts.next_log(),
         )
 
     def _record_step(
