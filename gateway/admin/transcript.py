@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
-from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.labels import answered_words, toolless_words
 from gateway.chat.markdown import render_markdown
 from gateway.models import Message, Run, Session
@@ -65,7 +65,7 @@ class Room:
     """How many more characters of a page are rendered, and the time for colours of code."""
 
     def __init__(self) -> None:
-        self._left, self._colours = RENDERED, Budget(PAGE_BUDGET)
+        self._left, self._colours = RENDERED, Budget(SECONDS_PER_PAGE)
 
     def html(self, message: Message) -> SafeString:
         """Return a model's text as HTML; "" for other texts, and if the page has reached its bounds."""

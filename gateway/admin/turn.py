@@ -11,7 +11,7 @@ from gateway.admin.transcript import attachments_of
 from gateway.admin.turn_given import given_to
 from gateway.admin.turn_steps import attempts_of, messages_of, steps_of
 from gateway.agents.configuration import prices
-from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words, toolless_words
 from gateway.chat.markdown import render_markdown
 from gateway.chat.run_figures import cost_words
@@ -29,7 +29,7 @@ def turn_explained(run: Run, sight: Sight) -> dict[str, Any]:
     """Return the explanation of a run, which is selected with its session and agent. `question` and `answer` are empty
     if the reader may not see words; `first_seq` and `last_seq` are the numbers of its messages, 0 if there are none.
     At most twelve queries."""
-    colours = Budget(PAGE_BUDGET)
+    colours = Budget(SECONDS_PER_PAGE)
     messages = messages_of(run)
     asked = next((row for row in messages if row.role == Message.Role.USER), None)
     steps = steps_of(messages, sight, colours)

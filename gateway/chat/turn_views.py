@@ -19,7 +19,7 @@ from gateway.attachments.files import Unread, file_is_gone
 from gateway.attachments.references import attached_in
 from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
-from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import GivenMemory, given_to_runs, notes_of_runs
 from gateway.chat.run_figures import run_figures
@@ -116,7 +116,7 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
         if at is not None and at.astimezone(zone).date() != day:
             day = at.astimezone(zone).date()
             turn.new_day = labels.day_words(day, today)
-    colours = Budget(PAGE_BUDGET)
+    colours = Budget(SECONDS_PER_PAGE)
     for turn in reversed(turns):  # the newest turn is read first, so it uses the budget of colours first
         turn.answer_html = render_markdown(turn.answer, colours, scope=turn.key)
         if "```" in turn.said:  # a person's text is shown as typed, unless a code fence shows that it is Markdown
