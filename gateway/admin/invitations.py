@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminRadioSelectWidget
 
-from gateway.accounts.invitations import MOST_DAYS, invitation_create, invitation_revoke, invitation_state
+from gateway.accounts.invitations import MAX_DAYS, invitation_create, invitation_revoke, invitation_state
 from gateway.accounts.mails import mail_configured, mail_origin
 from gateway.accounts.roles import MEANINGS, USER
 from gateway.accounts.settings import ROLES
@@ -38,7 +38,7 @@ class InvitationForm(RefusableForm):
         widget=UnfoldAdminRadioSelectWidget,
     )
     days = forms.IntegerField(
-        label="Valid for (days)", min_value=1, max_value=MOST_DAYS, initial=7, widget=UnfoldAdminIntegerFieldWidget
+        label="Valid for (days)", min_value=1, max_value=MAX_DAYS, initial=7, widget=UnfoldAdminIntegerFieldWidget
     )
 
     class Meta:

@@ -49,7 +49,7 @@ def _step(number: int, row: Message, results: Mapping[str, str], sight: Sight, c
         "number": number,
         "by": by,
         "html": render_markdown(row.text, colours) if sight.words and calls else "",
-        "calls": [tool_use(call, results, longest=LONGEST, words=sight.words) for call in calls],
+        "calls": [tool_use(call, results, max_chars=LONGEST, words=sight.words) for call in calls],
         "characters": len(row.text),
         "is_answer": not calls,
     }
