@@ -16,7 +16,7 @@ from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.signing import BadSignature, SignedPackage
 
-from gateway.admin.operations import SILENT
+from gateway.admin.operations import HEARTBEAT_TIMEOUT
 from gateway.models import Run, Worker
 from reviews.models import ConsolidationRun, ReviewRun
 
@@ -73,7 +73,7 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
         _look(request, long, "Consolidation for {0.owner}", _state_words, since="created_at", order="not_before"),
     )
     return NowFacts(
-        workers=Worker.objects.filter(beat_at__gt=now - SILENT).count(),
+        workers=Worker.objects.filter(beat_at__gt=now - HEARTBEAT_TIMEOUT).count(),
         queue=queue_facts(now),
         open=[found for look in looks for found in look[:SHOWN]],
         more=any(len(look) > SHOWN for look in looks),
