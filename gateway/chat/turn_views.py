@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
-from gateway.attachments.files import Unread, file_is_gone
+from gateway.attachments.files import ReadFailure, file_is_gone
 from gateway.attachments.references import attached_in
 from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
@@ -173,7 +173,7 @@ def _attachments(message: Message) -> list[dict[str, str]]:
     for index, part in enumerate(parts, start=first):
         shown = {"session_id": message.session_id, "seq": message.seq, "index": index}
         files = [text.reference.sha256 for text in attached_in([part])]
-        note = Unread.GONE if any(file_is_gone(message.owner_id, sha256) for sha256 in files) else ""
+        note = ReadFailure.MISSING if any(file_is_gone(message.owner_id, sha256) for sha256 in files) else ""
         url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" and not note else ""
         found.append({"name": name_of(part), "url": url, "note": str(note)})
     return found
