@@ -10,7 +10,7 @@ from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import Kept, kept_of
 from gateway.upstream.paths import without
-from prompts.conversation import CALL_CUT_AWAY, NO_RESULT, NOTHING_SAID, SHOWN_BEHIND, SHOWN_BY_TOOL
+from prompts.conversation import EMPTY_TURN, MEDIA_FOLLOWS, MEDIA_OF_TOOL, NO_RESULT, ORPHANED_RESULT
 
 _SYSTEM = frozenset({"system", "developer"})
 _WORDS = frozenset({"role", "content"})
@@ -201,11 +201,11 @@ def _plain_results(messages: Iterable[Message]) -> list[Message]:
         shown, rest = _shown(message.get("content"))
         if str(message.get("tool_call_id")) not in made:
             said = said_in(message.get("content"), gap=_GAP)
-            behind += [{"type": "text", "text": _GAP.join(filter(None, (CALL_CUT_AWAY, said)))}, *shown]
+            behind += [{"type": "text", "text": _GAP.join(filter(None, (ORPHANED_RESULT, said)))}, *shown]
             continue
         if shown:
-            message = {**message, "content": rest or SHOWN_BEHIND}
-            behind += [{"type": "text", "text": SHOWN_BY_TOOL}, *shown]
+            message = {**message, "content": rest or MEDIA_FOLLOWS}
+            behind += [{"type": "text", "text": MEDIA_OF_TOOL}, *shown]
         found.append(message)
     return [*found, {"role": "user", "content": behind}] if behind else found
 
@@ -242,9 +242,9 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
                 found[-1] = _joined_said(found[-1], message)
                 continue
             if last == "system":
-                found.append({"role": "user", "content": NOTHING_SAID})
+                found.append({"role": "user", "content": EMPTY_TURN})
         elif role == "user" and last == "tool":
-            found.append({"role": "assistant", "content": NOTHING_SAID})
+            found.append({"role": "assistant", "content": EMPTY_TURN})
         found.append(message)
         last = str(role)
     return found

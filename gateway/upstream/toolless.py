@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.tool_calls import calls_in
 from gateway.upstream.outgoing import said_in
-from prompts.conversation import CALLED, RESULT_IN_WORDS
+from prompts.conversation import CALLED_TOOLS, RESULT_AS_TEXT
 
 _GAP = "\n\n"
 
@@ -22,7 +22,7 @@ def in_words(messages: Sequence[Message], names: frozenset[str]) -> list[Message
     for message in messages:
         role = message.get("role")
         if role == "tool" and (name := called.get(str(message.get("tool_call_id")))):
-            said = RESULT_IN_WORDS.format(name=name, result=said_in(message.get("content")))
+            said = RESULT_AS_TEXT.format(name=name, result=said_in(message.get("content")))
             if results is None:
                 found.append(results := {"role": "user", "content": said})
             else:
@@ -32,7 +32,7 @@ def in_words(messages: Sequence[Message], names: frozenset[str]) -> list[Message
         calls = {str(call.get("id")): str((call.get("function") or {}).get("name")) for call in calls_in(message)}
         if calls and names >= set(calls.values()):
             called |= calls
-            said = said_in(message.get("content")) or CALLED.format(names=", ".join(calls.values()))
+            said = said_in(message.get("content")) or CALLED_TOOLS.format(names=", ".join(calls.values()))
             message = {"role": role, "content": said}
         found.append(message)
     return found
