@@ -1,4 +1,4 @@
-"""API keys in the admin: created (shown once), listed and revoked. A key is never changed, and its hash never shown."""
+"""API keys in the admin: created (shown once), listed and revoked. A key is never changed and its hash never shown."""
 
 from typing import Any
 
@@ -72,14 +72,14 @@ class ApiKeyForm(RefusableForm):
         return [name.strip() for name in self.cleaned_data["books"].split(",") if name.strip()]
 
     def clean(self) -> dict[str, Any]:
-        """Take what is left empty as no limit."""
-        found = super().clean() or self.cleaned_data
-        return found | {name: found[name] or 0 for name in _LIMITS if name in found}
+        """Store empty limits as 0, which means no limit."""
+        cleaned = super().clean() or self.cleaned_data
+        return cleaned | {name: cleaned[name] or 0 for name in _LIMITS if name in cleaned}
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ShownOnceAdmin):
-    """API keys: each lets a program call the APIs for its owner."""
+    """API keys, with which programs call the APIs for an owner."""
 
     form = ApiKeyForm
     made_title = "New API key"

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.http.request import HttpHeaders
 
 from gateway.api.openai_body import CompletionBody
-from gateway.attachments.keeping import Keeping
+from gateway.attachments.storing import AttachmentStore
 from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
@@ -102,17 +102,17 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
     if command_in(body.messages):
         reply = await in_slices_to_the_end(answer_v1(caller, asked))
         return JoinedTurn(reply.context, options, reply.result)
-    async with allowed(caller) as allowance, Keeping(caller.owner_id) as keeping:
+    async with allowed(caller) as allowance, AttachmentStore(caller.owner_id) as attachments:
         kept, answered = without_commands(asked.messages)
-        context = await _open(caller, replace(asked, messages=kept, after_command=answered), keeping)
+        context = await _open(caller, replace(asked, messages=kept, after_command=answered), attachments)
         return turn_of(replace(context, allowance=allowance), options)
 
 
-async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> TurnContext:
+async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
     conversation, verdict, searches = None, None, 0
     newest = max(0, last_user_index(v1_request.messages))
-    v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
+    v1_request = replace(v1_request, messages=await attachments.messages(v1_request.messages, first=newest))
     if _takes_a_while(v1_request.messages, newest):  # the thread that writes must not wait for it
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
@@ -127,11 +127,11 @@ async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> Turn
                 raise
             verdict = await in_read_thread(find_session, caller, v1_request, conversation)
         except AttachmentsNotStored:
-            messages = await keeping.messages(v1_request.messages)
+            messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
             if joined := await _joined(caller, UUID(running.details["run_id"])):
-                await keeping.give_up()
+                await attachments.release()
                 return joined
         except SessionBusy:
             if last_try:  # results of tools cannot go to a fork

@@ -10,7 +10,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
-from gateway.attachments.keeping import holds_large
+from gateway.attachments.storing import has_large_data
 from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
@@ -107,7 +107,7 @@ def _open_in(
     before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
     spoken = (message for message in before if message.get("role") in _ROLES)
     history = list(islice(spoken, BROUGHT_MESSAGES))[::-1]
-    if not request.history_kept and any(holds_large(message.get("content")) for message in history):
+    if not request.history_kept and any(has_large_data(message.get("content")) for message in history):
         raise AttachmentsNotStored
     run = run_open(
         caller,

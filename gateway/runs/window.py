@@ -9,7 +9,7 @@ from gateway.attachments.references import Attached
 from gateway.models import Compaction, Message, Run, Session
 from gateway.runs.session_rows import from_run
 from gateway.upstream.kept import KeptFields, with_kept
-from prompts.conversation import ATTACHED_BEFORE
+from prompts.conversation import ATTACHMENT_OMITTED
 
 # The window is cut by tokens later; it never contains more rows than this.
 WINDOW_ROWS = 400
@@ -59,7 +59,7 @@ def parts_read(rows: Sequence[Message]) -> None:
         row.parts = found.get(row.pk)
     for row in with_parts:
         if row.parts is None:
-            row.text = f"{row.text}\n\n{ATTACHED_BEFORE}".strip()
+            row.text = f"{row.text}\n\n{ATTACHMENT_OMITTED}".strip()
 
 
 def _length(value: Any) -> int:

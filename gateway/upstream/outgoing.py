@@ -10,7 +10,7 @@ from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import KeptFields, kept_of
 from gateway.upstream.paths import without
-from prompts.conversation import CALL_CUT_AWAY, NO_RESULT, NOTHING_SAID, SHOWN_BEHIND, SHOWN_BY_TOOL
+from prompts.conversation import EMPTY_TURN, MEDIA_FOLLOWS, MEDIA_OF_TOOL, NO_RESULT, ORPHANED_RESULT
 
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _PLAIN_FIELDS = frozenset({"role", "content"})
@@ -202,11 +202,11 @@ def _text_results(messages: Iterable[Message]) -> list[Message]:
         media, rest = _split_media(message.get("content"))
         if str(message.get("tool_call_id")) not in call_ids:
             text = content_text(message.get("content"), gap=_GAP)
-            moved += [{"type": "text", "text": _GAP.join(filter(None, (CALL_CUT_AWAY, text)))}, *media]
+            moved += [{"type": "text", "text": _GAP.join(filter(None, (ORPHANED_RESULT, text)))}, *media]
             continue
         if media:
-            message = {**message, "content": rest or SHOWN_BEHIND}
-            moved += [{"type": "text", "text": SHOWN_BY_TOOL}, *media]
+            message = {**message, "content": rest or MEDIA_FOLLOWS}
+            moved += [{"type": "text", "text": MEDIA_OF_TOOL}, *media]
         converted.append(message)
     return [*converted, {"role": "user", "content": moved}] if moved else converted
 
@@ -245,9 +245,9 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
                 alternating[-1] = _joined_assistant(alternating[-1], message)
                 continue
             if last == "system":
-                alternating.append({"role": "user", "content": NOTHING_SAID})
+                alternating.append({"role": "user", "content": EMPTY_TURN})
         elif role == "user" and last == "tool":
-            alternating.append({"role": "assistant", "content": NOTHING_SAID})
+            alternating.append({"role": "assistant", "content": EMPTY_TURN})
         alternating.append(message)
         last = str(role)
     return alternating

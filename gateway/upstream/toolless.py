@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.tool_calls import calls_in
 from gateway.upstream.outgoing import content_text
-from prompts.conversation import CALLED, RESULT_IN_WORDS
+from prompts.conversation import CALLED_TOOLS, RESULT_AS_TEXT
 
 _GAP = "\n\n"
 
@@ -22,7 +22,7 @@ def calls_as_text(messages: Sequence[Message], names: frozenset[str]) -> list[Me
     for message in messages:
         role = message.get("role")
         if role == "tool" and (name := tool_names.get(str(message.get("tool_call_id")))):
-            text = RESULT_IN_WORDS.format(name=name, result=content_text(message.get("content")))
+            text = RESULT_AS_TEXT.format(name=name, result=content_text(message.get("content")))
             if results is None:
                 converted.append(results := {"role": "user", "content": text})
             else:
@@ -32,7 +32,7 @@ def calls_as_text(messages: Sequence[Message], names: frozenset[str]) -> list[Me
         calls = {str(call.get("id")): str((call.get("function") or {}).get("name")) for call in calls_in(message)}
         if calls and names >= set(calls.values()):
             tool_names |= calls
-            text = content_text(message.get("content")) or CALLED.format(names=", ".join(calls.values()))
+            text = content_text(message.get("content")) or CALLED_TOOLS.format(names=", ".join(calls.values()))
             message = {"role": role, "content": text}
         converted.append(message)
     return converted

@@ -6,7 +6,7 @@ from typing import Any
 
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
-from prompts.memory import words_in_blocks
+from prompts.memory import texts_in_blocks
 
 _TEXT_FIELDS = frozenset({"content", "text"})  # fields of tool results that contain remembered text
 
@@ -21,7 +21,7 @@ def recalled_words(text: str) -> list[str]:
             return [text]
         if isinstance(result, dict) and "ok" in result:
             return list(_remembered_texts(result))
-    return words_in_blocks(text) or [text]
+    return texts_in_blocks(text) or [text]
 
 
 def _remembered_texts(value: Any) -> Iterator[str]:

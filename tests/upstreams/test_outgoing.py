@@ -9,7 +9,7 @@ import pytest
 from gateway.upstream.dialects import DIALECTS, Dialect
 from gateway.upstream.kept import KeptFields, with_kept
 from gateway.upstream.outgoing import request_body
-from prompts.conversation import CALL_CUT_AWAY, SHOWN_BEHIND, SHOWN_BY_TOOL
+from prompts.conversation import MEDIA_FOLLOWS, MEDIA_OF_TOOL, ORPHANED_RESULT
 from tests.upstreams.rules import RULES, refusal
 
 USER = {"role": "user", "content": "Hi"}
@@ -234,14 +234,14 @@ def test_what_a_tool_shows_follows_the_results_of_its_message_as_the_users() -> 
     found = messages_sent([USER, called("a", "b"), result("b", "Cold."), result("a", shown), USER])
     assert [message["role"] for message in found] == ["user", "assistant", "tool", "tool", "user", "user"]
     assert [message["content"] for message in found[2:4]] == [[{"type": "text", "text": "A map."}], "Cold."]
-    assert found[4]["content"] == [{"type": "text", "text": SHOWN_BY_TOOL}, IMAGE]
+    assert found[4]["content"] == [{"type": "text", "text": MEDIA_OF_TOOL}, IMAGE]
 
 
 @pytest.mark.parametrize("dialect", ["openai", "strict", "ollama", "mistral"])
 def test_a_picture_alone_is_a_result_and_reaches_every_server(dialect: str) -> None:
     found = messages_sent([USER, called("a"), result("a", [IMAGE])], dialect)
     (answered,) = [message for message in found if message["role"] == "tool"]
-    assert answered["content"] == SHOWN_BEHIND
+    assert answered["content"] == MEDIA_FOLLOWS
     assert IMAGE in found[-1]["content"]
     assert refusal(RULES[dialect], {"model": "m", "messages": found, "tools": [{"function": {}}]}) is None
 
@@ -249,5 +249,5 @@ def test_a_picture_alone_is_a_result_and_reaches_every_server(dialect: str) -> N
 def test_a_result_whose_call_was_cut_away_is_text_of_the_users() -> None:
     found = messages_sent([result("lost", "21 C"), USER, called("a"), result("gone", [IMAGE]), result("a", "Yes.")])
     assert [message["role"] for message in found] == ["user", "user", "assistant", "tool", "user"]
-    assert found[0]["content"] == [{"type": "text", "text": f"{CALL_CUT_AWAY}\n\n21 C"}]
-    assert found[-1]["content"] == [{"type": "text", "text": CALL_CUT_AWAY}, IMAGE]
+    assert found[0]["content"] == [{"type": "text", "text": f"{ORPHANED_RESULT}\n\n21 C"}]
+    assert found[-1]["content"] == [{"type": "text", "text": ORPHANED_RESULT}, IMAGE]

@@ -16,7 +16,7 @@ from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.signing import BadSignature, SignedPackage
 
-from gateway.admin.operations import SILENT
+from gateway.admin.operations import HEARTBEAT_TIMEOUT
 from gateway.models import Run, Worker
 from reviews.models import ConsolidationRun, ReviewRun
 
@@ -74,7 +74,7 @@ def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
         _stuck_runs(request, long, "Consolidation for {0.owner}", _state_words, since="created_at", order="not_before"),
     )
     return NowFacts(
-        workers=Worker.objects.filter(beat_at__gt=now - SILENT).count(),
+        workers=Worker.objects.filter(beat_at__gt=now - HEARTBEAT_TIMEOUT).count(),
         queue=queue_facts(now),
         open=[run for runs in stuck for run in runs[:MAX_SHOWN]],
         more=any(len(runs) > MAX_SHOWN for runs in stuck),
