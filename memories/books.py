@@ -18,8 +18,7 @@ _BY_NAME = Select(
 
 
 def book_state(owner_id: UUID, name: str) -> BookState:
-    """Return the current state of a book, created if needed. If a memory has expired, the generation is raised
-    first."""
+    """Return the current state of a book, created if missing. Expired memories raise its generation first."""
     found = _BY_NAME.row(owner=owner_id, name=name)
     if found is None or (found[-1] and found[-1] <= timezone.now()):
         book = book_get_or_create(owner_id, name)

@@ -13,7 +13,7 @@ _BUT_MARKS = bytes(set(range(256)).difference(_MARKS))
 _BUT_MARKS_AND_QUOTES = bytes(set(_BUT_MARKS).difference(b'"'))
 _AS_DIGITS = bytes(ord("0") if chr(code).isdecimal() else ord(" ") for code in range(128)).ljust(256)
 _MANY = 10_000
-_LONG_NUMBER = b"0" * (JSON_NUMBER + 1)
+_TOO_MANY_DIGITS = b"0" * (JSON_NUMBER + 1)
 
 
 def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False) -> Any:
@@ -29,10 +29,10 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
     if len(marks) > JSON_VALUES and _values(data) > JSON_VALUES:
         raise InvalidRequest(f"{what} holds more than {JSON_VALUES} values.")
     # Calling a Python function for each of many numbers would take longer than all the rest.
-    has_long = len(marks) < _MANY or _LONG_NUMBER in data.translate(_AS_DIGITS)
+    has_long = len(marks) < _MANY or _TOO_MANY_DIGITS in data.translate(_AS_DIGITS)
     try:
-        value = json.loads(text, parse_int=_whole if has_long else None, parse_float=_decimal, parse_constant=_refuse)
-    except _NotTaken as error:
+        value = json.loads(text, parse_int=_int if has_long else None, parse_float=_float, parse_constant=_constant)
+    except _RefusedNumber as error:
         raise InvalidRequest(f"{what} holds {error}.") from None
     except ValueError:
         raise InvalidRequest(f"{what} is not valid JSON.") from None
@@ -43,10 +43,10 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
     # Only escapes can produce lone surrogates and NULs, which databases refuse. Testing for "\\" first is faster.
     if "\\" not in text or "\\u" not in text:
         return value
-    is_half = _has_half_characters(value)
-    if is_half and not repair:
+    has_surrogates = _has_surrogates(value)
+    if has_surrogates and not repair:
         raise InvalidRequest(f"{what} holds half a character (a lone surrogate).")
-    return storable(value) if is_half or "\\u0000" in text else value
+    return storable(value) if has_surrogates or "\\u0000" in text else value
 
 
 def _values(data: bytes) -> int:
@@ -75,7 +75,7 @@ def _too_deep(what: str) -> InvalidRequest:
     return InvalidRequest(f"{what} has more than {JSON_DEPTH} levels of lists and objects.")
 
 
-def _has_half_characters(data: Any) -> bool:
+def _has_surrogates(data: Any) -> bool:
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -83,27 +83,27 @@ def _has_half_characters(data: Any) -> bool:
     return False
 
 
-class _NotTaken(ValueError):
+class _RefusedNumber(ValueError):
     """A number that is refused. The message completes the sentence "The body holds …"."""
 
 
-_LONG = _NotTaken(f"a number of more than {JSON_NUMBER} characters")
+_TOO_LONG = _RefusedNumber(f"a number of more than {JSON_NUMBER} characters")
 
 
-def _whole(text: str) -> int:
+def _int(text: str) -> int:
     if len(text) > JSON_NUMBER:
-        raise _LONG
+        raise _TOO_LONG
     return int(text)
 
 
-def _decimal(text: str) -> float:
+def _float(text: str) -> float:
     if len(text) > JSON_NUMBER:
-        raise _LONG
+        raise _TOO_LONG
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise _NotTaken("a number that is too large")
+        raise _RefusedNumber("a number that is too large")
     return number
 
 
-def _refuse(name: str) -> None:
-    raise _NotTaken(f"{name}, which is not a JSON number")
+def _constant(name: str) -> None:
+    raise _RefusedNumber(f"{name}, which is not a JSON number")

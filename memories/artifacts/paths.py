@@ -13,8 +13,7 @@ ROOT = "memory://root"
 
 
 def is_skill_name(name: str) -> bool:
-    """Return True for a valid skill name: 1 to 64 ASCII letters, digits, - and _, not - or _ at the beginning or
-    end."""
+    """Return True for a valid name: 1 to 64 ASCII letters, digits, - and _, with - and _ only in the middle."""
     return _SKILL_NAME.fullmatch(name) is not None
 
 

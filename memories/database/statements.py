@@ -214,7 +214,7 @@ class Insert(Generic[M]):
 
 class _InsertRows(_Statement):
     def __init__(
-        self, model: type[Model], count: int, expressions: Mapping[str, Any], update_fields: Sequence[str] = ()
+        self, model: type[Model], count: int, expressions: Mapping[str, Any], update_fields: Sequence[str]
     ) -> None:
         self._model, self._count, self._expressions, self._update_fields = model, count, expressions, update_fields
         self._fields = [field for field in model._meta.local_concrete_fields if not field.generated]

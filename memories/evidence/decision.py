@@ -51,8 +51,8 @@ NOT_FOUND = (
 
 
 def evidence_for(conversation: Conversation | None, content: str, quote: str, *, known: str = "") -> Evidence:
-    """Return the evidence for a memory: where the model's quote occurs or, without a quote, the text that supports the
-    memory best. `known` is the memory's previous content.
+    """Return the evidence for a memory: where the quote occurs or, without a quote, the text that supports it best.
+    `known` is the memory's previous content.
 
     Raises EvidenceNotFound for the first quote that is not found; later ones return `unfounded` evidence, which is
     held."""

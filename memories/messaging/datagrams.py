@@ -65,7 +65,13 @@ class DatagramChannelLayer(InMemoryChannelLayer):
         with contextlib.suppress(FileExistsError):
             self._folder.mkdir(mode=0o700, parents=True)
         if not self._is_private():
-            self._warn()
+            if not self._warned:
+                self._warned = True
+                logger.warning(
+                    "%s is not a folder of this user alone (mode 0700): hints between processes are off, and pages "
+                    "learn of changes when they look again.",
+                    self._folder,
+                )
             return
         path = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}.sock"
         receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -82,15 +88,6 @@ class DatagramChannelLayer(InMemoryChannelLayer):
         except FileNotFoundError:
             return False
         return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-
-    def _warn(self) -> None:
-        if not self._warned:
-            self._warned = True
-            logger.warning(
-                "%s is not a folder of this user alone (mode 0700): hints between processes are off, and pages learn "
-                "of changes when they look again.",
-                self._folder,
-            )
 
     def _stop_listening(self) -> None:
         if not self._listening:

@@ -43,7 +43,7 @@ def notify(
     PostgreSQL. Browsers are notified after the commit."""
     row = Notification.objects.create(
         owner_id=owner_id,
-        seq=next_number(owner_id, "notification_seq"),
+        seq=next_numbers(owner_id, "notification_seq", 1)[0],
         kind=kind,
         book=book,
         text=text,
@@ -80,13 +80,9 @@ def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
     runner.run(asyncio.wait_for(layer.group_send(group, message), ANSWER_SECONDS))
 
 
-def next_number(owner_id: UUID, column: str) -> int:
-    """Increment a counter of the owner and return it, in one statement. The owner's row is locked until the commit."""
-    return next_numbers(owner_id, column, 1)[0]
-
-
 def next_numbers(owner_id: UUID, column: str, count: int) -> range:
-    """Increment a counter of the owner by `count` and return the new numbers."""
+    """Increment a counter of the owner by `count` and return the new numbers, in one statement. The owner's row is
+    locked until the commit."""
     if column not in {"notification_seq", "memory_seq"}:
         raise ValueError(column)
     table = connection.ops.quote_name(Owner._meta.db_table)

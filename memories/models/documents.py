@@ -69,8 +69,7 @@ class ArtifactRevision(models.Model):
 
 
 class ArtifactUsage(models.Model):
-    """How often an artifact was read. A separate row, so that reading changes no version and makes no snapshot
-    stale."""
+    """How often an artifact was read. A separate row, so that reading affects neither versions nor snapshots."""
 
     artifact = models.OneToOneField(Artifact, primary_key=True, on_delete=models.CASCADE, related_name="usage")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="artifact_usages")

@@ -34,9 +34,8 @@ class FrozenBlock:
 
 
 def freeze(entries: Sequence[ViewEntry], *, max_memories: int, char_limit: int) -> FrozenBlock:
-    """Select entries and render the block: all of them if they fit, else at most half of `max_memories` until the block
-    is full: pinned ones first, then those about the user, then by last change of the content (newest first), then by
-    number."""
+    """Select and render. If everything fits, everything; else at most half of `max_memories`, pinned first, then those
+    about the user, then by last change of the content (newest first), then by number, until the block is full."""
     if not char_limit or not entries:
         return FrozenBlock(text="", entries=(), holds_all=not entries)
     fits = len(entries) <= max_memories and sum(len(entry.content) for entry in entries) <= char_limit

@@ -34,8 +34,7 @@ def keywords_release(memories: Sequence[Memory]) -> None:
 
 @transaction.atomic
 def verdicts_store(renewed: Sequence[tuple[Memory | Artifact, ScanVerdict]]) -> None:
-    """Store renewed verdicts of rows that did not change meanwhile. Raise the generation of books whose verdicts
-    differ."""
+    """Store renewed verdicts of unchanged rows. Raise the generation of books whose verdicts differ."""
     if not renewed:
         return
     changed = {row.book_id for row, verdict in renewed if row.scan_rule != verdict.rule or row.scan_rule}

@@ -135,7 +135,6 @@ def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet
 
 
 def _purge_empty(change_sets: set[UUID | None]) -> None:
-    """Delete the change sets among these that are empty."""
     cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
     rows = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=[key for key in change_sets if key]))
     ChangeSet.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).delete()

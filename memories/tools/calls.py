@@ -129,7 +129,6 @@ def _held(scope: ToolScope) -> HeldWrites:
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
-    """Return the validated arguments, or an error result."""
     tool = TOOLS.get(call.name)
     return _no_such_tool(call) if tool is None else parse_arguments(tool, call)
 

@@ -32,7 +32,6 @@ class ReadPage(TypedDict):
 
 
 def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
-    """Return a page of a document, with `text` and `next_offset` (null at the end). Uses the database."""
     book = run.scope.book
     try:
         artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(wanted.path))
