@@ -31,14 +31,14 @@ _KINDS = {
 }
 
 
-class _Counted(Subquery):
+class _ActionCount(Subquery):
     """The number of rows of a correlated query with the action `action`."""
 
     template = "(SELECT COUNT(*) FROM (%(subquery)s) found WHERE found.action = '%(action)s')"
     output_field = IntegerField()
 
 
-class _CountedAll(Subquery):
+class _RowCount(Subquery):
     template = "(SELECT COUNT(*) FROM (%(subquery)s) found)"
     output_field = IntegerField()
 
@@ -70,14 +70,14 @@ def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[
 def sentence_of(change_set: ChangeSet, who: str, counts: Mapping[str, int]) -> str:
     """Return a sentence without the full stop. `counts` has the number of changes by action, and of `documents`."""
     parts = [
-        f"{verb} {_number(counts[action], 'memory', 'memories')}"
+        f"{verb} {_count_text(counts[action], 'memory', 'memories')}"
         for action, verb in _VERBS.items()
         if counts.get(action)
     ]
     if sum(counts.get(action, 0) for action in _VERBS) > MAX_COUNTED:  # the counts by action are arbitrary then
         parts = [f"made more than {MAX_COUNTED} changes to memories"]
     if counts.get("documents"):
-        parts.append(f"wrote {_number(counts['documents'], 'document', 'documents')}")
+        parts.append(f"wrote {_count_text(counts['documents'], 'document', 'documents')}")
     kind = _KINDS.get(ChangeSet.Kind(change_set.kind), "")
     done = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
     return " ".join(part for part in (who, kind, done or "changed nothing that is still kept") if part)
@@ -90,8 +90,8 @@ def _counts(ids: Sequence[UUID]) -> dict[UUID, Counter[str]]:
     of_set: dict[str, Any] = {"change_set": OuterRef("pk")}
     revisions = Revision.objects.filter(**of_set).order_by().values("action")[: MAX_COUNTED + 1]
     documents = ArtifactRevision.objects.filter(**of_set).order_by().values("id")[: MAX_COUNTED + 1]
-    counts = {f"n_{action}": _Counted(revisions, action=action) for action in Revision.Action.values}
-    rows = ChangeSet.objects.filter(pk__in=ids).annotate(n_documents=_CountedAll(documents), **counts)
+    counts = {f"n_{action}": _ActionCount(revisions, action=action) for action in Revision.Action.values}
+    rows = ChangeSet.objects.filter(pk__in=ids).annotate(n_documents=_RowCount(documents), **counts)
     for row in rows.values("pk", "n_documents", *counts):
         key = row.pop("pk")
         found[key] = Counter({name.removeprefix("n_"): number for name, number in row.items()})
@@ -117,5 +117,5 @@ def _line(revision: Revision) -> dict[str, Any]:
     }
 
 
-def _number(number: int, one: str, many: str) -> str:
+def _count_text(number: int, one: str, many: str) -> str:
     return f"more than {MAX_COUNTED} {many}" if number > MAX_COUNTED else counted(number, one, many)

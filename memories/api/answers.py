@@ -1,5 +1,5 @@
-"""The response schemas of this app's operations. The OpenAPI document shows them, and rows are serialized by them. A
-test compares real responses with them."""
+"""The response schemas of this app's operations, for the OpenAPI document and for the JSON of rows. A test compares
+real responses with them."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired

@@ -1,4 +1,4 @@
-"""Serialize rows for the API and for exports."""
+"""The JSON of rows, for the API and for exports."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""/api/export, /api/import and /api/account/memories: export, import, and erasing memories."""
+"""/api/export, /api/import and /api/account/memories: export, import, and forgetting."""
 
 from typing import Annotated, Any
 

@@ -13,7 +13,7 @@ from memories.services import MemoryFields
 MAX_PROBLEMS = 1_000  # problems listed in a report; all are counted
 MAX_SHOWN = 50  # new memories, and entries waiting for a decision, that are shown
 MAX_TITLES = 100  # new conversations that are listed
-_COUNTS = ("new", "known", "changed", "blocked", "refused", "held")
+_COUNT_FIELDS = ("new", "known", "changed", "blocked", "refused", "held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ImportReport:
 
     def counts(self) -> dict[str, int]:
         """Return the number of entries by outcome."""
-        return {name: getattr(self, name) for name in _COUNTS}
+        return {name: getattr(self, name) for name in _COUNT_FIELDS}
 
     def merge(self, other: "ImportReport") -> None:
         """Add the counts, problems and waiting entries of a batch."""
@@ -85,12 +85,12 @@ class ImportReport:
     def refuse(self, line: int, place: str, error: DomainError) -> None:
         """Count an entry that is left out because it is invalid or over budget."""
         self.refused += 1
-        self._problem({"line": line, "place": place, "code": error.code, "message": str(error)})
+        self._add_problem({"line": line, "place": place, "code": error.code, "message": str(error)})
 
     def block(self, entry: Entry, error: BlockedByScan) -> None:
         """Count an entry that the scan blocks."""
         self.blocked += 1
-        self._problem(
+        self._add_problem(
             {"line": entry.line, "place": entry.place, "code": error.code, "message": str(error), **error.details}
         )
 
@@ -108,7 +108,7 @@ class ImportReport:
         self.refused += 1
         self.waiting = [waiting for waiting in self.waiting if waiting["line"] != entry.line]
         message = "It was rejected before, and is not asked about again."
-        self._problem({"line": entry.line, "place": entry.place, "code": "turned_down", "message": message})
+        self._add_problem({"line": entry.line, "place": entry.place, "code": "turned_down", "message": message})
 
     def preview(self, entry: Entry, fields: MemoryFields) -> None:
         """List a memory that would be added."""
@@ -125,6 +125,6 @@ class ImportReport:
             messages = len(conversation.messages)
             self.titles.append({"title": conversation.title, "messages": messages, "created_at": conversation.began_at})
 
-    def _problem(self, problem: dict[str, Any]) -> None:
+    def _add_problem(self, problem: dict[str, Any]) -> None:
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
