@@ -10,7 +10,7 @@ from memories.database.batches import SLICE_SECONDS, Slices, reads
 from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
-from memories.evidence import Doubt, doubt_of
+from memories.evidence import HoldReason, scan_doubt
 from memories.imports.contents import Entry
 from memories.imports.report import ImportReport
 from memories.models import Book, Memory
@@ -29,7 +29,7 @@ class CheckedEntry:
     fields: MemoryFields
     key: str
     scan_hash: str
-    doubt: Doubt | None = None
+    doubt: HoldReason | None = None
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class BookImportState:
             if row.doubt is not None and (memory is not None or key not in self.keys):
                 report.hold(row.entry, fields, row.doubt, memory)
             elif memory is not None:
-                self.budgets.take(target, length, freed=len(memory.content), freed_of=memory.target)
+                self.budgets.take(target, length, freed=len(memory.content), freed_target=memory.target)
                 self.keys.discard(memory.content_key)
                 if writer is not None:
                     writer.gather_changed(memory, fields, scan_hash=row.scan_hash)
@@ -135,7 +135,7 @@ def check_entries(
             continue
         try:
             verdict = check_scan(fields.content or "", list(fields.keywords or ()), fields.metadata or {})
-            allowed.append(CheckedEntry(entry, fields, key, verdict.scan_hash, doubt_of(verdict)))
+            allowed.append(CheckedEntry(entry, fields, key, verdict.scan_hash, scan_doubt(verdict)))
         except BlockedByScan as error:
             report.block(entry, error)
         if time.monotonic() - began > SLICE_SECONDS:
