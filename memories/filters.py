@@ -55,7 +55,7 @@ class MemoryFilters:
         return rows
 
 
-def holds(text: str, *fields: str) -> Q:
+def contains_text(text: str, *fields: str) -> Q:
     """Return the condition that one of the fields contains the text, ignoring case. SQLite's LIKE ignores case in ASCII
     only."""
     use_like = text.isascii() or connection.vendor != "sqlite"
@@ -63,7 +63,7 @@ def holds(text: str, *fields: str) -> Q:
     return reduce(or_, (Q(**{f"{name}__{lookup}": value}) for name in fields))
 
 
-def metadata_asked(query: QueryDict) -> dict[str, str]:
+def metadata_from_query(query: QueryDict) -> dict[str, str]:
     """Return the pairs of a query string's `metadata.<key>=` parameters. Raises InvalidRequest for a key given twice,
     and for more keys than a memory can have."""
     asked = [name for name in query if name.startswith(_PREFIX)]

@@ -40,7 +40,7 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
         raise _too_deep(what) from None
     if len(marks) - marks.count(b",") > JSON_DEPTH:
         _check_depth(value, what)
-    # Only escapes can produce lone surrogates and NULs, which databases refuse. Testing for "\\" first is faster.
+    # Only escapes can produce lone surrogates and NULs, which databases refuse. Testing for a backslash is fastest.
     if "\\" not in text or "\\u" not in text:
         return value
     has_surrogates = _has_surrogates(value)

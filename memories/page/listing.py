@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from memories.caller import DEFAULT_BOOK
-from memories.filters import holds
+from memories.filters import contains_text
 from memories.models import Book, Memory
 from memories.number_words import memories as memory_words
 from memories.page.filters import MOST_ROWS, ORDERS, Filters
@@ -164,7 +164,7 @@ def _sorted(chosen: "QuerySet[Memory]", filters: Filters, counts: BookCounts) ->
 def _with_words(chosen: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
     """Return those that hold each word. Deleted and blocked memories are in no index."""
     for word in query.split()[:_MOST_WORDS]:
-        chosen = chosen.filter(holds(word, "content"))
+        chosen = chosen.filter(contains_text(word, "content"))
     return chosen
 
 
