@@ -68,9 +68,9 @@ def metadata_from_query(query: QueryDict) -> dict[str, str]:
     and for more keys than a memory can have."""
     asked = [name for name in query if name.startswith(_PREFIX)]
     if len(asked) > METADATA_KEYS:
-        raise InvalidRequest(f"At most {METADATA_KEYS} keys of metadata can be asked for.", param="metadata")
+        raise InvalidRequest(f"A filter can name at most {METADATA_KEYS} keys of metadata.", param="metadata")
     if any(len(query.getlist(name)) > 1 for name in asked):
-        raise InvalidRequest("Ask for each key of metadata once.", param="metadata")
+        raise InvalidRequest("A filter can name each key of metadata only once.", param="metadata")
     return {name.removeprefix(_PREFIX): str(query[name]) for name in asked}
 
 

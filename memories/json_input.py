@@ -45,7 +45,7 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
         return value
     has_surrogates = _has_surrogates(value)
     if has_surrogates and not repair:
-        raise InvalidRequest(f"{what} holds half a character (a lone surrogate).")
+        raise InvalidRequest(f"{what} holds a lone surrogate (half a character).")
     return storable(value) if has_surrogates or "\\u0000" in text else value
 
 
