@@ -22,7 +22,7 @@ from memories.database.access import in_read_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
-from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number, place_after
+from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_cursor, parse_number
 from memories.portability import download
 
 router = Router()
@@ -87,7 +87,7 @@ def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, A
         caller.owner_id,
         query.search or "",
         limit=query.limit,
-        after=place_after(query.after, parse_uuid),
+        after=parse_cursor(query.after, parse_uuid),
         limits=caller.limits,
         narrowed=query.archived is not None or bool(query.tag),
     )
