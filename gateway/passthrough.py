@@ -79,7 +79,7 @@ class PlainCall:
         try:
             if use is not None:
                 await asyncio.shield(in_patient_thread(spending_store, self.spender, [use]))
-                await self._note_summary(use.said)
+                await self._note_summary(use.text)
         except DatabaseError:
             logger.exception("The usage of a plain request could not be stored.")
         finally:
@@ -231,7 +231,7 @@ def _model_use(request: ModelRequest, answer: dict[str, Any], texts: Iterable[st
         prompt = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
         usage = {"prompt_tokens": _tokens_of(prompt), "completion_tokens": text_tokens(text)}
     return ModelUse(
-        asked=asked, model=name if isinstance(name, str) else "", usage=usage, given=request.messages, said=text
+        asked=asked, model=name if isinstance(name, str) else "", usage=usage, messages=request.messages, text=text
     )
 
 

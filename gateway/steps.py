@@ -161,9 +161,9 @@ def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:
     """Return the model use of a step, even if it was cut off; None if the model sent nothing."""
     if not (step.usage or step.texts or step.calls or step.choice):
         return None
-    said = "".join((*step.texts, *(piece for call in step.calls for piece in call.arguments)))
+    text = "".join((*step.texts, *(piece for call in step.calls for piece in call.arguments)))
     _, asked = request.answered_by
-    return ModelUse(asked=asked, model=step.model, usage=step.usage, given=request.messages, said=said)
+    return ModelUse(asked=asked, model=step.model, usage=step.usage, messages=request.messages, text=text)
 
 
 async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
