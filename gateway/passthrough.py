@@ -199,7 +199,7 @@ async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta
     request, deadline = call.request, asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
     client_names = tool_names(request.tools) if request.tools else None
-    calls = ClientCalls(uuid7(), start=0, client_names=client_names, own_names=())
+    calls = ClientCalls(uuid7(), start=0, client_names=client_names, own=())
     try:
         async with aclosing((stream_step if stream else complete_step)(request, step)) as choices:
             async for choice, text in choices:

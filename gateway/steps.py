@@ -22,7 +22,7 @@ from memories.storable import storable_text
 
 _MAX_NAME = 200  # length of Run.model
 _MESSAGE_FIELDS = frozenset({"role", "tool_calls", "content"})
-_CHUNK_FIELDS = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
+_IN_CHUNK = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})
 _NO_IDS: Mapping[str, str] = {}
 
 
@@ -171,9 +171,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
     with step.asking(request) as asked:
         async with aclosing(model().stream(asked)) as stream:
             async for chunk in stream:
-                around = {
-                    name: value for name, value in chunk.items() if name not in _CHUNK_FIELDS and value is not None
-                }
+                around = {name: value for name, value in chunk.items() if name not in _IN_CHUNK and value is not None}
                 if around and not around.items() <= step.around.items():
                     step.around = {**step.around, **around}
                 step.model = _name_in(chunk.get("model")) or step.model

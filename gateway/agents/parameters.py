@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Parameters with the same meaning: if a client gives one of them, defaults for the others do not apply.
-_ALIASES = (
-    frozenset({"max_tokens", "max_completion_tokens"}),
-    frozenset({"reasoning_effort", "reasoning", "thinking"}),
-)
+_ALIKE = (frozenset({"max_tokens", "max_completion_tokens"}), frozenset({"reasoning_effort", "reasoning", "thinking"}))
 
 
 def with_defaults(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -15,5 +12,5 @@ def with_defaults(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[st
     parameter."""
     if not defaults:
         return given
-    overridden = set(given).union(*(names for names in _ALIASES if names & given.keys()))
+    overridden = set(given).union(*(names for names in _ALIKE if names & given.keys()))
     return {name: value for name, value in defaults.items() if name not in overridden} | given

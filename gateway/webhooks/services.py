@@ -26,9 +26,7 @@ def webhook_create(owner_id: UUID, *, url: str, kinds: Sequence[str], by: Actor)
     """Create a webhook for future notifications. Return it with its secret, which is not stored. Raises InvalidRequest,
     and Conflict if the owner already has MAX_WEBHOOKS."""
     checked = checked_url(url)
-    owner = Owner.objects.select_for_update().get(
-        pk=owner_id
-    )  # serialises concurrent requests, so that the count holds
+    owner = Owner.objects.select_for_update().get(pk=owner_id)  # so that concurrent requests keep to the limit
     if Webhook.objects.filter(owner=owner).count() >= MAX_WEBHOOKS:
         raise Conflict(f"You have {MAX_WEBHOOKS} webhooks. Delete one first.", limit=MAX_WEBHOOKS)
     webhook = Webhook(owner=owner, url=checked, kinds=[kind for kind in KINDS if kind in kinds])
