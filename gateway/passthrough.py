@@ -96,10 +96,10 @@ class PlainCall:
             logger.warning("A client's summary of its conversation was not noted: %s.", type(error).__name__)
 
 
-async def open_plain(caller: Caller, asked: PlainRequest) -> PlainCall:
+async def open_plain(caller: Caller, request: PlainRequest) -> PlainCall:
     """Admit a plain request. Raises RateLimited, and the errors of `plain_call`."""
     async with allowed(caller) as allowance:
-        call = await in_read_thread(plain_call, caller, asked, request_id.get())
+        call = await in_read_thread(plain_call, caller, request, request_id.get())
         call.allowance = allowance
         return call
 
@@ -225,14 +225,13 @@ async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta
 
 def _model_use(request: ModelRequest, answer: dict[str, Any], texts: Iterable[str]) -> ModelUse:
     """Return the usage in an answer or, if it has none, an estimate from the request and the answer's texts."""
-    usage, (_, asked), text = usage_of(answer), request.answered_by, "".join(texts)
+    usage, (_, requested), text = usage_of(answer), request.answered_by, "".join(texts)
     name = answer.get("model")
+    model = name if isinstance(name, str) else ""
     if not usage and request.path != CHAT:
         prompt = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
         usage = {"prompt_tokens": _tokens_of(prompt), "completion_tokens": text_tokens(text)}
-    return ModelUse(
-        asked=asked, model=name if isinstance(name, str) else "", usage=usage, messages=request.messages, text=text
-    )
+    return ModelUse(requested=requested, model=model, usage=usage, messages=request.messages, text=text)
 
 
 def _tokens_of(given: Any) -> int:

@@ -26,11 +26,11 @@ _KEY_COLUMNS = ("owner_id", "day", "key_id", "agent", "model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """One request to a model. `asked` is the model name in the request, `model` the one in the answer, which may be
+    """One request to a model. `requested` is the model name in the request, `model` the one in the answer, which may be
     longer. If `usage` is empty, because the server sent none or the answer was cut off, tokens are estimated from the
     `messages` of the request and the `text` of the answer."""
 
-    asked: str
+    requested: str
     model: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
     messages: Sequence[dict[str, Any]] = ()
@@ -70,7 +70,7 @@ class _Total:
 
     def add(self, use: ModelUse, prices: Mapping[str, Price]) -> None:
         read, written, cached = use.tokens()
-        price = prices.get(use.model) or prices.get(use.asked)
+        price = prices.get(use.model) or prices.get(use.requested)
         self.requests += 1
         self.input_tokens += read
         self.output_tokens += written
@@ -88,10 +88,10 @@ def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0
     Call it last in a transaction, since all answers of a key update the same rows."""
     totals: dict[str, _Total] = {}
     for use in uses:
-        totals.setdefault((use.model or use.asked)[:_MODEL_CHARS], _Total()).add(use, spender.prices)
+        totals.setdefault((use.model or use.requested)[:_MODEL_CHARS], _Total()).add(use, spender.prices)
     if not totals:
         return
-    totals[(uses[-1].model or uses[-1].asked)[:_MODEL_CHARS]].turns += turns
+    totals[(uses[-1].model or uses[-1].requested)[:_MODEL_CHARS]].turns += turns
     place = [
         *(
             UsageDay._meta.get_field(name).get_db_prep_value(value, connection)  # type: ignore[union-attr]

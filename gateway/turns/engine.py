@@ -108,8 +108,8 @@ class Turn:
             self.output.trace = {**matched, "recall": injection.trace, "steps": 0, **fitted}
             self.output.usage = add_usage(self.output.usage, injection.usage)
             if injection.usage:
-                asked = agent_target(self.context.agent.settings).model
-                self.output.uses.append(ModelUse(asked=asked, usage=injection.usage))
+                model = agent_target(self.context.agent.settings).model
+                self.output.uses.append(ModelUse(requested=model, usage=injection.usage))
         return injection
 
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:

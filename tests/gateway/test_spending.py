@@ -277,7 +277,7 @@ def test_many_answers_at_once_lose_no_count(alice: Owner) -> None:
 
     def store(_: int) -> None:
         try:
-            spending_store(spender, [ModelUse(asked=name, usage=USAGE) for name in ("one", "two")], turns=1)
+            spending_store(spender, [ModelUse(requested=name, usage=USAGE) for name in ("one", "two")], turns=1)
         finally:
             connection.close()
 
