@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from gateway.api import answers
 from gateway.models import Webhook
 from gateway.webhooks.addresses import URL_LENGTH
-from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_delete, webhook_state
+from gateway.webhooks.services import KINDS, MAX_WEBHOOKS, webhook_create, webhook_delete, webhook_state
 from memories.api.answers import as_shape
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
@@ -39,7 +39,7 @@ class WebhookIn(Body):
 def webhook_list(request: ApiRequest) -> dict[str, Any]:
     """The owner's webhooks, newest first: at most ten."""
     request.auth.limits.refuse(_WHAT)
-    rows = Webhook.objects.filter(owner_id=request.auth.owner_id).order_by("-id")[:MOST]
+    rows = Webhook.objects.filter(owner_id=request.auth.owner_id).order_by("-id")[:MAX_WEBHOOKS]
     return page_json([webhook_json(row) for row in rows])
 
 
