@@ -1,5 +1,5 @@
-"""/api/webhooks: where an owner's notifications are sent. The secret is in the answer that makes a webhook, and nowhere
-else."""
+"""/api/webhooks: addresses that get an owner's notifications. The secret is only in the answer that creates a
+webhook."""
 
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ from memories.ids import parse_uuid
 from memories.pagination import page_json
 
 router = Router()
-_WHAT = "A webhook"  # refused to limited keys: it is sent what is about all books
+_WHAT = "A webhook"  # refused to limited keys, since it gets notifications about all books
 
 
 class WebhookIn(Body):
@@ -46,7 +46,7 @@ def webhook_list(request: ApiRequest) -> dict[str, Any]:
 @router.post("/webhooks", response={201: Any})
 @writing
 def webhook_make(request: ApiRequest, body: WebhookIn) -> Status[Any]:
-    """Send notifications to an address from now on. `secret` signs them: it is in this answer only."""
+    """Create a webhook for notifications. The `secret` that signs them is only in this answer."""
     caller = request.auth
     caller.limits.refuse(_WHAT)
     by = actor_of_caller(caller.owner_id, caller.actor)
@@ -65,7 +65,6 @@ def webhook_forget(request: ApiRequest, webhook_id: str) -> Status[Any]:
 
 
 def webhook_json(webhook: Webhook) -> dict[str, Any]:
-    """Return a webhook as the API shows it."""
     return as_shape(
         answers.Webhook,
         webhook,
