@@ -266,13 +266,13 @@ def _under_order(text: str) -> Iterator[Span]:
     if not _ORDER.search(text[:_LONGEST_ORDER]) and not _ORDER.search(text[-_LONGEST_ORDER:]):
         return
     sentences = sentences_of(text)
-    early = [at for at, one in enumerate(sentences) if one.start < _LONGEST_ORDER and (one.announces or not at)]
+    early = [at for at, one in enumerate(sentences) if one.start < _LONGEST_ORDER and (one.ends_with_colon or not at)]
     orders = [(sentences[at], sentences[at + 1 :]) for at in early]
     for order, others in (*orders, (sentences[-1], sentences[:-1])):
         words = text[order.start : order.end]
-        is_apart = others and (order.announces or (order if order is sentences[-1] else others[0]).below)
+        is_apart = others and (order.ends_with_colon or (order if order is sentences[-1] else others[0]).line_gap)
         is_about = len(words) <= _LONGEST_ORDER and _ORDER.search(words) and not _OF_ONES_OWN.search(words)
-        if is_apart and is_about and not any(other.is_of_itself for other in others):
+        if is_apart and is_about and not any(other.uses_first_person for other in others):
             yield others[0].start, others[-1].end
 
 
