@@ -1,4 +1,4 @@
-"""The APIs: the routers of all apps, and one error handler."""
+"""The native and the OpenAI-compatible API, assembled from the routers of all apps."""
 
 from functools import cache
 
@@ -39,7 +39,7 @@ for tag, part in (
     ("Audit", audit),
 ):
     api.add_router("", part.router, tags=[tag])
-# `ingest`, `search` and `bulk` first, since their paths match that of a memory, too.
+# `ingest`, `search` and `bulk` come first, since their paths also match that of a memory.
 for tag, part in (
     ("Memories", ingest),
     ("Memories", search),
@@ -56,7 +56,7 @@ for tag, part in (
 v1 = DocumentedAPI(
     title="OpenAI-compatible API",
     version="1",
-    description="What OpenAI's clients speak; `model` is the name of an agent.",
+    description="Compatible with OpenAI's clients; `model` is the name of an agent.",
     auth=KeyAuth(),
     urls_namespace="v1",
     docs_url=None,

@@ -1,4 +1,4 @@
-"""“Try it” on an agent's page: sends a message to the agent as it is saved, and shows the answer."""
+"""“Try it” on an agent's page: sends a message to the saved agent and shows the answer."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class TrialForm(forms.Form):
 
 
 class TrialAdmin(DaybookAdmin):
-    """Offers a trial on an agent's page to those who may change agents."""
+    """Adds the trial to an agent's page for those who may change agents."""
 
     change_form_template = "admin/gateway/agent/change_form.html"
 
@@ -47,8 +47,8 @@ class TrialAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST `message`. Return the answer alone to htmx, or else within a page. 404 for an unknown agent, 403 without
-        permission to change it."""
+        """POST `message`. Return the answer as a fragment for htmx, or else as a page. 404 for an unknown agent, 403
+        without permission to change it."""
         agent = self.get_object(request, unquote(object_id))
         if agent is None:
             raise Http404
@@ -66,7 +66,7 @@ class TrialAdmin(DaybookAdmin):
             return {"trial_error": form.errors["message"][0]}
         action_record(request, Agent, "Tried.", [agent])
         try:
-            # Run in the server's own event loop, which holds the connections to the model server.
+            # async_to_sync runs it in the server's event loop, which holds the connections to the model server.
             ask = async_to_sync(trial_run)
             return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id_for(request))}
         except DomainError as refusal:

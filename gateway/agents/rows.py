@@ -14,7 +14,7 @@ from gateway.agents.settings import AgentSettings
 from gateway.keys import keys_of
 from gateway.models import Agent, ApiKey
 from memories.caller import Caller
-from memories.database.statements import Written
+from memories.database.statements import RawStatement
 from memories.errors import ModelNotFound, Unauthorized
 from memories.models import Owner
 
@@ -55,7 +55,7 @@ def _statement() -> str:
     )
 
 
-_AGENT_AND_KEY = Written(_statement)
+_AGENT_AND_KEY = RawStatement(_statement)
 
 
 def require_agent(caller: Caller, name: str, *, param: str = "model") -> None:

@@ -12,7 +12,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from gateway.api.anthropic_errors import NOT_HERE, anthropic_error, anthropic_status, is_anthropic
-from gateway.errors import InternalError, RunStopped, SessionEnded, TooManySteps, UpstreamRefused, as_told
+from gateway.errors import InternalError, RunStopped, SessionEnded, TooManySteps, UpstreamRefused, public_error
 from gateway.upstream.fault_classes import LOCKED, fault_class
 from gateway.upstream.faults import retry_after_seconds
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, RateLimited, TooLarge, Unauthorized
@@ -113,7 +113,7 @@ def as_domain_error(error: Exception) -> DomainError:
         if isinstance(error.__cause__, DomainError):  # ninja's words for a body that cannot be read say nothing
             return error.__cause__
         return InvalidRequest("The body is not valid JSON." if error.status_code == 400 else str(error))
-    return as_told(error)
+    return public_error(error)
 
 
 def install_handlers(api: NinjaAPI) -> None:

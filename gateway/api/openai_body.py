@@ -11,7 +11,7 @@ from django.conf import settings
 from gateway.client_tasks import is_client_task
 from gateway.passthrough import PlainRequest
 from gateway.runs.client_tools import named_run_id
-from gateway.runs.fingerprint import last_asked, text_of
+from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.tool_calls import call_fault
 from memories.database.access import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
@@ -39,7 +39,7 @@ class CompletionBody(PlainRequest):
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
         """Return True for a turn of a conversation, False for a task of the client itself, which is not stored."""
-        if last_asked(self.messages) < 0 and named_run_id(self.messages) is None:
+        if last_user_index(self.messages) < 0 and named_run_id(self.messages) is None:
             return False
         return not is_client_task(
             self.messages,
@@ -91,7 +91,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     # Only the last message, which is answered, must not be empty.
-    if (last := last_asked(messages)) >= 0:
+    if (last := last_user_index(messages)) >= 0:
         check_not_empty(messages[last].get("content"), f"messages[{last}]")
     include_usage = read_include_usage(body)
     named = body.get("metadata")

@@ -27,7 +27,7 @@ from gateway.errors import UpstreamUnreachable
 from gateway.passthrough import open_plain, plain_events
 from gateway.runs import stopping
 from gateway.runs.context import TurnContext
-from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
+from gateway.runs.responses import Previous, previous_response, response_delete, response_find, stored_parts
 from gateway.tokens import estimate_message
 from gateway.turns.events import Event
 from memories.api.operations import reading, writing
@@ -105,7 +105,7 @@ async def response_input(
     the other order."""
     if not 1 <= limit <= _LONGEST_PAGE:
         raise InvalidRequest(f"limit is a number from 1 to {_LONGEST_PAGE}.", param="limit")
-    items = await in_read_thread(lambda: input_items(*run_of(request.auth, response_id)))
+    items = await in_read_thread(lambda: input_items(*response_find(request.auth, response_id)))
     listed = items if order == "asc" else items[::-1]
     if after:
         place = next((index for index, item in enumerate(listed) if item["id"] == after), None)
@@ -124,7 +124,7 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
     await in_read_thread(require_key, caller)
     stored = await in_read_thread(_stored, caller, response_id)
     if stored["status"] == "in_progress":
-        run, _ = await in_read_thread(run_of, caller, response_id)
+        run, _ = await in_read_thread(response_find, caller, response_id)
         await stopping.stop_turn(caller.owner_id, run.session_id, run.pk, limits=caller.limits)
         stored = await in_read_thread(_stored, caller, response_id)
     elif stored["status"] != "cancelled":
@@ -139,12 +139,12 @@ def _conversation(caller: Caller, asked: ResponsesBody) -> tuple[CompletionBody,
     only for a previous response, for items that are referred to, and for the agent whose limit the conversation is cut
     to."""
     named = asked.previous_response_id
-    after = previous(caller, named) if named else None
+    after = previous_response(caller, named) if named else None
     runs = _references(asked)
     stored = {
         item["id"]: item
         for run_id, number, part in (stored_parts(caller, runs) if runs else ())
-        for item in output_items(run_id, number, part.said)
+        for item in output_items(run_id, number, part.output)
     }
     messages = as_messages(after.messages if after else [], asked.items, stored)
     if asked.truncate:
@@ -173,7 +173,7 @@ def _cut(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]
 
 
 def _stored(caller: Caller, response_id: str) -> dict[str, Any]:
-    return stored_response(*run_of(caller, response_id))
+    return stored_response(*response_find(caller, response_id))
 
 
 async def _answered(

@@ -44,7 +44,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
         output=output_items(
             run.pk,
             part,
-            parts[part].said if part < len(parts) else (),
+            parts[part].output if part < len(parts) else (),
             status=_message_status(status, finish_reason),
             as_summary=wants_summary(asked),
             names=names,
@@ -94,8 +94,8 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
     """Return the input of a response, oldest first, without calls of Daybook's own tools and their results. Content
     parts are as they are stored: `items_shown` reads their bytes and translates them."""
     parts = parts_of(run)
-    given = parts[part].given if part < len(parts) else []
-    own = [row for one in parts[:part] for row in (*one.given, *one.said)]
+    given = parts[part].input if part < len(parts) else []
+    own = [row for one in parts[:part] for row in (*one.input, *one.output)]
     first = next(iter([*own, *given]), None)
     before = [row for row in transcript(run, 0) if first is None or row.seq < first.seq]
     names = {flat: name for asked in (run.responses or {}).values() for flat, name in asked.get("names", {}).items()}

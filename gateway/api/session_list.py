@@ -14,7 +14,7 @@ from gateway.attachments.reading import contents_read
 from gateway.models import Message, Session
 from gateway.sessions.keeping import session_change, session_discard, session_restore
 from gateway.sessions.search import MAX_QUERY, search_sessions
-from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tagged
+from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tagged
 from memories.api.bodies import Body
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
@@ -22,7 +22,7 @@ from memories.database.access import in_read_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import Owner
-from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json, place_after
+from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number, place_after
 from memories.portability import download
 
 router = Router()
@@ -42,7 +42,7 @@ class SessionPatch(Body):
     title: Title | None = None
     pinned: bool | None = None
     archived: bool | None = None
-    tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS, description="All of them, from now on.")] = None
+    tags: Annotated[list[Tag] | None, Field(max_length=MAX_TAGS, description="All of them, from now on.")] = None
 
 
 class SessionQuery(Schema):
@@ -158,7 +158,9 @@ async def message_list(
 def _messages(caller: Caller, session_id: str, *, limit: int, after: str | None) -> dict[str, Any]:
     session = _session(caller, session_id)
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).select_related("run")
-    return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)
+    return list_json(
+        rows, limit=limit, after=after, key="seq", show=message_json, parse=parse_number, oldest_first=True
+    )
 
 
 def _session(caller: Caller, session_id: str) -> Session:

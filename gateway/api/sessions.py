@@ -13,7 +13,7 @@ from gateway import commands, sse
 from gateway.api.responding import headed
 from gateway.api.session_json import session_json
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
-from gateway.attachments.keeping import Keeping
+from gateway.attachments.storing import AttachmentStore
 from gateway.chat.live_html import as_html
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
@@ -61,12 +61,12 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     replaces = parse_uuid(body.replaces)
     if body.replaces is not None and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
-    async with allowed(request.auth) as allowance, Keeping(request.auth.owner_id) as keeping:
+    async with allowed(request.auth) as allowance, AttachmentStore(request.auth.owner_id) as attachments:
         context = await open_run(
             open_native,
             request.auth,
             session_id=parse_uuid(session_id),
-            content=await keeping.content(content),
+            content=await attachments.content(content),
             replaces=replaces,
             keep_attached=body.keep_attached,
             request_id=request_id.get(),
@@ -78,13 +78,13 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
 async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body: ToolResultsIn) -> Any:
     """Bring the results of the client's own tools, for which a turn waits (`awaiting_client_tools`); it goes on."""
     options, results = body.options(), body.messages()
-    async with allowed(request.auth) as allowance, Keeping(request.auth.owner_id) as keeping:
+    async with allowed(request.auth) as allowance, AttachmentStore(request.auth.owner_id) as attachments:
         context = await open_run(
             open_answered,
             request.auth,
             session_id=parse_uuid(session_id),
             run_id=parse_uuid(turn_id),
-            results=await keeping.messages(results),
+            results=await attachments.messages(results),
         )
     return await _answer(request, context, options, allowance, stream=bool(body.stream))
 
@@ -172,7 +172,7 @@ def _streamed(
 
 async def _command(request: ApiRequest, session_id: str, line: str, *, stream: bool, render: str) -> Any:
     answered = await in_slices_to_the_end(commands.answer_native(request.auth, parse_uuid(session_id), line))
-    context, text = answered.context, answered.ended.output.text
+    context, text = answered.context, answered.result.output.text
     if not stream:
         return answered.as_json()
 

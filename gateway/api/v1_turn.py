@@ -10,7 +10,7 @@ from uuid import UUID
 from django.http.request import HttpHeaders
 
 from gateway.api.openai_body import CompletionBody
-from gateway.attachments.keeping import Keeping
+from gateway.attachments.storing import AttachmentStore
 from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
@@ -20,10 +20,10 @@ from gateway.requests import request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import last_asked, read_conversation
-from gateway.runs.joined import SAID, joined_context, running_state
+from gateway.runs.fingerprint import last_user_index, read_conversation
+from gateway.runs.joined import ANSWERED_STATES, joined_context, running_state
 from gateway.runs.opening import open_run
-from gateway.runs.requested import HistoryUnkept, SameTurnRunning, SessionUnknown, V1Request
+from gateway.runs.requested import AttachmentsNotStored, ComparisonNeeded, SameTurnRunning, V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turns.events import TurnOptions
 from gateway.turns.joined import AnyTurn, JoinedTurn, turn_of
@@ -101,37 +101,37 @@ async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> 
     )
     if command_in(body.messages):
         reply = await in_slices_to_the_end(answer_v1(caller, asked))
-        return JoinedTurn(reply.context, options, reply.ended)
-    async with allowed(caller) as allowance, Keeping(caller.owner_id) as keeping:
+        return JoinedTurn(reply.context, options, reply.result)
+    async with allowed(caller) as allowance, AttachmentStore(caller.owner_id) as attachments:
         kept, answered = without_commands(asked.messages)
-        context = await _open(caller, replace(asked, messages=kept, after_command=answered), keeping)
+        context = await _open(caller, replace(asked, messages=kept, after_command=answered), attachments)
         return turn_of(replace(context, allowance=allowance), options)
 
 
-async def _open(caller: Caller, v1_request: V1Request, keeping: Keeping) -> TurnContext:
+async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
-    conversation, finding, searches = None, None, 0
-    newest = max(0, last_asked(v1_request.messages))
-    v1_request = replace(v1_request, messages=await keeping.messages(v1_request.messages, first=newest))
+    conversation, verdict, searches = None, None, 0
+    newest = max(0, last_user_index(v1_request.messages))
+    v1_request = replace(v1_request, messages=await attachments.messages(v1_request.messages, first=newest))
     if _takes_a_while(v1_request.messages, newest):  # the thread that writes must not wait for it
         conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
         last_try = time.monotonic() >= deadline
         try:
             return await open_run(
-                open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, finding=finding
+                open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, verdict=verdict
             )
-        except SessionUnknown:  # compare its turns outside of the transaction, without a lock
+        except ComparisonNeeded:  # compare its turns outside of the transaction, without a lock
             searches += 1
             if searches > _MOST_SEARCHES:
                 raise
-            finding = await in_read_thread(find_session, caller, v1_request, conversation)
-        except HistoryUnkept:
-            messages = await keeping.messages(v1_request.messages)
+            verdict = await in_read_thread(find_session, caller, v1_request, conversation)
+        except AttachmentsNotStored:
+            messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)
         except SameTurnRunning as running:
             if joined := await _joined(caller, UUID(running.details["run_id"])):
-                await keeping.give_up()
+                await attachments.release()
                 return joined
         except SessionBusy:
             if last_try:  # results of tools cannot go to a fork
@@ -153,5 +153,5 @@ async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
         if time.monotonic() >= deadline:
             break
         await asyncio.sleep(_BUSY_POLL)
-    ended_early = state != Run.State.RUNNING and state not in SAID
+    ended_early = state != Run.State.RUNNING and state not in ANSWERED_STATES
     return None if ended_early else await in_read_thread(joined_context, caller.owner_id, run_id)

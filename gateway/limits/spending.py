@@ -15,7 +15,7 @@ from gateway.agents.settings import Price
 from gateway.limits.money import cost_of
 from gateway.models import UsageDay
 from gateway.tokens import estimate
-from memories.database.statements import Written
+from memories.database.statements import RawStatement
 from memories.models import Owner
 from memories.tokens import text_tokens
 
@@ -108,8 +108,8 @@ def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0
 
 
 @cache
-def _statement(rows: int) -> Written:
-    return Written(partial(_sql, rows))
+def _statement(rows: int) -> RawStatement:
+    return RawStatement(partial(_sql, rows))
 
 
 def _sql(rows: int) -> str:

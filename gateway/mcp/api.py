@@ -140,7 +140,7 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
     if request.auth.app and request.auth.read_only and memory_tools.TOOLS[name].writes:
         raise InsufficientScope("This app may only read. Connect it again to let it write.")
     call = ToolCall(id=name, name=name, arguments=json.dumps(arguments))
-    return await memory_tools.in_lane_of(
+    return await memory_tools.run_in_lane(
         [call], tools.call_tool, request.auth, _book(request), call, await _vectors(request, call)
     )
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from gateway.attachments.references import PartsDecoder, PartsEncoder
 from gateway.models.sessions import Session
-from gateway.tool_calls import sound_calls
+from gateway.tool_calls import valid_calls
 from memories.ids import uuid7
 from memories.models import Owner
 
@@ -127,7 +127,7 @@ class Message(models.Model):
     @property
     def calls(self) -> list[dict[str, Any]]:
         """The valid tool calls of the message."""
-        return sound_calls(self.tool_calls)
+        return valid_calls(self.tool_calls)
 
 
 class Compaction(models.Model):

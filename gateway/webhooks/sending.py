@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
-from gateway.upstream import seconds_of_retry_after
+from gateway.upstream import parse_retry_after
 from gateway.webhooks.addresses import AddressRefused, CheckedResolver, literal_refused
 
 logger = logging.getLogger("daybook.webhooks")
@@ -50,7 +50,7 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: d
                 return Outcome("It is no address that a webhook may go to.")
             sent = {"content-type": "application/json", "user-agent": "Daybook-Webhooks/1", **headers}
             async with session.post(url, data=body, headers=sent, allow_redirects=False) as answer:
-                status, wait = answer.status, seconds_of_retry_after(answer.headers.get("Retry-After", ""))
+                status, wait = answer.status, parse_retry_after(answer.headers.get("Retry-After", ""))
                 await answer.content.read(ANSWER_BYTES)
     except TimeoutError:
         return Outcome(f"There was no answer within {SECONDS:.0f} s.")

@@ -165,8 +165,8 @@ def test_a_server_that_does_not_answer_is_not_ready() -> None:
     ("reasons", "ready"),
     [
         (["the disk of DAYBOOK_HOME has 16 MB left"], True),
-        (["no worker was heard for 15 s"], False),
-        (["the disk of DAYBOOK_HOME has 16 MB left", "no worker was heard for 15 s"], False),
+        (["no heartbeat of a worker for 15 s"], False),
+        (["the disk of DAYBOOK_HOME has 16 MB left", "no heartbeat of a worker for 15 s"], False),
     ],
 )
 def test_a_disk_with_little_room_does_not_keep_it_from_starting(reasons: list[str], ready: bool) -> None:
@@ -191,7 +191,7 @@ def test_a_disk_with_little_room_does_not_keep_it_from_starting(reasons: list[st
 
 
 def test_little_room_is_known_by_the_words_of_readyz(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "LEAST_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 62)
     [reason] = health.unready_reasons()
     assert reason.startswith(supervisor_module._LITTLE_ROOM)
 

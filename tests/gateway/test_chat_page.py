@@ -176,7 +176,7 @@ def test_the_answers_of_a_page_share_their_time_for_colours(
         turn_make(session, "How?", f"```python\nif True: print('{answer}')\n```")
     address = f"/c/{session.pk}/"
     assert html_of(page, address).count('<span class="k">if') == 2
-    monkeypatch.setattr("gateway.chat.turn_views.PAGE_BUDGET", 0.0)
+    monkeypatch.setattr("gateway.chat.turn_views.SECONDS_PER_PAGE", 0.0)
     assert html_of(page, address).count('<span class="k">if') == 0
 
 

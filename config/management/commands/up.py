@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.checks import MEANWHILE
+from config.checks import FALLBACK_HINT
 from config.environment import ConfigurationError
 from config.health import model_kind
 from config.processes.bootstrap import Prepared, prepare
@@ -123,7 +123,7 @@ class Command(BaseCommand):
         if done.agents:
             self._say(f"Applied agents: {', '.join(done.agents)}")
         for problem in prompt_problems():
-            self._complain(f"{problem} {MEANWHILE}")
+            self._complain(f"{problem} {FALLBACK_HINT}")
 
     @staticmethod
     def _about_model() -> list[str]:
