@@ -13,7 +13,7 @@ from django.http import HttpRequest, JsonResponse
 
 from config import heartbeat
 from gateway.upstream import is_demo
-from memories.database.access import full_lately, in_read_thread
+from memories.database.access import disk_full_recently, in_read_thread
 from memories.messaging.redis_clients import redis_answers
 
 logger = logging.getLogger("daybook.health")
@@ -68,7 +68,7 @@ def unready_reasons() -> list[str]:
 
 def _full_disk() -> str:
     """Return why nothing can be stored, or "" if there is enough space."""
-    if full_lately():
+    if disk_full_recently():
         return "the disk of the database is full: a write failed within the last minute"
     try:
         free = shutil.disk_usage(settings.DAYBOOK_HOME).free

@@ -17,7 +17,7 @@ from gateway.models import Message, Run, Session
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.wrappers import own_words
 from gateway.tokens import estimate_message
-from memories.evidence import Speaker, Spoken
+from memories.evidence import Speaker, Utterance
 from memories.tokens import characters_within
 from memories.tools import TOOLS
 from reviews.models import Extraction, ReviewRun
@@ -43,7 +43,7 @@ class FrozenConversation:
     messages: tuple[dict[str, Any], ...] = ()
     sha256: str = ""
     has_news: bool = False
-    spoken: tuple[Spoken, ...] = ()
+    spoken: tuple[Utterance, ...] = ()
     answers: tuple[str, ...] = ()
 
 
@@ -112,12 +112,12 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     )
 
 
-def spoken_of(rows: Sequence[Message]) -> tuple[Spoken, ...]:
+def spoken_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     """Return messages as input for evidence: untruncated, and including tool results."""
     calls = [call for row in rows for call in row.calls]
     memory_calls = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
     return tuple(
-        Spoken(
+        Utterance(
             speaker=_speaker(row, memory_calls),
             text=row.text,
             session_id=row.session_id,

@@ -9,7 +9,7 @@ from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
 from memories.number_words import counted
-from memories.selectors import counted_by
+from memories.selectors import count_by
 from reviews.frozen import unreviewed
 from reviews.labels import applied, counts
 from reviews.models import ReviewRun
@@ -26,9 +26,9 @@ def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     agents = list(Agent.objects.filter(book__in={book.name for book in books}))
     on = {agent.book for agent in agents if agent_settings(agent).reviews_on}
     sessions = Session.objects.filter(owner_id=owner.pk, agent__in=agents, temporary=False, turns__gt=0)
-    total, open_ = counted_by(sessions, "agent__book"), counted_by(unreviewed(sessions), "agent__book")
+    total, open_ = count_by(sessions, "agent__book"), count_by(unreviewed(sessions), "agent__book")
     runs = ReviewRun.objects.filter(owner_id=owner.pk, book__in=books)
-    waiting = counted_by(runs.filter(state=State.AWAITING_APPROVAL), "book")
+    waiting = count_by(runs.filter(state=State.AWAITING_APPROVAL), "book")
     finished = ReviewRun.objects.filter(owner_id=owner.pk).exclude(state__in=_IGNORED).exclude(finished_at=None)
     last = newest_by_book(books, finished, "-finished_at")
     day = usage_today(owner, now)

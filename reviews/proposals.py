@@ -17,7 +17,7 @@ from gateway.agents.settings import AgentSettings
 from gateway.models import Agent, Session
 from memories.caller import KeyLimits
 from memories.errors import InvalidRequest, NotFound
-from memories.evidence import HeldStep, Kept, Proposal, proposal_id
+from memories.evidence import HeldWrites, KnownProposal, Proposal, proposal_id
 from memories.ids import parse_uuid
 from memories.models import Book
 from reviews.ending import review_notify
@@ -75,7 +75,9 @@ class ProposedWrite:
 
 
 @transaction.atomic
-def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = Trigger.TURN) -> dict[str, Kept]:
+def proposals_keep(
+    book: Book, step: HeldWrites, *, trigger: ReviewRun.Trigger = Trigger.TURN
+) -> dict[str, KnownProposal]:
     """Store the held writes of a turn's step, an app or other work, and notify the owner of new ones. They are dropped
     if their session was deleted or their book cleared. Returns, by proposal id, the earlier proposal that a repeated
     write joined."""
@@ -95,7 +97,7 @@ def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = T
     return {proposal_id(step.id, index): kept for index, kept in joined.items()}
 
 
-def _keep(book: Book, step: HeldStep, trigger: ReviewRun.Trigger, seq: int, writes: list[ReviewWrite]) -> None:
+def _keep(book: Book, step: HeldWrites, trigger: ReviewRun.Trigger, seq: int, writes: list[ReviewWrite]) -> None:
     now = timezone.now()
     agent = Agent.objects.filter(name=step.agent).first() if step.agent else None
     run = ReviewRun(

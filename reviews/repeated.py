@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memories.entry_rules import content_key
-from memories.evidence import Kept, proposal_id
+from memories.evidence import KnownProposal, proposal_id
 from memories.evidence.quotes import folded
 from memories.models import Book
 from reviews.models import ReviewRun
@@ -26,7 +26,7 @@ _Key = tuple[str, str, str]
 _Earlier = tuple[ReviewRun, ReviewWrite]
 
 
-def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWrite]) -> dict[int, Kept]:
+def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWrite]) -> dict[int, KnownProposal]:
     """Let waiting writes join the earlier writes that they repeat. Returns what was joined by index.
 
     Called in a transaction that holds the book's lock. Earlier runs that are locked are skipped, since whoever decides
@@ -34,11 +34,11 @@ def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWri
     keys = [write.key for write in writes]
     wanted = {_key(write): write for write in writes if write.waiting and keys.count(write.key) == 1}
     found = _earlier(book, session_id, wanted) if wanted else {}
-    joined: dict[int, Kept] = {}
+    joined: dict[int, KnownProposal] = {}
     touched: dict[UUID, ReviewRun] = {}
     for key, (run, earlier) in found.items():
         write = wanted[key]
-        joined[write.index] = Kept(id=proposal_id(run.pk, earlier.index), turned_down=not earlier.waiting)
+        joined[write.index] = KnownProposal(id=proposal_id(run.pk, earlier.index), rejected=not earlier.waiting)
         if earlier.waiting:
             earlier.repeat(write)
             touched[run.pk] = run

@@ -20,7 +20,7 @@ from gateway.model_call import ask
 from gateway.model_json import objects_in
 from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
-from gateway.upstream.calls import MOST_CALLS
+from gateway.upstream.calls import MAX_CALLS
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
@@ -184,13 +184,13 @@ async def _reflect_in_json(
     """Ask a model that does not support tools, once, to write its calls as JSON. Raises NeedsTools if it does not."""
     *before, last = messages
     prompt = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
-    answer = (await _answer(reflection, [*before, prompt], deadline, ())).said
+    answer = (await _answer(reflection, [*before, prompt], deadline, ())).visible_text
     calls = next((data["calls"] or [] for data in objects_in(answer) if "calls" in data), None)
     if not isinstance(calls, list):
         if _NOTHING in answer.casefold():
             return
         raise NeedsTools(_NEEDS_TOOLS.format(model=reflection.target.model))
-    for number, call in enumerate(call for call in calls[:MOST_CALLS] if isinstance(call, dict)):
+    for number, call in enumerate(call for call in calls[:MAX_CALLS] if isinstance(call, dict)):
         name, arguments = str(call.get("tool") or call.get("name")), json.dumps(call.get("arguments") or {})
         reflection.book.call(ToolCall(id=str(number), name=name, arguments=arguments))
 

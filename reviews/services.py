@@ -16,9 +16,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import rest_after
+from gateway.jobs import retry_pause
 from gateway.models import Session
-from gateway.runs.holder import is_gone
+from gateway.runs.holder import has_ended
 from gateway.upstream.usage import add_usage
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
@@ -109,7 +109,7 @@ def retry_delay(error: DomainError, attempts: int) -> float | None:
     )
     if not transient or attempts >= settings.REVIEW_ATTEMPTS:
         return None
-    return rest_after(error, least=RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1])
+    return retry_pause(error, least=RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1])
 
 
 def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> bool:
@@ -124,7 +124,7 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
 def expire_leases(now: datetime) -> int:
     """Reschedule runs whose worker stopped or died, or fail them if their attempts are used up. Returns how many."""
     running = ReviewRun.objects.filter(state=State.RUNNING)
-    gone = [holder for holder in set(running.values_list("holder", flat=True)) if is_gone(holder)]
+    gone = [holder for holder in set(running.values_list("holder", flat=True)) if has_ended(holder)]
     stale = running.filter(Q(lease_expires_at__lt=now) | Q(holder__in=gone))
     rescheduled = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None

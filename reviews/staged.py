@@ -10,7 +10,7 @@ from typing import Any
 
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
-from memories.evidence import Conversation, Doubt, Hold, Speaker, Spoken, decide, evidence_for
+from memories.evidence import Conversation, Hold, HoldReason, Speaker, Utterance, decide, evidence_for
 from memories.models import Evidence, Memory, Target
 from memories.services import Budgets
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
@@ -63,7 +63,7 @@ class StagedBook:
         limits: dict[Target, int],
         *,
         max_writes: int,
-        spoken: Sequence[Spoken] = (),
+        spoken: Sequence[Utterance] = (),
         answers: Sequence[str] = (),
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
@@ -129,7 +129,7 @@ class StagedBook:
     def _delete(self, arguments: DeleteMemory) -> dict[str, Any]:
         entry = self._entry(arguments.id)
         del self.entries[entry.key]
-        self.budgets.give_back(entry.target, len(entry.content))
+        self.budgets.release(entry.target, len(entry.content))
         self._stage("delete", entry, before=entry.content)
         return {"ok": True, "id": entry.key}
 
@@ -166,8 +166,8 @@ class StagedBook:
             return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
         verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
-        evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
-        self.budgets.take(entry.target, len(content), freed=len(before), freed_of=entry.target)
+        evidence = evidence_for(self.conversation, content, arguments.evidence, previous=before)
+        self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, doubt=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
@@ -179,7 +179,7 @@ class StagedBook:
         *,
         before: str | None = None,
         evidence: Evidence = NO_EVIDENCE,
-        doubt: Doubt | None = None,
+        doubt: HoldReason | None = None,
     ) -> None:
         """Append an accepted write with the entry's current fields; let it wait if there is a doubt."""
         deleted = action == "delete"
@@ -236,8 +236,8 @@ class StagedBook:
         self.writes.append(write)
 
 
-def _as_spoken(row: Memory) -> Spoken:
-    return Spoken(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
+def _as_spoken(row: Memory) -> Utterance:
+    return Utterance(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from config.health import pending_migrations
 from config.permissions import tighten
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create, plain_keys
-from gateway.runs.lapsed import stop_former
+from gateway.runs.lapsed import stop_left_behind
 from memories.errors import DomainError
 from memories.services import owner_for_user
 
@@ -58,7 +58,7 @@ def prepare() -> Prepared:
             _refuse_interrupted_restore()
             backup = _migrate(sqlite if existed else None)
             heartbeat.forget_dead()
-            stop_former()
+            stop_left_behind()
             admin_user, admin_password, api_key = first_credentials()
             agents = bootstrap_agents()
     except DatabaseError as error:

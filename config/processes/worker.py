@@ -20,10 +20,10 @@ from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
 from gateway.upstream.known import known
 from gateway.webhooks.delivery import webhooks_sweep
-from memories.database.access import settle_worker
+from memories.database.access import become_worker
 from memories.forgetting import forgetting_sweep
 from memories.ids import uuid7
-from memories.sweep import log_sweep, memories_sweep
+from memories.sweep import memories_sweep, wal_sweep
 from reviews.alerts import alerts_sweep
 from reviews.consolidation.triggers import consolidation_sweep
 from reviews.sweep import reviews_sweep
@@ -44,7 +44,7 @@ SWEEPS: tuple[Sweep, ...] = (
     attachments_sweep,
     accounts_sweep,
     alerts_sweep,
-    log_sweep,
+    wal_sweep,
 )
 """Run every few seconds, in this order. Sweeps clean up (lost jobs, expired leases, old rows); they are idempotent and
 safe in several workers at once."""
@@ -108,7 +108,7 @@ def run_worker(processes: int | None = None) -> int:
         Conf.WORKERS = Conf.QUEUE_LIMIT = processes
     forks_die_with_parent()
     known.sync()  # before the fork, so that the queue's processes inherit it
-    settle_worker()
+    become_worker()
     inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)
     guard, stop = guard_start()
     sweeps = SweepLoop(SWEEPS)

@@ -21,7 +21,7 @@ from django.urls import set_script_prefix
 from config.serving.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
 from config.serving.middleware import refused_page
 from gateway.api.anthropic_errors import is_anthropic
-from gateway.api.body_parser import read_ahead
+from gateway.api.body_parser import parse_ahead
 from gateway.api.errors import as_domain_error, error_response
 from gateway.oauth.addresses import RESOURCE_PATH, challenge
 from gateway.requests import OPERATIONS, is_api, request_id, request_id_of
@@ -78,7 +78,7 @@ class HttpApplication:
 
     async def _answer(self, request: ASGIRequest, send: Send) -> None:
         if len(request.body) > SMALL_BYTES:
-            await read_ahead(request)
+            await parse_ahead(request)
         response = await self.pages.get_response_async(request)
         await _send_response(response, send)
 

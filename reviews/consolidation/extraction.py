@@ -17,7 +17,7 @@ from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import Cleaned, OutputRejected, clean_output
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
-from memories.evidence import HeldStep, Hold
+from memories.evidence import HeldWrites, Hold
 from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
@@ -154,7 +154,7 @@ def _prepare(claim: ConsolidationClaim, extraction_id: UUID) -> tuple[Extraction
 
 def _clean(
     notes: ExtractionAnswer, max_secrets: int, extraction: Extraction, record: SessionRecord
-) -> tuple[tuple[Cleaned, Cleaned], HeldStep]:
+) -> tuple[tuple[Cleaned, Cleaned], HeldWrites]:
     """Return both texts, cleaned for storage, and their lines that must wait for approval. Raises AnswerUnusable."""
     try:
         raw = clean_output(notes.raw_memory, most_secrets=max_secrets)
@@ -162,7 +162,7 @@ def _clean(
     except OutputRejected as rejected:
         raise AnswerUnusable(f"The model's answer was rejected. {rejected}") from None
     agent = extraction.session.agent
-    held = HeldStep(session_id=extraction.session_id, agent=agent.name)
+    held = HeldWrites(session_id=extraction.session_id, agent=agent.name)
     hold = Hold(agent_settings(agent).memory_hold)
     return (
         without_foreign_lines(raw, record.conversation, hold, held),

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels
-from memories.api.forms import artifact_json
+from memories.api.serializers import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
 from memories.number_words import counted

@@ -4,19 +4,19 @@ and proposed to the person as memories instead."""
 from dataclasses import replace
 
 from memories.artifacts.cleaning import Cleaned
-from memories.evidence import Conversation, HeldStep, Hold, Proposal, decide
+from memories.evidence import Conversation, HeldWrites, Hold, Proposal, decide
 from memories.models import Book, Evidence, EvidenceKind, Target
-from memories.verdicts import Judged
+from memories.verdicts import ScanVerdict
 from reviews.models import ReviewRun
 from reviews.proposals import proposals_keep
 
 MAX_LINES = 300
 """How many lines of a note are checked if its session contains foreign text; the rest are dropped."""
-_SCANNED = Judged("", "", "", "")
+_SCANNED = ScanVerdict("", "", "", "")
 _OWN = Evidence(kind=EvidenceKind.OWN_WORDS)
 
 
-def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold, held: HeldStep | None) -> Cleaned:
+def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold, held: HeldWrites | None) -> Cleaned:
     """Return a note without the lines that rest on foreign text; these are added to `held` if it is given."""
     if hold == Hold.OFF or not conversation.untrusted:
         return text
@@ -24,7 +24,7 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
     lines = text.text.splitlines(keepends=True)
     for line in lines[:MAX_LINES]:
         content = line.strip().lstrip("-*•0123456789.) ").strip()
-        evidence = (conversation.leaning(content) if content and content[0] != "#" else None) or _OWN
+        evidence = (conversation.closest_foreign(content) if content and content[0] != "#" else None) or _OWN
         doubt = decide(_SCANNED, evidence, hold)
         if doubt is None:
             kept.append(line)
@@ -44,7 +44,7 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
     return replace(text, text="".join(kept).strip(), dropped=text.dropped + len(lines) - len(kept))
 
 
-def held_keep(book: Book, held: HeldStep) -> None:
+def held_keep(book: Book, held: HeldWrites) -> None:
     """Store held lines as proposals, except those decided about in an earlier extraction of the same session."""
     earlier = ReviewRun.objects.filter(owner_id=book.owner_id, session=held.session_id, trigger=ReviewRun.Trigger.NOTES)
     decided = {write.after for run in earlier for write in run.writes if not write.waiting}

@@ -50,7 +50,7 @@ class ConsolidationClaim:
 
     def after_rest(self, error: DomainError) -> datetime:
         """Return when to resume after an upstream asked for a pause."""
-        return timezone.now() + timedelta(seconds=jobs.rest_after(error, least=self.limits.retry_seconds))
+        return timezone.now() + timedelta(seconds=jobs.retry_pause(error, least=self.limits.retry_seconds))
 
 
 def lease_name(book_id: UUID, phase: str) -> str:

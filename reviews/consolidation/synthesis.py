@@ -17,7 +17,7 @@ from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import OutputRejected, clean_output
 from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts.store import (
-    Replaced,
+    ReplaceResult,
     artifact_usage,
     artifacts_remove,
     artifacts_replace,
@@ -200,7 +200,7 @@ def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisOutput)
         raise SourcesChanged
     source = Source(actor=ACTOR, origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)
     with book_writing(claim.run.book, source) as writer:
-        replaced: Replaced = artifacts_replace(writer, output.documents)
+        replaced: ReplaceResult = artifacts_replace(writer, output.documents)
         if not sources.notes:
             removed = artifacts_remove(writer, sources.versions.keys() - output.documents.keys())
             replaced = replace(replaced, removed=(*replaced.removed, *removed))

@@ -19,7 +19,7 @@ from reviews.consolidation.selection import due_books, waiting_sessions
 from reviews.models import ConsolidationRun
 
 MAX_BOOKS = 200
-_looks = Throttle()
+_throttle = Throttle()
 _sessions_left: int | None = None  # that the current start may still read; None between starts
 
 
@@ -39,7 +39,7 @@ def consolidation_sweep() -> None:
         if books == MAX_BOOKS and _sessions_left:
             return  # there may be more books: the next sweep continues
     _sessions_left = None
-    _looks.look()
+    _throttle.check()
 
 
 def start_due(
@@ -77,7 +77,7 @@ def shares(wanted: Sequence[int], total: int) -> list[int]:
 
 
 def _due_trigger(limits: ConsolidationSettings) -> Trigger | None:
-    passed = _looks.passed()
+    passed = _throttle.elapsed()
     if math.isinf(passed):
         return Trigger.STARTUP
     return Trigger.SCHEDULE if limits.schedule_minutes and passed >= limits.schedule_minutes * 60 else None

@@ -205,11 +205,11 @@ def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
 
 
 def test_the_schedule_looks_again_after_its_pause(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triggers._looks, "_looked_at", time.monotonic())
+    monkeypatch.setattr(triggers._throttle, "_checked_at", time.monotonic())
     talk(alice, agent)
     triggers.consolidation_sweep()
     assert not ConsolidationRun.objects.exists()
-    monkeypatch.setattr(triggers._looks, "_looked_at", time.monotonic() - 3601)
+    monkeypatch.setattr(triggers._throttle, "_checked_at", time.monotonic() - 3601)
     triggers.consolidation_sweep()
     assert ConsolidationRun.objects.get().trigger == "schedule"
 
