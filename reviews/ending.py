@@ -1,6 +1,6 @@
-"""Ending a review: the only code that sets its final state. Called by reviews.services (the model is done, timed out,
-or its worker died), reviews.approvals (a person decided), reviews.forgetting and reviews.consolidation.withdrawal (its
-session or book was deleted or cleared)."""
+"""Ending a review. Called by reviews.services (the model is done, timed out, or its worker died), reviews.approvals (a
+person decided), reviews.forgetting and reviews.consolidation.withdrawal (its session or book was deleted or
+cleared)."""
 
 from collections.abc import Mapping
 from datetime import datetime
