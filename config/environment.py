@@ -174,13 +174,10 @@ def load_environment() -> Environment:
             field if field.isupper() else f"DAYBOOK_{field.upper()}"
         )
         # Values of other variables may be or contain a secret (DATABASE_URL).
-        given = repr(first["input"]) if _may_show(name, first["input"]) else "a value that is not shown"
+        may_show = isinstance(first["input"], str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
+        given = repr(first["input"]) if may_show else "a value that is not shown"
         allowed = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None
-
-
-def _may_show(name: str, value: object) -> bool:
-    return isinstance(value, str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
 
 
 def allowed_hosts(configured: str, host: str) -> list[str]:

@@ -134,8 +134,7 @@ def proposal_get(owner_id: UUID, given: str, *, limits: KeyLimits) -> ProposedWr
 def proposals_list(
     owner_id: UUID, *, limits: KeyLimits, state: ProposalState | None = None, after: str = "", most: int
 ) -> tuple[list[ProposedWrite], bool]:
-    """Return up to `most` proposals, newest first, of one state or all, and whether there are more. Raises
-    InvalidRequest."""
+    """Return proposals, newest first, of one state or all, and whether there are more. Raises InvalidRequest."""
     rows = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).select_related("book").order_by("-id")
     rows = limits.filter(rows, book="book__name", agent="agent_name")
     if state == ProposalState.WAITING:
