@@ -63,7 +63,7 @@ class ClientCalls:
             arguments = "".join(call.arguments[self._sent.get(place, 0) :])
             self._sent[place] = len(call.arguments)
             if is_new:
-                piece = called(call.name, arguments, custom=call.custom)
+                piece = call_json(call.name, arguments, custom=call.custom)
                 found.append({"index": number, "id": self._id(number), **piece})
             elif arguments:
                 found.append({"index": number, **_continuation(call, arguments)})
