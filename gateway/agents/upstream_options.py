@@ -81,8 +81,7 @@ def read_at_once(value: str) -> int:
 
 
 def read_options(value: str) -> dict[str, Any]:
-    """Return the validated options in a JSON text. Raises ValueError, whose message repeats no value, since a value may
-    be a key."""
+    """Return validated options from JSON. Raises ValueError, whose message repeats no value, since one may be a key."""
     try:
         given = json.loads(value)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Aligns a request with one recorded conversation and rates the evidence that they are the same. Pure functions on the
-messages that gateway.runs.comparing has normalised; called by gateway.runs.matching.
+"""Aligns a request with one recorded conversation and rates the evidence that they are the same. Pure functions on
+messages that gateway.runs.comparing has normalised.
 
-The user's words alone prove little, since many people write the same. Both sides must share an answer of ours, or tool
-calls with ids of ours."""
+The user's words alone prove little, since many people write the same. Both sides must share an answer of ours, or a
+tool call with an id of ours."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -35,8 +35,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A recorded conversation with its latest turns in order. `fresh`: it is recent enough for a short exchange to
-    identify it."""
+    """A recorded conversation with its latest turns in order. `fresh`: a short exchange is enough to identify it."""
 
     session_id: UUID
     turns: Sequence[Turn]
@@ -196,14 +195,14 @@ def _proof(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Mat
         return Proof.STRONG
     if by_answers and recorded.fresh and (whole or chain[-1].turn == _last_answered_turn(recorded)):
         return Proof.WEAK
-    if _has_all_user_words(before, recorded, chain, whole=whole) or _is_unanswered_end(before, recorded, chain):
+    if _has_all_words(before, recorded, chain, whole=whole) or _is_unanswered_end(before, recorded, chain):
         return Proof.WEAK
     return Proof.NOTHING
 
 
 def _answer_proof(before: Sequence[Utterance], found: Match, size: int, question: Match | None) -> Proof:
-    """Return what a matching answer of `size` characters proves: most after the recorded user message (`asked` is its
-    match), least after a different one."""
+    """Return what a matching answer of `size` characters proves: most after the recorded user message (`question` is
+    its match), least after a different one."""
     same = found.similarity >= SAME
     if question and size >= _LONG_ANSWER:
         return Proof.STRONG if same or question.similarity >= SAME else Proof.NOTHING
@@ -217,9 +216,7 @@ def _answer_proof(before: Sequence[Utterance], found: Match, size: int, question
     return Proof.NOTHING
 
 
-def _has_all_user_words(
-    before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Match], *, whole: bool
-) -> bool:
+def _has_all_words(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Match], *, whole: bool) -> bool:
     """Return True if the request contains all user messages of a conversation in order, but none of its answers."""
     words = [found for found in chain if not found.is_answer and found.similarity >= SAME]
     user_messages = sum(message.from_user for message in before)
@@ -229,8 +226,7 @@ def _has_all_user_words(
 
 
 def _is_unanswered_end(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Match]) -> bool:
-    """Return True if the conversation's last turn has not completed, and the request repeats its user message without
-    an answer."""
+    """Return True if the last turn has not completed, and the request repeats its user message without an answer."""
     found = chain[-1]
     turn = recorded.turns[found.turn]
     unanswered = not found.is_answer and all(message.from_user for message in before[found.at :])

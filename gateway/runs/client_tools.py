@@ -66,7 +66,8 @@ class ClientCalls:
                 piece = called(call.name, arguments, custom=call.custom)
                 found.append({"index": number, "id": self._id(number), **piece})
             elif arguments:
-                found.append({"index": number, **_continuation(call, arguments)})
+                more = {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
+                found.append({"index": number, **more})
         return found
 
     def by_model_id(self, calls: Sequence[GatheredCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
@@ -83,10 +84,6 @@ class ClientCalls:
 
     def _id(self, number: int) -> str:
         return call_id(self._run_id, self._start + number)
-
-
-def _continuation(call: GatheredCall, arguments: str) -> dict[str, Any]:
-    return {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
 
 
 def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:

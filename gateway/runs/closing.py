@@ -113,9 +113,10 @@ def run_end(
     lease was lost."""
     now = timezone.now()
     session = _LOCK_SESSION.instance(pk=context.session_id)
-    history_hash_after = (
-        _history_hash_after(context, output) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
-    )
+    history_hash_after = ""
+    if state in {Run.State.COMPLETED, Run.State.STOPPED}:
+        pair = context.user_canonical, _answer(context, output)
+        history_hash_after = fingerprint.next_history_hash(context.history_hash_before, *pair)
     ended = state != Run.State.AWAITING_CLIENT_TOOLS
     closed = _END_RUN.execute(
         pk=context.run_id,
@@ -179,10 +180,6 @@ def _complete_turn(context: TurnContext, session: Session, output: RunOutput, hi
     if turn_completed()(context, session):
         session.turns_since_memory_review = 0
     return record_id
-
-
-def _history_hash_after(context: TurnContext, output: RunOutput) -> str:
-    return fingerprint.next_history_hash(context.history_hash_before, context.user_canonical, _answer(context, output))
 
 
 def _answer(context: TurnContext, output: RunOutput) -> str:

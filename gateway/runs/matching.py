@@ -31,7 +31,7 @@ class Verdict:
 
 
 def judge(before: Sequence[Utterance], newest: Utterance, recorded: Sequence[Candidate]) -> Verdict:
-    """Return where a request continues whose user message `asked` follows the messages `before`. Takes O(n log n) in
+    """Return where a request continues whose user message `newest` follows the messages `before`. Takes O(n log n) in
     the size of the compared texts, which is bounded."""
     equal = [candidate for candidate in recorded if has_equal_message(before, candidate)]
     others = [candidate for candidate in recorded if candidate not in equal and may_be_similar(before, candidate)]

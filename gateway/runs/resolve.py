@@ -55,9 +55,8 @@ def command_session(lookup: SessionLookup, verdict: Verdict) -> Session:
 
 
 def session_match(lookup: SessionLookup, run_id: UUID | None, verdict: Verdict | None) -> SessionMatch:
-    """Return the session of a request and the reason for the choice. `run_id` is the run whose tool results end the
-    request. Raises ComparisonNeeded if no hash identifies the session: call this again with the verdict of
-    `find_session`."""
+    """Return the session of a request and the reason. `run_id` is the run whose tool results end the request. Raises
+    ComparisonNeeded if no hash identifies the session: then call this again with the verdict of `find_session`."""
     if lookup.request.after:
         return _by_call_ids(lookup, run_id) or after_run_match(lookup, lookup.request.after)
     if lookup.request.session_ref:
@@ -206,8 +205,8 @@ def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
 
 
 def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
-    """Match the end of a run's session if the request, whose history equals that of the earlier run, continues there:
-    its client sends only the newest messages, and a short exchange ("off", "Done.") occurred twice."""
+    """Match the end of a run's session if the request, whose history equals that of the run, continues there: its
+    client sends only the newest messages, and a short exchange ("off", "Done.") occurred twice."""
     session, conversation = run.session, lookup.conversation
     if session.turns <= run.turn or session.last_pair != conversation.latest_keys(1)[1][-1]:
         return None

@@ -46,7 +46,6 @@ def summary_note(owner_id: UUID, session_id: UUID, answer: str) -> None:
 
 
 def summarised_session(noted: Iterable[tuple[UUID, Sequence[str]]], begins_with: set[str]) -> UUID | None:
-    """Return the session whose summary a conversation begins with, containing at least half of its sentences. None if
-    there is no such session, or several."""
+    """Return the only session of whose summary the conversation begins with at least half of the sentences, or None."""
     found = {pk for pk, keys in noted if keys and 2 * len(begins_with.intersection(keys)) >= len(keys)}
     return found.pop() if len(found) == 1 else None
