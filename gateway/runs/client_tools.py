@@ -159,7 +159,7 @@ def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:
     agent = agent_find(caller, name)
     if agent.book != session.agent.book:
         raise InvalidRequest(
-            f"These results belong to a turn of {session.agent.name}, whose memory is another book than that of "
+            f"These results belong to a turn of {session.agent.name}, which uses another book than "
             f"{name}. Send them to {session.agent.name}.",
             param="model",
         )

@@ -72,7 +72,7 @@ def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: d
     closed = run_end(context, output, state=state, error=error)
     if closed is None:
         raise RunSuperseded(
-            "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
+            "This turn took too long and was given up; its text is kept with the run.", run_id=str(context.run_id)
         )
     turns_since_review, record_id = closed
     if record_id and context.agent.settings.inject_memories:

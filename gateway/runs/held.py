@@ -72,7 +72,7 @@ class HeldRun:
         run_id = str(self.context.run_id)
         if self.stopped_by is StoppedBy.RESTART:
             return restarting(run_id=run_id)
-        return RunStopped("This answer was stopped. What was said so far is kept.", run_id=run_id)
+        return RunStopped("This answer was stopped. Its text so far is kept.", run_id=run_id)
 
 
 _held: dict[UUID, HeldRun] = {}

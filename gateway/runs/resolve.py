@@ -125,8 +125,8 @@ def _retry(lookup: SessionLookup) -> SessionMatch | None:
             if run is None:  # its session was deleted
                 continue
             session = lock(run.session)
-            alive = session.state == Session.State.ACTIVE and session.temporary == request.temporary
-            if alive and session.turns <= run.turn:
+            usable = session.state == Session.State.ACTIVE and session.temporary == request.temporary
+            if usable and session.turns <= run.turn:
                 return SessionMatch(session=session, rule=Rule.RETRY, regenerates=run)
     return None
 
@@ -183,14 +183,14 @@ def _prefer_unnamed(found: Sequence[Session]) -> Sequence[Session]:
 def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
     """Find the turn that continued the same history: either it is repeated, or its message was edited, which starts a
     new session. Messages that a client puts before its first one (examples, greetings) do not identify a session."""
-    went_on = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
-    runs = list(went_on[:_RECENT])
+    siblings = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
+    runs = list(siblings[:_RECENT])
     if runs and (called := sessions_called(lookup.caller, lookup.request.messages)):
-        went_on = went_on.filter(session__in=called)
-        runs = list(went_on[:_RECENT])
+        siblings = siblings.filter(session__in=called)
+        runs = list(siblings[:_RECENT])
     if at_end := next(filter(None, (_continued_at_end(lookup, run) for run in runs)), None):
         return at_end
-    same = list(went_on.filter(user_key=lookup.conversation.user_key)[:_RECENT]) if runs else []
+    same = list(siblings.filter(user_key=lookup.conversation.user_key)[:_RECENT]) if runs else []
     certain = [run for run in same if _is_same_turn(lookup.request, run)]
     common = {"turns": lookup.conversation.turns_before}
     if len({run.session_id for run in certain}) == 1:
@@ -199,7 +199,7 @@ def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
     if not runs:
         return None
     rule = Rule.NEW
-    if any(map(_holds_our_answers, runs)):
+    if any(map(_contains_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED
     return lookup.new_session(rule, parent=runs[0].session_id, common=common)
 
@@ -218,7 +218,7 @@ def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
     return SessionMatch(session=lock(session), rule=Rule.ALIKE, through=session.turns, common=common)
 
 
-def _holds_our_answers(run: Run) -> bool:
+def _contains_our_answers(run: Run) -> bool:
     """Return True if the conversation before a run contains answers of ours, not only the client's initial messages."""
     rule = run.trace.get("session", {}).get("rule")
     return run.turn > 1 or rule in {Rule.EDITED, Rule.SEVERAL, Rule.BUSY, Rule.PREVIOUS_RESPONSE}
@@ -226,7 +226,7 @@ def _holds_our_answers(run: Run) -> bool:
 
 def _is_same_turn(request: V1Request, run: Run) -> bool:
     """Return True if a run with the same messages is the same turn, not another conversation that begins alike."""
-    if _holds_our_answers(run) or run.state in UNFINISHED:
+    if _contains_our_answers(run) or run.state in UNFINISHED:
         return True
     same_key = bool(request.idempotency_key) and run.idempotency_key == request.idempotency_key
     return same_key or (request.is_retry and run.started_at > timezone.now() - RETRY_WINDOW)

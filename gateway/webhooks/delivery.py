@@ -48,9 +48,9 @@ MAX_PER_OWNER = 5
 MAX_ATTEMPTS = 14
 _FIRST_PAUSE, _MAX_PAUSE = timedelta(seconds=30), timedelta(hours=6)
 _JITTER = 0.2
-_GONE = "It answered 410: nothing more is wanted there."
+_GONE = "It answered 410: it accepts no more deliveries."
 _GIVEN_UP = f"{MAX_ATTEMPTS} deliveries failed, over about a day."
-_UNSIGNED = "The signing key that made its secret is not known any more."
+_UNSIGNED = "The signing key of its secret is no longer known."
 
 
 @dataclass(frozen=True, slots=True)
