@@ -15,7 +15,7 @@ from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import sessions_called
-from gateway.runs.comparing import compared, contains_answer
+from gateway.runs.comparing import contains_answer, utterance
 from gateway.runs.matching import Verdict
 from gateway.runs.requested import ComparisonNeeded, Rule, SessionLookup, SessionMatch, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
@@ -104,9 +104,9 @@ def _resent_with_answer(lookup: SessionLookup) -> SessionMatch | None:
     if not hash_after:
         return None
     same = lookup.active_runs(**lookup.same_turn())
-    given = compared("assistant", lookup.conversation.answer)
+    given = utterance("assistant", lookup.conversation.answer)
     runs = list(same.filter(history_hash_after=hash_after)[:_RECENT])
-    runs = runs or [run for run in same[:_RECENT] if contains_answer(compared("assistant", run.text), given)]
+    runs = runs or [run for run in same[:_RECENT] if contains_answer(utterance("assistant", run.text), given)]
     found = [run for run in runs if run.session.turns <= run.turn]
     if len({run.session_id for run in found}) != 1:
         return None

@@ -8,7 +8,7 @@ from itertools import islice
 from uuid import UUID
 
 from gateway.models import Run
-from gateway.runs.comparing import compared, cut
+from gateway.runs.comparing import cut, utterance
 from gateway.runs.fingerprint import Message, digest, text_of
 
 MAX_SENTENCES = 12
@@ -26,7 +26,7 @@ def may_be_summary(messages: Sequence[Message], answer: str) -> bool:
 
 def sentence_hashes(text: str) -> list[str]:
     """Return hashes of the letters and digits of a text's long sentences."""
-    keys = (compared("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
+    keys = (utterance("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
     return list(dict.fromkeys(digest(key)[:16] for key in keys if len(key) >= _MIN_SENTENCE_CHARS))
 
 

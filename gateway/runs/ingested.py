@@ -14,7 +14,7 @@ from memories.errors import Conflict, InvalidRequest
 TITLE = "From messages"
 
 
-def messages_bring(caller: Caller, messages: Sequence[Message], *, book: str | None, session_ref: str) -> Session:
+def messages_add(caller: Caller, messages: Sequence[Message], *, book: str | None, session_ref: str) -> Session:
     """Append rows from `message_rows` to the session that `session_ref` names (our id or the client's own), in the
     caller's transaction. An unknown name creates a session; without a name the messages get a new session that has
     already ended.
