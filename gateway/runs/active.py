@@ -183,7 +183,7 @@ async def _keep_runs() -> None:
             open_runs = await in_spare_thread(leases.save_and_renew, texts, renew=renew)
             refused = await in_spare_thread(without_access, {run.requester for run in runs}) if renew else set()
         except Error as error:
-            logger.warning("open runs could not be kept (%s); it is tried again", type(error).__name__)
+            logger.warning("open runs could not be saved (%s); this is tried again", type(error).__name__)
             continue
         renewed = began if renew else renewed
         for run, text in changed.items():
