@@ -44,7 +44,7 @@ _NAMES_AT_ONCE = 64
 _runner: asyncio.Runner | None = None
 
 
-# ---- To the queue ----------------------------------------------------------------------------------------------------
+# ---- Queueing --------------------------------------------------------------------------------------------------------
 
 
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
