@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from gateway.chat.labels import why_words
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.brought import messages_bring
+from gateway.runs.ingested import messages_add
 from gateway.runs.rows import message_rows
 from gateway.services import agent_save, configuration_save
 from memories.models import ChangeSet, Owner, WriteOrigin
@@ -530,7 +530,7 @@ def test_messages_that_a_program_brought_are_no_chat_until_somebody_goes_on_with
 ) -> None:
     for name in ("", "kitchen"):
         said = message_rows(alice.pk, None, [{"role": "user", "content": "no hazelnuts please"}], history=1)
-        messages_bring(caller_make(alice), said, book=None, session_ref=name)
+        messages_add(caller_make(alice), said, book=None, session_ref=name)
     assert "Your sessions will be listed here" in html_of(page, "/fragments/sessions/")
     assert text_of(html_of(page, "/fragments/sessions/?q=hazelnut")).count("From messages") == 1
     kitchen = Session.objects.get(external_id="kitchen")
