@@ -153,7 +153,7 @@ class ModelStep:
     def _count(self, text: str) -> None:
         self.bytes_left -= len(text.encode())
         if self.bytes_left < 0:
-            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
 
 def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:
@@ -198,7 +198,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     step.choice = answer
     choice = answer["choices"][0]
     if not isinstance(choice, dict):
-        raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+        raise UpstreamUnreachable("The model server's answer contains no choice.")
     message = choice.get("message")
     yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
 

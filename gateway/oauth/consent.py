@@ -83,8 +83,8 @@ def _validated(request: HttpRequest) -> _ValidRequest:
         raise _error_for_app(valid, errors.InvalidRequestError(description="code_challenge_method must be S256."))
     resource = resource_of(request)
     if not all(same_resource(given, resource) for given in request.GET.getlist("resource")):
-        error = errors.CustomOAuth2Error(error="invalid_target", description=f"The resource must be {resource}.")
-        raise _error_for_app(valid, error)
+        wrong = errors.CustomOAuth2Error(error="invalid_target", description=f"The resource must be {resource}.")
+        raise _error_for_app(valid, wrong)
     credentials["resource"] = [resource]
     return valid
 

@@ -181,7 +181,7 @@ class _AttemptSequence:
             self._record(target, "open", self._model.clock())
             if not self._has_fallback:
                 raise self._fault or UpstreamUnreachable(
-                    "The model server could not be reached several times. It is left alone for a few seconds.",
+                    "The model server could not be reached several times. Requests to it pause for a few seconds.",
                     retry_after=math.ceil(seconds),
                 )
             self._advance()
