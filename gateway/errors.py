@@ -48,11 +48,11 @@ class RequestRefused(InvalidRequest):
         *,
         upstream_code: str = "",
         param: str | None = None,
-        upstream_message: str = "",
+        server_message: str = "",
         **details: Any,
     ) -> None:
         super().__init__(message, param=param, **details)
-        self.upstream_code, self.upstream_message = upstream_code, upstream_message
+        self.upstream_code, self.server_message = upstream_code, server_message
 
     def as_json(self) -> dict[str, Any]:
         answer = super().as_json()

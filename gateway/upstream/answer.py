@@ -190,7 +190,7 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
     if reason.lower() in _FAILED_REASONS:
         raise UpstreamUnreachable(CUT_OFF)
     if reason.lower() in _BAD_CALL_REASONS:
-        raise RequestRefused(_BAD_CALL, upstream_code=BOTCHED_CALL, upstream_message=_BAD_CALL, status=400)
+        raise RequestRefused(_BAD_CALL, upstream_code=BOTCHED_CALL, server_message=_BAD_CALL, status=400)
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:

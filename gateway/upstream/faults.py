@@ -152,7 +152,7 @@ def _error_for(status: int, parsed: ParsedError, *, retry_after: str = "") -> Do
         message = f"The model server refused the request: {parsed.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
         return refused(
-            message, upstream_code=parsed.code, param=parsed.param, upstream_message=parsed.message, status=status
+            message, upstream_code=parsed.code, param=parsed.param, server_message=parsed.message, status=status
         )
     if status in _REASONS:
         reason = NO_SUCH_ADDRESS if status == 404 and is_unknown_address(parsed) else _REASONS[status]

@@ -221,7 +221,6 @@ def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _single_system_message(messages: Sequence[Message]) -> list[Message]:
-    """Move all system text into one message at the start."""
     system = [message for message in messages if message.get("role") in _SYSTEM_ROLES]
     rest = [message for message in messages if message.get("role") not in _SYSTEM_ROLES]
     text = _GAP.join(filter(None, (content_text(message.get("content"), gap=_GAP) for message in system)))

@@ -100,7 +100,7 @@ def changes_for(
     parameters that an administrator set, which are not changed. Changes in `tried` are not proposed again."""
     if refusal.details.get("status") not in _STATUSES or refusal.upstream_code in _FINAL_CODES:
         return []
-    message = _without_quotes(refusal.upstream_message, body)
+    message = _without_quotes(refusal.server_message, body)
     if not body.get("stream") and STREAMED not in tried and _STREAMS_ONLY.search(message):
         return [STREAMED]
     wanted = _wanted_value(message, body)
