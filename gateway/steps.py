@@ -154,7 +154,7 @@ class ModelStep:
     def _count(self, text: str) -> None:
         self.bytes_left -= len(text.encode())
         if self.bytes_left < 0:
-            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
 
 def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:

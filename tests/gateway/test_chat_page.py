@@ -271,8 +271,8 @@ def test_every_turn_can_be_edited_and_answered_again(page: Client, alice: Owner)
         ),
         (
             "failed",
-            {"code": "rate_limited", "message": "The model server is asked too much at once. Try again later."},
-            "The model server is asked too much at once. Your message is kept.",
+            {"code": "rate_limited", "message": "The model server is receiving too many requests. Try again later."},
+            "The model server is receiving too many requests. Your message is kept.",
         ),
         ("failed", {"code": "odd", "message": "Odd. Your message is kept."}, "Odd. Your message is kept."),
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),

@@ -424,5 +424,5 @@ async def test_a_call_more_than_one_answer_may_have_is_refused_at_that_call(sdk:
         {"type": "function_call", "call_id": f"c{number}", "name": "lookup", "arguments": "{}"}
         for number in range(TOOLS + 1)
     ]
-    with pytest.raises(openai.BadRequestError, match=rf"input\[{TOOLS}\] : an answer has at most"):
+    with pytest.raises(openai.BadRequestError, match=rf"input\[{TOOLS}\]: an answer has at most"):
         await sdk.responses.create(model="assistant", input=[*calls, {"role": "user", "content": "Hi"}])
