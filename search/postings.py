@@ -48,10 +48,6 @@ class Postings:
         places, counts = row_places(self.starts, terms)
         return self.documents[places], self.impacts[places] * (weights * self.idf[terms]).repeat(counts)
 
-    def score(self, terms: Ints, weights: Floats) -> Floats:
-        """Return the BM25 score of every document for weighted terms."""
-        return summed([self.contributions(terms, weights)], self.size)
-
     def holding(self, term: int) -> NDArray[np.int32]:
         """Return the documents that contain a term."""
         return self.documents[self.starts[term] : self.starts[term + 1]]
