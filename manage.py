@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Daybook's command line: `python manage.py help` lists what it can do."""
+"""Daybook's command line: `python manage.py help` lists the commands."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from config.serving import collector
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    collector.pause()  # config.apps lets it go on
+    collector.pause()  # config.apps resumes it
     try:
         execute_from_command_line(sys.argv)
     except ConfigurationError as error:
@@ -22,11 +22,11 @@ def main() -> None:
     except DatabaseError:
         if _has_tables():
             raise
-        sys.exit("daybook: this database is empty yet. Run `python manage.py up` (or `prepare`) first.")
+        sys.exit("daybook: this database is still empty. Run `python manage.py up` (or `prepare`) first.")
 
 
 def _has_tables() -> bool:
-    """Return False if nothing was migrated yet. Ends the program if the database cannot be asked."""
+    """Return False if nothing was migrated yet. Exit if the database cannot be queried."""
     try:
         return bool(connection.introspection.table_names())
     except DatabaseError as error:

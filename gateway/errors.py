@@ -1,4 +1,4 @@
-"""The gateway's own refusals; the tree and the codes are in memories.errors."""
+"""The gateway's own errors. The base classes and the codes are in memories.errors."""
 
 import logging
 from typing import Any
@@ -27,11 +27,11 @@ class SessionEnded(Conflict):
 
 
 class RunSuperseded(Conflict):
-    """Another process took over the run's lease. What it said is kept, but it is not the answer of the turn."""
+    """Another process took over the run's lease. The run's text is kept, but it is not the answer of the turn."""
 
 
 class RunStopped(Conflict):
-    """The run was stopped. What it said is kept. details: run_id."""
+    """The run was stopped. Its text so far is kept. details: run_id."""
 
 
 class Restarting(Overloaded):
@@ -55,7 +55,7 @@ class RequestRefused(InvalidRequest):
 
 
 class ToolsRefused(RequestRefused):
-    """The upstream's model takes no tools, or its server was not started to take any."""
+    """The upstream's model does not support tools, or its server was started without support for them."""
 
 
 class PreviousResponseNotFound(InvalidRequest):
@@ -73,16 +73,16 @@ class UpstreamRefused(UpstreamError):
 
 
 class UpstreamUnreachable(UpstreamError):
-    """There was no connection to the upstream, or it broke off."""
+    """The connection to the upstream could not be made, or was lost."""
 
 
 class UpstreamSilent(UpstreamTimeout):
     """The upstream was silent for too long."""
 
 
-def as_told(error: Exception, *, what: str = "a request") -> DomainError:
-    """Return what a caller is told of an error: an expected one as it is, Overloaded if the database is busy, and
-    InternalError for anything else, which is logged. `what` failed is named in the log."""
+def public_error(error: Exception, *, what: str = "a request") -> DomainError:
+    """Return the error to show to a caller: a DomainError itself, Overloaded if the database is busy, and InternalError
+    for anything else, which is logged. `what` names the failed operation in the log."""
     if isinstance(error, DomainError):
         return error
     if busy := overloaded(error):

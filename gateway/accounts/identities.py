@@ -13,7 +13,7 @@ from gateway.accounts.settings import ROLES
 from gateway.keys import api_key_revoke
 from gateway.models import ApiKey, Identity
 from gateway.oauth.connections import app_disconnect
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.errors import Forbidden
 from memories.models import Owner
@@ -98,7 +98,7 @@ def _remove_password(user: User, owner: Owner) -> None:
     note = "Taken away, as single sign-on is used."
     audit_record(Action.PASSWORD_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
     logins_end(user, logins_of(user), by=SYSTEM)
-    look_again(owner.pk)
+    recheck_logins(owner.pk)
 
 
 def _user_of(person: Person) -> User:

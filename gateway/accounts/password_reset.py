@@ -25,7 +25,7 @@ from gateway.accounts.logins import logins_end, logins_of
 from gateway.accounts.mails import mail_configured, mail_origin, mail_send
 from gateway.jobs import enqueue
 from gateway.requests import counted_address, network_of
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded
 from memories.ids import first_id
@@ -97,7 +97,7 @@ class NewPassword(PasswordResetConfirmView):
         user, owner = form.user, owner_for_user(form.user)
         audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=owner)
         logins_end(user, logins_of(user), by=actor_of(user))
-        look_again(owner.pk)
+        recheck_logins(owner.pk)
         AxesProxyHandler.reset_attempts(username=user.get_username())
         return response
 

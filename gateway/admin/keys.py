@@ -19,7 +19,7 @@ from memories.admin.columns import moment_column
 from memories.admin.filters import ChoiceFilter
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm
-from memories.admin.users import may_look_after
+from memories.admin.users import may_manage_user
 from memories.audit.log import actor_of
 from memories.errors import Forbidden
 
@@ -123,7 +123,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Raises InvalidRequest and Forbidden, which the form shows."""
-        if not may_look_after(request, obj.owner.user):
+        if not may_manage_user(request, obj.owner.user):
             raise Forbidden("Only an administrator makes keys of people who have a role in the administration.")
         key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
         # The admin logs and redirects with obj, so it needs the values of the stored row.

@@ -28,7 +28,7 @@ _RAW_WITHOUT_WORDS = ("usage", "trace")
 class RunAdmin(SessionTitles, ReadOnlyAdmin):
     """Executions of turns: the question, what memory gave, what was done, and what it cost."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "why", "started")
     sortable_by = ("started",)
     list_select_related = ("owner__user", "session__agent")

@@ -23,7 +23,7 @@ SessionIdFilter = id_filter("session", "session_id")
 class SessionAdmin(ReadOnlyAdmin):
     """Conversations and the number of turns since their last review."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("name", "owner", "agent", "state_badge", "turns", "turns_since_memory_review", "last_active")
     list_select_related = ("owner__user", "agent")
     list_filter = (

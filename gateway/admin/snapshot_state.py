@@ -73,7 +73,7 @@ def _compactions(session: Session) -> Iterator[str]:
 
 
 def _cached(session: Session) -> str:
-    cached = snapshots.held(session.pk)
+    cached = snapshots.peek(session.pk)
     if cached is None:
         return "This process holds none; another one may."
     return f"This process holds one as of generation {cached.view.state.generation}."

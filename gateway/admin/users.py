@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from gateway.accounts.logins import logins_end, other_logins
 from gateway.accounts.roles import ADMINISTRATOR, AUDITOR, MEANINGS, STAFF, USER
 from gateway.authentication import forget_keys
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.admin.users import UserAdmin
 from memories.audit.auditors import AUDITORS
 from memories.audit.log import actor_of
@@ -73,4 +73,4 @@ class PeopleAdmin(UserAdmin):
         logins_end(user, other_logins(request, user), by=actor_of(request.user))
         forget_keys()
         for owner_id in Owner.objects.filter(user=user).values_list("pk", flat=True):
-            look_again(owner_id)
+            recheck_logins(owner_id)

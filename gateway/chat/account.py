@@ -24,9 +24,9 @@ from gateway.chat.account_apps import apps, used_words
 from gateway.chat.account_logins import logins, user_of
 from gateway.keys import api_key_revoke, own_key_create, plain_keys, rate_words
 from gateway.models import ApiKey, Session
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.audit.log import Action, actor_of, audit_record
-from memories.database.batches import in_turns_within
+from memories.database.batches import run_slices_within
 from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
@@ -70,7 +70,7 @@ class _PasswordChanged(HttpResponseRedirect):
 
     def close(self) -> None:
         super().close()
-        look_again(self._owner_id)
+        recheck_logins(self._owner_id)
 
 
 @page_view
@@ -156,9 +156,9 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     erasure = erasure_begin(viewer.owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(user))
     logout(request)
     forget_keys()
-    look_again(viewer.owner.pk)
+    recheck_logins(viewer.owner.pk)
     try:
-        in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
+        run_slices_within(erasure_slices(erasure), DELETE_SECONDS)
     except OperationalError as error:
         logger.warning("Deletion %s continues in the background: %s", erasure.pk, error)
     return render(request, "gateway/account_deleted.html", _progress(erasure))

@@ -19,9 +19,9 @@ from gateway.chat.session_list import found_page, page_cursor, session_page, tit
 from gateway.chat.transcript import Conversation, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
 from gateway.sessions.search import MAX_QUERY
-from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, clean_tag
+from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, clean_tag
 from memories.ids import parse_uuid
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.tools import TOOLS
 from memories.viewers import Viewer, fragment_view, page_view
 
@@ -173,7 +173,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
         "examples": EXAMPLES,
         "error_words": ERROR_WORDS.values(),
         "longest_message": settings.DAYBOOK_MAX_MESSAGE,
-        "most_tags": MOST_TAGS,
+        "most_tags": MAX_TAGS,
         "longest_tag": TAG_LENGTH,
     }
     return render(request, "gateway/chat.html", page(request) | context)
@@ -181,7 +181,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
 
 def _seq(text: str) -> int | None:
     """Parse a message number from a query string; return None for any other text."""
-    seq = number(text)
+    seq = parse_number(text)
     return None if seq is None else min(seq, 2**31 - 1)
 
 

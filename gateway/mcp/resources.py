@@ -20,7 +20,7 @@ from memories.database.access import write_later
 from memories.errors import NotFound
 from memories.limits import LARGEST_NUMBER, SHORT_LENGTH
 from memories.models import Artifact, Memory
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_memories, memory_get
 
 Params = dict[str, Any]

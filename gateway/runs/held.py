@@ -1,7 +1,6 @@
-"""The runs that this process executes. One task keeps all of them, however many there are: every half second it stores
-what they said, every five seconds it renews their leases and stops those of revoked keys and deactivated accounts, and
-it notices which of them were asked to stop. At shutdown all of them are stopped and closed, in a database thread that
-no request keeps busy."""
+"""The runs that this process executes. A single task maintains all of them: every half second it saves their text and
+checks for requests to stop; every five seconds it renews their leases and stops runs of revoked keys and deactivated
+accounts. At shutdown all runs are stopped and closed in a database thread that is not busy with requests."""
 
 import asyncio
 import logging
@@ -15,7 +14,7 @@ from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
-from gateway.runs.access import Asker, refused_now
+from gateway.runs.access import Requester, without_access
 from gateway.runs.context import RunOutput, TurnContext
 from memories.database.access import in_patient_shared_thread, in_spare_thread
 from memories.errors import DomainError
@@ -27,15 +26,15 @@ T = TypeVar("T")
 FLUSH_SECONDS = 0.5
 BEAT_SECONDS = 5.0
 SHUTDOWN_SECONDS = 1.7
-RETRY_SECONDS = 5  # about what a restart takes
-_SHARE = 10  # storing texts takes a tenth of the time at most: long answers are stored less often
+RETRY_SECONDS = 5  # approximate duration of a restart
+_PAUSE_FACTOR = 10  # saving texts takes at most a tenth of the time, so long answers are saved less often
 _POLL_SECONDS = 0.02
 
 
 class StoppedBy(StrEnum):
-    """Why a run was stopped; kept in its trace."""
+    """Why a run was stopped. Stored in its trace."""
 
-    CLIENT = "client"  # hung up
+    CLIENT = "client"  # the client disconnected
     REQUEST = "request"
     UNWATCHED = "unwatched"
     RESTART = "restart"
@@ -45,7 +44,7 @@ class StoppedBy(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class HeldRun:
-    """A run and the task that executes it. `closing`: its end has begun, and nothing may interrupt it."""
+    """A run and the task that executes it. `closing`: the run is being closed and must not be interrupted."""
 
     context: TurnContext
     output: RunOutput
@@ -55,7 +54,7 @@ class HeldRun:
     stopped_by: StoppedBy | None = None
 
     @property
-    def asker(self) -> Asker:
+    def requester(self) -> Requester:
         return self.context.owner_id, self.context.allowance.key_id
 
     def stop(self, by: StoppedBy) -> None:
@@ -64,8 +63,9 @@ class HeldRun:
             self.stopped_by = by
             self.task.cancel()
 
-    def interrupted(self) -> DomainError | None:
-        """Return the error for the client of a cancelled task, or None if the client itself disconnected."""
+    def stop_error(self) -> DomainError | None:
+        """Return the error for the client of a cancelled task, or None if the client itself disconnected. Uncancels the
+        task."""
         if self.stopped_by is None:
             return None
         self.task.uncancel()
@@ -82,28 +82,28 @@ _ending = False
 
 
 def hold(context: TurnContext, output: RunOutput) -> HeldRun:
-    """Keep an open run that the present task executes, until `release`."""
+    """Register an open run that the current task executes, until `release`."""
     global _keeper
     task = asyncio.current_task()
     assert task is not None
     held = HeldRun(context, output, task, flushed=len(output.text))
     _held[context.run_id] = held
     if _keeper is None or _keeper.done():
-        _keeper = asyncio.create_task(_keep(), name="keeper of runs")
+        _keeper = asyncio.create_task(_keep_runs(), name="keeper of runs")
     if _ending:
         held.stop(StoppedBy.RESTART)
     return held
 
 
 def release(held: HeldRun) -> None:
-    """Stop keeping a run that is closed."""
+    """Unregister a closed run."""
     _held.pop(held.context.run_id, None)
     if not _held and _keeper is not None:
         _keeper.cancel()
 
 
 def stop(run_id: UUID, by: StoppedBy) -> bool:
-    """Stop a run of this process. False when it is none, or is over."""
+    """Stop a run of this process. Return False if it is not executed here, or has ended."""
     held = _held.get(run_id)
     if held is not None:
         held.stop(by)
@@ -111,34 +111,34 @@ def stop(run_id: UUID, by: StoppedBy) -> bool:
 
 
 def is_idle() -> bool:
-    """Return True if this process has no open run, and none that is being opened."""
+    """Return True if this process has no open run and is not opening one."""
     return not _held and not _opening
 
 
 def is_ending() -> bool:
-    """Return True if this process is being shut down."""
+    """Return True if this process is shutting down."""
     return _ending
 
 
 def restarting(**details: Any) -> Restarting:
-    """Return the refusal of a process that is being shut down."""
+    """Return the error of a process that is shutting down."""
     return Restarting("The server is restarting. Try again in a few seconds.", retry_after=RETRY_SECONDS, **details)
 
 
 def refuse_at_shutdown() -> None:
-    """Raises Restarting once the process takes no new work. Also called in database threads."""
+    """Raise Restarting if the process is shutting down. Also called in database threads."""
     if _ending:
         raise restarting()
 
 
-def expect(opening: "asyncio.Future[Any]") -> None:
-    """Make a shutdown wait until this run is opened or refused."""
+def await_at_shutdown(opening: "asyncio.Future[Any]") -> None:
+    """Make a shutdown wait until this run has been opened or refused."""
     _opening.add(opening)
     opening.add_done_callback(_opening.discard)
 
 
 async def in_closing_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function that ends a run in a database thread; at shutdown in the spare one."""
+    """Call a function that ends a run in a database thread; at shutdown in the spare one."""
     run: Callable[..., Awaitable[T]] = in_spare_thread if _ending else in_patient_shared_thread
     return await run(function, *args, **kwargs)
 
@@ -155,7 +155,7 @@ async def stop_all(by: StoppedBy) -> None:
 
 
 async def shut_down() -> None:
-    """Take no new run, end those that are open as stopped, and wait until they are closed: two seconds at most."""
+    """Refuse new runs, stop the open ones, and wait until they are closed, for two seconds at most."""
     global _ending
     _ending = True
     if _held:
@@ -164,36 +164,36 @@ async def shut_down() -> None:
 
 
 def reset() -> None:
-    """Take runs again (tests: a process is shut down once)."""
+    """Accept runs again. For tests, since a process shuts down only once."""
     global _ending
     _ending = False
 
 
-async def _keep() -> None:
+async def _keep_runs() -> None:
     loop = asyncio.get_running_loop()
     renewed, pause = loop.time(), FLUSH_SECONDS
     while True:
         await asyncio.sleep(pause)
         began = loop.time()
         renew = began - renewed >= BEAT_SECONDS
-        now = list(_held.values())
-        changed = {held: held.output.text for held in now if len(held.output.text) != held.flushed and not held.closing}
-        texts = {held.context.lease_token: text for held, text in changed.items()}
+        runs = list(_held.values())
+        changed = {run: run.output.text for run in runs if len(run.output.text) != run.flushed and not run.closing}
+        texts = {run.context.lease_token: text for run, text in changed.items()}
         try:
-            open_runs = await in_spare_thread(leases.keep, texts, renew=renew)
-            refused = await in_spare_thread(refused_now, {held.asker for held in now}) if renew else set()
+            open_runs = await in_spare_thread(leases.save_and_renew, texts, renew=renew)
+            refused = await in_spare_thread(without_access, {run.requester for run in runs}) if renew else set()
         except Error as error:
             logger.warning("open runs could not be kept (%s); it is tried again", type(error).__name__)
             continue
         renewed = began if renew else renewed
-        for held, text in changed.items():
-            held.flushed = len(text)
-        for held in now:
-            asked = open_runs.get(held.context.lease_token)
-            if asked is None:
-                held.stop(StoppedBy.TAKEN_OVER)  # does nothing to one that has just been closed here
-            elif asked:
-                held.stop(StoppedBy.REQUEST)
-            elif held.asker in refused:
-                held.stop(StoppedBy.ACCESS)
-        pause = max(FLUSH_SECONDS, _SHARE * (loop.time() - began))
+        for run, text in changed.items():
+            run.flushed = len(text)
+        for run in runs:
+            stop_requested = open_runs.get(run.context.lease_token)
+            if stop_requested is None:
+                run.stop(StoppedBy.TAKEN_OVER)  # no effect on a run that this process has just closed
+            elif stop_requested:
+                run.stop(StoppedBy.REQUEST)
+            elif run.requester in refused:
+                run.stop(StoppedBy.ACCESS)
+        pause = max(FLUSH_SECONDS, _PAUSE_FACTOR * (loop.time() - began))

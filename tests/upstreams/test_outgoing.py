@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.upstream.dialects import DIALECTS, Dialect
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.kept import KeptFields, with_kept
 from gateway.upstream.outgoing import request_body
 from prompts.conversation import MEDIA_FOLLOWS, MEDIA_OF_TOOL, ORPHANED_RESULT
 from tests.upstreams.rules import RULES, refusal
@@ -132,14 +132,14 @@ def test_a_call_whose_type_its_client_left_out_has_one() -> None:
 
 
 def test_the_model_s_own_id_goes_back_under_which_a_client_never_knew_it() -> None:
-    kept = Kept(upstream="default", model="m", calls={"call_ours_0": {"id": "functions.look:0"}})
+    kept = KeptFields(upstream="default", model="m", calls={"call_ours_0": {"id": "functions.look:0"}})
     messages = [USER, with_kept(called("call_ours_0"), kept), result("call_ours_0")]
     assert ids(messages_sent(messages, "kimi")) == (["functions.look:0"], ["functions.look:0"])
 
 
 @pytest.mark.parametrize(("upstream", "model"), [("other", "m"), ("default", "other")])
 def test_another_upstream_or_model_is_given_nothing_of_what_was_kept(upstream: str, model: str) -> None:
-    kept = Kept(upstream=upstream, model=model, fields={"reasoning": "Hm."}, calls={"a": {"id": "a", "extra": 1}})
+    kept = KeptFields(upstream=upstream, model=model, fields={"reasoning": "Hm."}, calls={"a": {"id": "a", "extra": 1}})
     _, message, answered = messages_sent([USER, with_kept(called("a"), kept), result("a")])
     (call,) = message["tool_calls"]
     assert message.keys() == {"role", "content", "tool_calls"}
