@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from gateway.chat.labels import why_words
+from gateway.chat.labels import why_given
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.ingested import messages_add
 from gateway.runs.rows import message_rows
@@ -380,10 +380,9 @@ def test_an_answer_tells_which_memories_it_was_given_and_why(page: Client, alice
 @pytest.mark.parametrize(("count", "words"), [(0, ""), (1, ""), (2, " Recalled twice."), (12, " Recalled 12 times.")])
 def test_why_a_memory_was_used_ends_with_how_often(count: int, words: str) -> None:
     why = "Shares the words “backup” and “night” with your question."
-    assert why_words(lane="long_term", why=why, usage_count=count) == why + words
-    assert why_words(lane="frozen", why="pinned, so it is in every answer", usage_count=count) == (
-        "Pinned, so it is in every answer."
-    )
+    assert why_given({"lane": "long_term", "why": why}, usage_count=count) == why + words
+    frozen = {"lane": "frozen", "why": "pinned, so it is in every answer"}
+    assert why_given(frozen, usage_count=count) == "Pinned, so it is in every answer."
 
 
 def test_memories_of_somebody_else_are_never_shown_as_used(page: Client, alice: Owner, charlie_page: Client) -> None:
