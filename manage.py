@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Daybook's command line: `python manage.py help` lists what it can do."""
+"""Daybook's command line: `python manage.py help` lists the commands."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ _READER_GONE = 141  # the exit code of a program that SIGPIPE has ended, as shel
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    collector.pause()  # config.apps lets it go on
+    collector.pause()  # config.apps resumes it
     try:
         execute_from_command_line(sys.argv)
         sys.stdout.flush()
@@ -45,7 +45,7 @@ def _database_problem(error: DatabaseError) -> str:
     """Return what an operator can do about a database error, or "" if it is a defect of the code."""
     try:
         if not connection.introspection.table_names():
-            return "this database is empty yet. Run `python manage.py up` (or `prepare`) first."
+            return "this database is still empty. Run `python manage.py up` (or `prepare`) first."
         if import_string("config.health.pending_migrations")():  # it imports models, which need the settings
             return "this database is of an older version. Run `python manage.py up` (or `prepare`) first."
     except DatabaseError as away:

@@ -211,7 +211,7 @@ def step_times(steps: int) -> dict[str, float]:
     import openai
 
     django.setup()
-    from gateway.upstream import Attempts, ModelRequest, OpenAIModel, wire
+    from gateway.upstream import ModelRequest, OpenAIModel, ResilientModel, wire
 
     delta = {"choices": [{"index": 0, "delta": {"content": "word "}, "finish_reason": None}]}
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
@@ -219,7 +219,7 @@ def step_times(steps: int) -> dict[str, float]:
     transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=body.encode()))
     wire.http_client = lambda timeout: openai.DefaultAsyncHttpxClient(transport=transport)  # type: ignore[assignment]
     bare = OpenAIModel()
-    models = {"bare": bare, "watched": Attempts(bare)}
+    models = {"bare": bare, "watched": ResilientModel(bare)}
     taken: dict[str, list[float]] = {name: [] for name in models}
     request = ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},))
 

@@ -24,7 +24,7 @@ if str(ROOT) not in sys.path:
 from pygments.lexer import Lexer  # noqa: E402
 from pygments.lexers import get_lexer_by_name  # noqa: E402
 
-from gateway.chat.highlight import LEXERS, LONGEST  # noqa: E402
+from gateway.chat.highlight import LEXERS, MAX_CODE_CHARS  # noqa: E402
 
 TOKENS = 40
 """Tokens of a text that are asked for: the first ones have the most text before them."""
@@ -82,7 +82,7 @@ def _give_up(number: int, frame: FrameType | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=LONGEST, help="characters of a text")
+    parser.add_argument("--size", type=int, default=MAX_CODE_CHARS, help="characters of a text")
     parser.add_argument("--lexer", default="", help="this lexer of Pygments alone, also one that is not used")
     parser.add_argument("--cap", type=float, default=300.0, help="milliseconds")
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The settings about people: the mail server, the OpenID provider, and whether passwords are used."""
+"""Settings of the mail server, the OpenID provider, and password sign-in."""
 
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -36,7 +36,7 @@ def oidc(env: Environment) -> OpenID | None:
     if not env.oidc_client_id:
         raise ConfigurationError("DAYBOOK_OIDC_CLIENT_ID is not set, but DAYBOOK_OIDC_ISSUER is; set both.")
     if "openid" not in env.oidc_scopes.split():
-        raise ConfigurationError("DAYBOOK_OIDC_SCOPES has to contain openid.")
+        raise ConfigurationError("DAYBOOK_OIDC_SCOPES must contain openid.")
     return OpenID(
         issuer=env.oidc_issuer,
         client_id=env.oidc_client_id,
@@ -56,13 +56,13 @@ def passwords_allowed(env: Environment) -> bool:
 
 
 def _roles(given: str) -> dict[str, str]:
-    """Return the role of each group. The name of a group may contain `=`; that of a role does not."""
-    found = {}
+    """Return the role of each group. Names of groups may contain `=`; names of roles do not."""
+    roles = {}
     for pair in split_list(given):
         group, _, role = pair.rpartition("=")
         if not group.strip() or role.strip() not in ROLES:
             raise ConfigurationError(
                 f"DAYBOOK_OIDC_ROLES has '{pair}'; allowed is group=role, where the role is one of {', '.join(ROLES)}."
             )
-        found[group.strip()] = role.strip()
-    return found
+        roles[group.strip()] = role.strip()
+    return roles

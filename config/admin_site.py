@@ -1,5 +1,5 @@
-"""The look of the admin and its sidebar; config.settings imports UNFOLD from here. Imports no model, since settings are
-read before apps are loaded."""
+"""The theme and sidebar of the admin (UNFOLD, for config.settings). Imports no models, since settings are read before
+apps are loaded."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 Item = dict[str, Any]
-_SHADES = ["50", "100", "200", "300", "400", "500", "600", "700", "800", "900", "950"]
+_SHADE_NAMES = ["50", "100", "200", "300", "400", "500", "600", "700", "800", "900", "950"]
 
 
 def _static(path: str) -> Callable[[HttpRequest], str]:
@@ -33,8 +33,8 @@ def _item(title: str, icon: str, app: str, model: str) -> Item:
 
 
 def _shades(values: str) -> dict[str, str]:
-    """Return the theme's eleven shades of a colour, lightest first, each as lightness, chroma and hue."""
-    return {name: f"oklch({value})" for name, value in zip(_SHADES, values.split(", "), strict=True)}
+    """Return a colour's eleven shades by name. `values` has lightness, chroma and hue of each, lightest first."""
+    return {name: f"oklch({value})" for name, value in zip(_SHADE_NAMES, values.split(", "), strict=True)}
 
 
 # By section: title, icon, app and model of each page.

@@ -1,4 +1,4 @@
-"""The APIs: the routers of all apps, and one error handler."""
+"""The native and the OpenAI-compatible API, assembled from the routers of all apps."""
 
 from functools import cache
 
@@ -7,7 +7,7 @@ from gateway.api import anthropic, keys, openai, openai_plain, responses, sessio
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
 from gateway.api.documented_answers import Answers
-from gateway.api.errors import install_handlers, name_addresses
+from gateway.api.errors import install_handlers, register_addresses
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import answers as memories_answers
 from memories.api import artifacts, audit, bulk, memories, search, transfer
@@ -39,7 +39,7 @@ for tag, part in (
     ("Audit", audit),
 ):
     api.add_router("", part.router, tags=[tag])
-# `ingest`, `search` and `bulk` first, since their paths match that of a memory, too.
+# `ingest`, `search` and `bulk` come first, since their paths also match that of a memory.
 for tag, part in (
     ("Memories", ingest),
     ("Memories", search),
@@ -56,7 +56,7 @@ for tag, part in (
 v1 = DocumentedAPI(
     title="OpenAI-compatible API",
     version="1",
-    description="What OpenAI's clients speak; `model` is the name of an agent.",
+    description="Compatible with OpenAI's clients; `model` is the name of an agent.",
     auth=KeyAuth(),
     urls_namespace="v1",
     docs_url=None,
@@ -71,4 +71,4 @@ for tag, part in (
     v1.add_router("", part.router, tags=[tag])
 install_handlers(api)
 install_handlers(v1)
-name_addresses("/v1/", cache(v1.addresses))
+register_addresses("/v1/", cache(v1.addresses))

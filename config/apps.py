@@ -14,7 +14,7 @@ class ConfigConfig(AppConfig):
     verbose_name = "Daybook"
 
     def ready(self) -> None:
-        """Load what the environment names and the settings could not load yet. Raises ConfigurationError."""
+        """Load what the environment names and what needs the app registry. Raises ConfigurationError."""
         # Models can be imported only now. Importing the checks registers them.
         from config import checks as deployment_checks  # noqa: F401
         from config.processes.queue_payloads import install
@@ -37,6 +37,6 @@ class ConfigConfig(AppConfig):
         folder = settings.EMBEDDING_PATH
         if folder and settings.EMBEDDING_UPSTREAM:
             raise ConfigurationError("DAYBOOK_EMBEDDING_PATH and DAYBOOK_EMBEDDING_UPSTREAM are both set; set one.")
-        if folder and (why := unusable(folder)):
-            raise ConfigurationError(f"DAYBOOK_EMBEDDING_PATH is {folder}; {why}.")
+        if folder and (reason := unusable(folder)):
+            raise ConfigurationError(f"DAYBOOK_EMBEDDING_PATH is {folder}; {reason}.")
         collector.resume()

@@ -1,4 +1,4 @@
-"""The ASGI application: what daphne, uvicorn and tests serve."""
+"""The ASGI application that daphne, uvicorn and tests serve."""
 
 import os
 

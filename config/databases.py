@@ -1,4 +1,4 @@
-"""The database, and the number of connections to it: SQLite in DAYBOOK_HOME, or PostgreSQL."""
+"""Settings of the database and its connection pool: SQLite in DAYBOOK_HOME, or PostgreSQL."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection
 
 from config.environment import ConfigurationError, Environment, owner_only
 
-_PAGE_CONNECTIONS = 2  # connections of the pool that remain, at least, when every database thread holds one
+_PAGE_CONNECTIONS = 2  # minimum left in the pool for pages while every database thread holds a connection
 
 
 def database(env: Environment, home: Path) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def _postgres(env: Environment) -> dict[str, Any]:
             f"DAYBOOK_DB_POOL is {env.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
             f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
         )
-    # Pages take a connection for their request, and database threads keep theirs. A request that finds none free
-    # within the busy time is answered as overloaded.
+    # Database threads keep their connections; pages take one per request. If none becomes free in time, the request is
+    # answered as overloaded.
     config.setdefault("OPTIONS", {})["pool"] = {
         "min_size": 0,
         "max_size": env.db_pool,
@@ -64,12 +64,12 @@ def unusable_database(error: DatabaseError) -> str:
     """Return one line that says which database cannot be used, and why, without its address."""
     if type(error.__cause__).__name__ == "PoolTimeout":  # whose package is loaded with PostgreSQL only
         error = _without_pool() or error
-    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    said = said.rpartition(" failed: ")[2].removesuffix(".")
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = reason.rpartition(" failed: ")[2].removesuffix(".")
     if connection.vendor == "sqlite":
         path = Path(connection.settings_dict["NAME"])
-        return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {said}."
-    return f"DATABASE_URL is a value that is not shown; the database can't be used: {said}."
+        return f"DAYBOOK_HOME is '{path.parent}'; the database {path.name} in it can't be used: {reason}."
+    return f"DATABASE_URL is a value that is not shown; the database can't be used: {reason}."
 
 
 def _without_pool() -> DatabaseError | None:

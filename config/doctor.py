@@ -1,4 +1,4 @@
-"""The checks of `doctor`, each with one finding, in the order in which an operator would look."""
+"""The checks of `doctor` and their findings, in the order in which an operator would look."""
 
 import shutil
 import tempfile
@@ -19,7 +19,7 @@ from django_q.brokers import get_broker
 
 from config import heartbeat
 from config.backups import postgres_tools
-from config.checks import MEANWHILE
+from config.checks import FALLBACK_HINT
 from config.contradictions import contradictions
 from config.health import pending_migrations
 from gateway.agents.configuration import price_of
@@ -41,7 +41,7 @@ from prompts.files import prompt_problems
 from reviews.models import ReviewRun
 
 _UPSTREAM_SECONDS = 5.0
-_LITTLE_SPACE = 500_000_000  # bytes
+_MIN_FREE_BYTES = 500_000_000
 
 
 class Level(StrEnum):
@@ -60,7 +60,7 @@ class Finding:
 
 
 def findings() -> Iterator[Finding]:
-    """Yield the finding of every check. Those that need a database are left out if there is none."""
+    """Yield the findings of all checks. Those that need the database are skipped if it does not answer."""
     yield _configuration()
     yield _prompts()
     yield _disk()
@@ -69,19 +69,19 @@ def findings() -> Iterator[Finding]:
     yield database
     answers = database.level is not Level.FAILED
     if answers:
-        for name, look in _FACTS.items():
-            yield from _asked(name, look)
+        for name, check in _STATE_CHECKS.items():
+            yield from _guarded(name, check)
         known.sync()
     yield _queue()
     yield from _upstreams()
     yield from _alerts()
     if answers:
-        for name, look in _DETAILS.items():
-            yield from _asked(name, look)
+        for name, check in _DETAIL_CHECKS.items():
+            yield from _guarded(name, check)
 
 
 def _configuration() -> Finding:
-    # Invalid variables are refused by the settings before this.
+    # The settings refuse invalid variables before this.
     serious = [message for message in checks.run_checks() if message.level >= checks.ERROR]
     if serious:
         return Finding("configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious))
@@ -96,7 +96,7 @@ def _configuration() -> Finding:
 def _prompts() -> Finding:
     problems = prompt_problems()
     if problems:
-        return Finding("prompts", Level.WARNING, f"{' '.join(problems)} {MEANWHILE}")
+        return Finding("prompts", Level.WARNING, f"{' '.join(problems)} {FALLBACK_HINT}")
     return Finding("prompts", Level.OK, f"can be used; your own would be in {settings.DAYBOOK_PROMPTS}")
 
 
@@ -109,7 +109,7 @@ def _disk() -> Finding:
         free = shutil.disk_usage(home).free
     except OSError as error:
         return Finding("disk", Level.FAILED, f"{home} can't be written: {error.strerror}")
-    level = Level.WARNING if free < _LITTLE_SPACE else Level.OK
+    level = Level.WARNING if free < _MIN_FREE_BYTES else Level.OK
     return Finding("disk", level, f"{home} can be written, {free // 1_000_000} MB are free")
 
 
@@ -118,7 +118,7 @@ def _attachments() -> Finding:
     if trouble := storage_try():
         return Finding("attachments", Level.FAILED, f"cannot be stored ({where}): {trouble}")
     if is_local() and connection.vendor == "postgresql":
-        text = "are in a folder of this machine: several machines need a storage that they share (DAYBOOK_ATTACHMENTS)"
+        text = "are in a folder of this machine: several machines need a shared storage (DAYBOOK_ATTACHMENTS)"
         return Finding("attachments", Level.WARNING, text)
     return Finding("attachments", Level.OK, f"can be stored ({where})")
 
@@ -132,10 +132,10 @@ def _database() -> Finding:
     return Finding("database", Level.OK, "answers")
 
 
-def _asked(name: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """Yield the findings of a check of the database, or that they are unknown if the database does not answer."""
+def _guarded(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """Yield the findings of a check that uses the database, or a failure if the database does not answer."""
     try:
-        yield from list(look())
+        yield from list(check())
     except DatabaseError as error:
         yield Finding(name, Level.FAILED, f"unknown: {_first_line(error)}")
 
@@ -150,17 +150,17 @@ def _migrations() -> Iterator[Finding]:
 
 def _worker() -> Iterator[Finding]:
     if heartbeat.alive():
-        yield Finding("worker", Level.OK, "was heard lately")
+        yield Finding("worker", Level.OK, "has a recent heartbeat")
     else:
         silence = heartbeat.stale_after().total_seconds()
-        yield Finding("worker", Level.FAILED, f"none was heard for {silence:.0f} s; `up` or `worker` starts one")
+        yield Finding("worker", Level.FAILED, f"no heartbeat for {silence:.0f} s; `up` or `worker` starts one")
 
 
 def _stuck(check: str, model: type[Run | ReviewRun]) -> Iterator[Finding]:
-    # The sweeps end expired rows; those that remain for so long are stuck.
+    # The sweeps end expired rows, so a row that remains this long is stuck.
     before = timezone.now() - heartbeat.stale_after()
     if stuck := model.objects.filter(state=model.State.RUNNING, lease_expires_at__lt=before).count():
-        text = f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?"
+        text = f"{stuck} with an expired lease that no sweep has ended; is a worker running?"
         yield Finding(check, Level.FAILED, text)
     else:
         yield Finding(check, Level.OK, "none")
@@ -185,40 +185,38 @@ def _upstreams() -> Iterator[Finding]:
 
 
 def _alerts() -> Iterator[Finding]:
-    """Yield whether posted alerts are signed; nothing if no address is set."""
+    """Yield whether posted alerts are signed, if an address is set."""
     if settings.ALERTS_URL:
         signed = "posted and signed" if settings.ALERTS_SECRET else "posted unsigned: DAYBOOK_ALERTS_SECRET is not set"
         yield Finding("alerts", Level.OK, signed)
 
 
 def _vectors() -> Iterator[Finding]:
-    """Yield how many memories have a vector of the configured embedding model, and what the others will take; nothing
-    if there is no such model."""
+    """Yield how many memories have a vector of the embedding model, if one is configured, and the estimated tokens and
+    cost of the missing vectors."""
     if not settings.EMBEDDING_MODEL:
         return
-    every = embeddable().count()
-    left = missing_vectors().aggregate(rows=Count("pk"), characters=Sum(Length("content"), default=0))
-    text = f"{every - left['rows']} of {every} memories have one of {settings.EMBEDDING_MODEL}"
-    if left["rows"]:
-        tokens = max(1, left["characters"] // CHARS_PER_TOKEN)
+    total = embeddable().count()
+    missing = missing_vectors().aggregate(rows=Count("pk"), characters=Sum(Length("content"), default=0))
+    text = f"{total - missing['rows']} of {total} memories have one of {settings.EMBEDDING_MODEL}"
+    if missing["rows"]:
+        tokens = max(1, missing["characters"] // CHARS_PER_TOKEN)
         price = price_of(settings.EMBEDDING_MODEL)
         cost = f", {dollars(cost_of(price, tokens, 0))}" if price else ""
-        text += f"; left: {left['rows']}, about {tokens:,} tokens{cost}"
+        text += f"; left: {missing['rows']}, about {tokens:,} tokens{cost}"
     yield Finding("vectors", Level.OK, text)
 
 
 def _learned() -> Iterator[Finding]:
-    """Yield what was learned from refusals, with dates and the server's words; nothing if there is nothing."""
-    for one in learned_now():
-        when = f"since {one.learned_at:%Y-%m-%d}, until {one.expires_at:%Y-%m-%d}"
-        yield Finding(
-            "learned", Level.OK, f"{one.upstream}, model {one.model}: {change_of(one)}, {when}: “{one.words}”"
-        )
+    """Yield the changes learned from refusals of upstreams, with dates and the server's message."""
+    for change in learned_now():
+        when = f"since {change.learned_at:%Y-%m-%d}, until {change.expires_at:%Y-%m-%d}"
+        text = f"{change.upstream}, model {change.model}: {change_of(change)}, {when}: “{change.words}”"
+        yield Finding("learned", Level.OK, text)
 
 
-def _left_out() -> Iterator[Finding]:
-    """Yield agents on an upstream that is not configured, and shared books that no upstream may read; nothing if there
-    are none."""
+def _without_upstream() -> Iterator[Finding]:
+    """Yield agents on an upstream that is not configured, and shared books that no upstream may read."""
     configured = set(settings.DAYBOOK_UPSTREAMS) or {"default"}
     for agent in Agent.objects.order_by("name"):
         for upstream in sorted(agent_upstreams(agent_settings(agent)) - configured):
@@ -228,37 +226,37 @@ def _left_out() -> Iterator[Finding]:
 
 
 def _webhooks() -> Iterator[Finding]:
-    """Yield webhooks that a renewed signing key disables; nothing if there are none."""
+    """Yield the number of webhooks that depend on an older signing key."""
     if older := webhooks_of_older_keys():
         text = (
-            f"{counted(older, 'webhook was', 'webhooks were')} made with an older signing key: once it is not in "
+            f"{counted(older, 'webhook was', 'webhooks were')} created with an older signing key: without it in "
             "DAYBOOK_SECRET_KEY_FALLBACKS they are disabled"
         )
         yield Finding("webhooks", Level.WARNING, text)
 
 
 def _restores() -> Iterator[Finding]:
-    """Yield the schema that a killed restore left in PostgreSQL: it holds what is forgotten since, too."""
+    """Yield the schema that a killed restore left in PostgreSQL. It still contains data that was forgotten since."""
     if connection.vendor == "postgresql" and (aside := postgres_tools.set_aside()):
-        text = f'schema {aside} holds what was there before one that was killed: DROP SCHEMA "{aside}" CASCADE'
+        text = f'schema {aside} has the data from before a restore that was killed: DROP SCHEMA "{aside}" CASCADE'
         yield Finding("restores", Level.WARNING, text)
 
 
 def _contradictions() -> Iterator[Finding]:
-    """Yield settings with which something can never work; nothing if there are none."""
+    """Yield settings with which something can never work."""
     for name, sentence in contradictions():
         yield Finding(name, Level.WARNING, sentence)
 
 
-_FACTS: dict[str, Callable[[], Iterable[Finding]]] = {
+_STATE_CHECKS: dict[str, Callable[[], Iterable[Finding]]] = {
     "migrations": _migrations,
     "worker": _worker,
     "stuck runs": partial(_stuck, "stuck runs", Run),
     "stuck reviews": partial(_stuck, "stuck reviews", ReviewRun),
 }
-_DETAILS = {
+_DETAIL_CHECKS = {
     "learned": _learned,
-    "agents": _left_out,
+    "agents": _without_upstream,
     "settings": _contradictions,
     "webhooks": _webhooks,
     "restores": _restores,
@@ -267,7 +265,7 @@ _DETAILS = {
 
 
 def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Finding:
-    """Ask an upstream for its models, once, for five seconds at most."""
+    """Ask an upstream for its models, once and for at most five seconds."""
     client = openai.OpenAI(
         base_url=url,
         api_key=key or "none",
@@ -282,7 +280,7 @@ def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Fin
     except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
         return Finding(check, Level.FAILED, f"{url} refuses the key ({error.status_code})")
     except openai.APIStatusError as error:
-        return Finding(check, Level.WARNING, f"{url} answers {error.status_code} to the question for its models")
+        return Finding(check, Level.WARNING, f"{url} answers {error.status_code} to a request for its models")
     except openai.APIConnectionError as error:
         if fault := certificate_fault(error):
             return Finding(check, Level.FAILED, f"{url}: its certificate {fault}")
@@ -290,7 +288,7 @@ def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Fin
             return Finding(check, Level.FAILED, f"{url} does not speak TLS: write http:// instead of https://")
         return Finding(check, Level.FAILED, f"{url} does not answer")
     except openai.OpenAIError as error:
-        return Finding(check, Level.WARNING, f"{url} gives no list of models ({type(error).__name__})")
+        return Finding(check, Level.WARNING, f"{url} does not list its models ({type(error).__name__})")
     return Finding(check, Level.OK, f"{url} answers; dialect {dialect.name}")
 
 

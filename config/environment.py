@@ -1,5 +1,5 @@
-"""The typed environment: every variable of Daybook, its default and its allowed values. Only config.settings reads it,
-once; nothing else uses os.environ."""
+"""The typed environment: Daybook's variables, their defaults and allowed values. Only config.settings reads it, once;
+nothing else uses os.environ."""
 
 import contextlib
 import os
@@ -17,8 +17,8 @@ from config.account_environment import AccountEnvironment, is_web_address
 from gateway.agents.upstream_options import read_at_once, read_dialect, read_options
 
 _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
-_KEY_LENGTH = 32  # characters; 32 random bytes take 43 of them
-_KEY_VARIETY = 8  # different characters, since a repeated word is no secret
+_MIN_KEY_LENGTH = 32  # characters; 32 random bytes in base64 take 43
+_MIN_DISTINCT_CHARACTERS = 8  # a repeated word is not a secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _MOST_BYTES = 1_000_000_000_000
 _DAY = 86_400  # seconds
@@ -28,39 +28,39 @@ _HOST = re.compile(r"[^\s/:@\[\]]+|\[[0-9A-Fa-f:.]+\]")
 
 
 class ConfigurationError(Exception):
-    """An unusable variable. The message is one line: its name, its value, and what is allowed."""
+    """A variable has an invalid value. The message is one line: its name, its value, and what is allowed."""
 
 
 class Environment(AccountEnvironment):
     """Variables are named DAYBOOK_<FIELD>, except those that carry an alias."""
 
-    # An empty variable counts as not set, since files of variables list unused ones.
+    # An empty variable counts as unset, since .env files list unused variables, too.
     model_config = SettingsConfigDict(
         env_prefix="DAYBOOK_", env_ignore_empty=True, extra="ignore", populate_by_name=True
     )
 
-    home: Path = Field(Path("var"), description="Folder for everything Daybook keeps.")
-    host: str = Field("127.0.0.1", min_length=1, description="Address the web server binds.")
-    port: int = Field(8000, ge=0, le=65535, description="Port the web server binds; 0 takes a free one.")
+    home: Path = Field(Path("var"), description="Folder for all data of Daybook.")
+    host: str = Field("127.0.0.1", min_length=1, description="Address that the web server binds to.")
+    port: int = Field(8000, ge=0, le=65535, description="Port that the web server binds to; 0: a free one.")
     server: Literal["daphne", "uvicorn"] = Field("uvicorn", description="ASGI server.")
     database_url: str = Field("", alias="DATABASE_URL", description="PostgreSQL URL; empty: SQLite in the home.")
     redis_url: SecretStr = Field(SecretStr(""), alias="REDIS_URL", description="Redis for queue and push.")
     openai_base_url: str = Field("", alias="OPENAI_BASE_URL", description="Address of the default upstream.")
     openai_api_key: SecretStr = Field(SecretStr(""), alias="OPENAI_API_KEY", description="Key of the default upstream.")
     openai_dialect: str = Field(
-        "", alias="OPENAI_DIALECT", description="What the default upstream takes; empty: by its address."
+        "", alias="OPENAI_DIALECT", description="Dialect of the default upstream; empty: by its address."
     )
     openai_options: str = Field(
         "", alias="OPENAI_OPTIONS", description="Changes to that dialect, a JSON object; see docs/upstreams.md."
     )
     openai_at_once: str = Field(
-        "", alias="OPENAI_AT_ONCE", description="Most requests at once to the default upstream; empty: no limit."
+        "", alias="OPENAI_AT_ONCE", description="Concurrent requests to the default upstream; empty: no limit."
     )
-    model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that name none.")
-    agents: Path | None = Field(None, description="Agents file applied at `up` when its content changed.")
+    model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that do not name one.")
+    agents: Path | None = Field(None, description="Agents file that `up` applies if its content has changed.")
     prompts: Path | None = Field(None, description="Folder of your own prompt files; empty: prompts in the home.")
     static: Path | None = Field(None, description="Folder of the prepared static files; empty: a cache in the home.")
-    secret_key: SecretStr = Field(SecretStr(""), description="Signs cookies; made and kept in the home if unset.")
+    secret_key: SecretStr = Field(SecretStr(""), description="Signs cookies; empty: generated and stored in the home.")
     secret_key_fallbacks: str = Field("", description="Older secret keys, separated by commas.")
     admin_user: str = Field("admin", min_length=1, max_length=150, description="Name of the first administrator.")
     admin_password: SecretStr = Field(SecretStr(""), description="Password of the first administrator.")
@@ -68,87 +68,87 @@ class Environment(AccountEnvironment):
     allowed_hosts: str = Field("", description="Host names, separated by commas.")
     trusted_origins: str = Field("", description="Origins (https://host), separated by commas.")
     max_body: int = Field(20_000_000, ge=1_000, le=_MOST_BYTES, description="Largest request body in bytes.")
-    body_seconds: float = Field(30, ge=1, le=3600, description="Time a body has, beside a second for each 50 kB.")
-    body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest silence of a client within a body.")
+    body_seconds: float = Field(30, ge=1, le=3600, description="Time limit of a body, plus a second for each 50 kB.")
+    body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest pause of a client within a body.")
     body_budget: int = Field(
-        256_000_000, ge=1_000_000, le=_MOST_BYTES, description="Bytes of large bodies held at once in a process."
+        256_000_000, ge=1_000_000, le=_MOST_BYTES, description="Bytes of large bodies in memory, per process."
     )
     max_message: int = Field(200_000, ge=1, le=_MOST_BYTES, description="Largest user message in characters.")
-    log: Literal["console", "json"] = Field("console", description="Form of the log.")
+    log: Literal["console", "json"] = Field("console", description="Format of the log.")
     attachments: SecretStr = Field(
         SecretStr(""), description="Django storage of attachments, a JSON object; empty: a folder in the home."
     )
     workers: int = Field(2, ge=1, le=64, description="Worker processes of the queue.")
     db_threads: int = Field(1, ge=0, le=64, description="Database threads that write; 0 runs inline.")
     db_read_threads: int = Field(2, ge=1, le=64, description="Database threads that only read.")
-    db_busy_seconds: float = Field(5, ge=0.1, le=60, description="Longest wait of a request for the database.")
-    db_pool: int = Field(20, ge=4, le=1000, description="Most connections of one process to PostgreSQL.")
+    db_busy_seconds: float = Field(5, ge=0.1, le=60, description="How long a request waits for the database.")
+    db_pool: int = Field(20, ge=4, le=1000, description="Maximum connections of one process to PostgreSQL.")
     sweep_seconds: float = Field(5.0, ge=0.05, le=3600, description="Pause between sweeps in the worker.")
     sqlite_synchronous: Literal["NORMAL", "FULL"] = Field("NORMAL", description="FULL also survives power cuts.")
-    run_seconds: float = Field(600, ge=1, le=86400, description="Longest time of one run.")
-    run_steps: int = Field(8, ge=1, le=100, description="Most model steps of one run.")
-    answer_bytes: int = Field(1_000_000, ge=1_000, le=_MOST_BYTES, description="Largest answer of one run in bytes.")
-    upstream_connect_seconds: float = Field(10, gt=0, le=_DAY, description="Time to connect to an upstream.")
+    run_seconds: float = Field(600, ge=1, le=86400, description="Time limit of a run.")
+    run_steps: int = Field(8, ge=1, le=100, description="Maximum model steps of a run.")
+    answer_bytes: int = Field(
+        1_000_000, ge=1_000, le=_MOST_BYTES, description="Maximum size of a run's answer in bytes."
+    )
+    upstream_connect_seconds: float = Field(10, gt=0, le=_DAY, description="Timeout for connecting to an upstream.")
     upstream_first_byte_seconds: float = Field(
-        0,
-        ge=0,
-        le=_DAY,
-        description="Longest time until an upstream begins its answer; 0 = the request's own deadline.",
+        0, ge=0, le=_DAY, description="Timeout until an upstream begins its answer; 0 = the request's own deadline."
     )
     upstream_idle_seconds: float = Field(
-        120, gt=0, le=_DAY, description="Longest silence of an upstream once its answer has begun."
+        120, gt=0, le=_DAY, description="Longest pause of an upstream once its answer has begun."
     )
-    detach_seconds: float = Field(60, ge=0, le=_DAY, description="How long an answer goes on with nobody watching.")
+    detach_seconds: float = Field(60, ge=0, le=_DAY, description="How long an answer continues with nobody watching.")
     snapshot_bytes: int = Field(
         256_000_000, ge=1_000_000, le=_MOST_BYTES, description="Memory for book views in one process."
     )
-    snapshot_sessions: int = Field(10_000, ge=1, le=1_000_000_000, description="Session snapshots kept in one process.")
+    snapshot_sessions: int = Field(
+        10_000, ge=1, le=1_000_000_000, description="Session snapshots cached in one process."
+    )
     snapshot_idle_seconds: float = Field(
         3600, ge=1, le=365 * _DAY, description="Idle time after which a snapshot is dropped."
     )
     recall_lane_seconds: float = Field(0.5, gt=0, le=_DAY, description="Deadline of each lane of recall.")
     keywords_seconds: float = Field(3, gt=0, le=_DAY, description="Deadline of the request that finds keywords.")
     push_poll_seconds: float = Field(
-        5, gt=0, le=_DAY, description="How often a websocket looks for what a lost hint left."
+        5, gt=0, le=_DAY, description="How often a websocket polls for lost notifications."
     )
     compaction_seconds: float = Field(
-        30, gt=0, le=_DAY, description="Deadline of the request that sums up older turns."
+        30, gt=0, le=_DAY, description="Deadline of the request that summarises older turns."
     )
     embedding_model: str = Field(
-        "", description="Upstream embedding model of search and of agents in /v1/embeddings; empty: none."
+        "", description="Upstream embedding model for search and for agents in /v1/embeddings; empty: none."
     )
     embedding_upstream: str = Field(
         "", description="Upstream of the embedding model; empty: the default one, for its own agents only."
     )
     embedding_path: Path | None = Field(
-        None, description="Folder of an embedding model for ONNX that runs in Daybook itself; empty: none."
+        None, description="Folder of an ONNX embedding model that runs in Daybook itself; empty: none."
     )
     embedding_seconds: float = Field(1, gt=0, le=_DAY, description="Deadline of a turn's query vector.")
-    memory_providers: str = Field("", description="More memory providers, dotted paths separated by commas.")
-    provider_seconds: float = Field(5, gt=0, le=_DAY, description="Time another provider has to record a run.")
-    review_tokens: int = Field(
-        24_000, ge=500, le=1_000_000_000, description="Most tokens of conversation that one review reads."
+    memory_providers: str = Field("", description="Additional memory providers, dotted paths separated by commas.")
+    provider_seconds: float = Field(
+        5, gt=0, le=_DAY, description="Timeout of an additional provider for recording a run."
     )
-    review_steps: int = Field(8, ge=1, le=100, description="Most model steps of one review.")
-    review_attempts: int = Field(3, ge=1, le=20, description="Attempts of a review whose upstream fails in passing.")
+    review_tokens: int = Field(
+        24_000, ge=500, le=1_000_000_000, description="Maximum tokens of conversation that a review reads."
+    )
+    review_steps: int = Field(8, ge=1, le=100, description="Maximum model steps of a review.")
+    review_attempts: int = Field(3, ge=1, le=20, description="Attempts of a review after transient upstream errors.")
     reviews_per_day: int = Field(
-        500, ge=0, le=1_000_000_000, description="Most reviews of one owner and day; 0 = no limit."
+        500, ge=0, le=1_000_000_000, description="Maximum reviews per owner and day; 0 = no limit."
     )
     review_tokens_per_day: int = Field(
-        5_000_000,
-        ge=0,
-        le=_MOST_BYTES,
-        description="Most tokens that reviews of one owner take in a day; 0 = no limit.",
+        5_000_000, ge=0, le=_MOST_BYTES, description="Maximum tokens for reviews per owner and day; 0 = no limit."
     )
-    approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for a person.")
-    webhooks_private: bool = Field(False, description="Webhooks may go to private and loopback addresses.")
+    approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for approval.")
+    webhooks_private: bool = Field(False, description="Webhooks and alerts may use private addresses.")
     notification_days: int = Field(14, ge=1, le=3650, description="Days that notifications are kept.")
     undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be restored.")
     max_entry: int = Field(4_000, ge=100, le=32_000, description="Largest memory in characters.")
-    books_per_owner: int = Field(100, ge=1, le=10_000, description="Most books of one owner, besides those of agents.")
-    revoked_key_days: int = Field(90, ge=1, le=36500, description="How long revoked API keys stay listed.")
+    books_per_owner: int = Field(100, ge=1, le=10_000, description="Maximum books per owner, besides those of agents.")
+    revoked_key_days: int = Field(90, ge=1, le=36500, description="Days that revoked API keys stay listed.")
     trusted_proxies: int = Field(
-        0, ge=0, le=10, description="Proxies in front that set X-Forwarded-For; 0: the header is not looked at."
+        0, ge=0, le=10, description="Proxies in front that set X-Forwarded-For; 0: the header is ignored."
     )
     metrics: bool = Field(False, description="Serve /metrics.")
 
@@ -232,8 +232,9 @@ def load_environment() -> Environment:
         name = (info.alias if info and info.alias else None) or (
             field if field.isupper() else f"DAYBOOK_{field.upper()}"
         )
-        # Repeat only short plain values: others may be or contain a secret (DATABASE_URL).
-        given = repr(first["input"]) if _printable(name, first["input"]) else "a value that is not shown"
+        # Values of other variables may be or contain a secret (DATABASE_URL).
+        may_show = isinstance(first["input"], str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
+        given = repr(first["input"]) if may_show else "a value that is not shown"
         allowed = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None
 
@@ -246,14 +247,10 @@ def unknown_variables() -> list[str]:
     return sorted(name for name in ours if name.upper() not in known and not _UPSTREAM.match(name))
 
 
-def _printable(name: str, value: object) -> bool:
-    return isinstance(value, str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
-
-
-def allowed_hosts(named: str, host: str) -> list[str]:
-    """Return the hosts in DAYBOOK_ALLOWED_HOSTS, or else loopback and the bound host."""
+def allowed_hosts(configured: str, host: str) -> list[str]:
+    """Return the hosts of a comma-separated list (DAYBOOK_ALLOWED_HOSTS) or, if empty, loopback and the bound host."""
     bound = [] if host in {"0.0.0.0", "::"} else [f"[{host}]" if ":" in host else host]  # noqa: S104 - compared, not bound
-    return split_list(named) or [*_LOOPBACK, *bound]
+    return split_list(configured) or [*_LOOPBACK, *bound]
 
 
 def is_readable_folder(path: Path) -> bool:
@@ -262,8 +259,8 @@ def is_readable_folder(path: Path) -> bool:
 
 
 def owner_only(database: Path) -> Path:
-    """Return the path of the database, after closing its files to other users: an earlier version may have left them
-    open. New files are closed by the umask (config.permissions)."""
+    """Remove other users' permissions on the database's files, which an earlier version may have left open, and return
+    its path. For new files the umask does this (config.permissions)."""
     try:
         for path in database.parent.glob(f"{database.name}*"):
             if path.stat().st_mode & 0o077:
@@ -276,7 +273,7 @@ def owner_only(database: Path) -> Path:
 
 
 def secret_key(env: Environment, home: Path) -> str:
-    """Return the signing key: from the environment, or else the one kept in DAYBOOK_HOME (for one machine only)."""
+    """Return the signing key from the environment or, on a single machine, the one stored in DAYBOOK_HOME."""
     given = env.secret_key.get_secret_value()
     scale = bool(env.database_url or env.redis_url.get_secret_value())
     if scale:
@@ -290,7 +287,7 @@ def secret_key(env: Environment, home: Path) -> str:
         )
     path = home / "secret_key"
     try:
-        return path.read_text().strip() if path.exists() else _keep_key(path)
+        return path.read_text().strip() if path.exists() else _create_key(path)
     except OSError as error:
         raise ConfigurationError(
             f"DAYBOOK_HOME is '{home}'; secret_key in it must be a file of this user ({error.strerror})."
@@ -298,16 +295,17 @@ def secret_key(env: Environment, home: Path) -> str:
 
 
 def _require_strong(name: str, keys: list[str]) -> None:
-    """Refuse a key that can be guessed: whoever knows the key can sign in as anybody and queue any job."""
-    if any(len(key) < _KEY_LENGTH or len(set(key)) < _KEY_VARIETY for key in keys):
+    """Refuse a key that can be guessed, since anyone who knows the key can sign in as anybody and queue any job."""
+    if any(len(key) < _MIN_KEY_LENGTH or len(set(key)) < _MIN_DISTINCT_CHARACTERS for key in keys):
         raise ConfigurationError(
-            f"{name} is a value that is not shown; with DATABASE_URL or REDIS_URL it must be at least {_KEY_LENGTH} "
-            'random characters: python3 -c "import secrets; print(secrets.token_urlsafe(48))" makes one.'
+            f"{name} is a value that is not shown; with DATABASE_URL or REDIS_URL it must be at least "
+            f'{_MIN_KEY_LENGTH} random characters: python3 -c "import secrets; print(secrets.token_urlsafe(48))" '
+            "makes one."
         )
 
 
-def _keep_key(path: Path) -> str:
-    """Create a key file. If two processes start together only one of them links its file, and both read that one."""
+def _create_key(path: Path) -> str:
+    """Create a key file. If two processes start together, only one of them links its file, and both read that one."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secrets.token_urlsafe(48))
@@ -318,8 +316,8 @@ def _keep_key(path: Path) -> str:
 
 
 def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
-    """Return the named upstreams `{name: {url, key, dialect?, options?, at_once?}}`. "default" is OPENAI_*; without any
-    address the demo model answers."""
+    """Return the upstreams `{name: {url, key, dialect?, options?, at_once?}}`. "default" is that of OPENAI_*. Without
+    any upstream the demo model answers."""
     found: dict[str, dict[str, Any]] = {}
     key = env.openai_api_key.get_secret_value()
     if env.openai_base_url or key:
@@ -330,13 +328,13 @@ def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
         ("OPENAI_AT_ONCE", env.openai_at_once),
     ):
         if value:
-            read = _read_of_upstream(variable, value)
+            checked = _upstream_value(variable, value)
             if "default" in found:
-                found["default"][variable.removeprefix("OPENAI_").lower()] = read
+                found["default"][variable.removeprefix("OPENAI_").lower()] = checked
     for variable, value in os.environ.items():
         if (match := _UPSTREAM.match(variable)) and value:
             name, field = match[1].lower(), match[2].lower()
-            found.setdefault(name, {"url": "", "key": ""})[field] = _read_of_upstream(variable, value)
+            found.setdefault(name, {"url": "", "key": ""})[field] = _upstream_value(variable, value)
     for name, upstream in found.items():
         if not upstream["url"]:
             prefix = f"DAYBOOK_UPSTREAM_{name.upper()}"
@@ -345,9 +343,9 @@ def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _read_of_upstream(variable: str, value: str) -> Any:
-    """Return a checked variable of an upstream. Raises ConfigurationError."""
-    reader = next((reader for end, reader in _UPSTREAM_READERS.items() if variable.endswith(end)), str)
+def _upstream_value(variable: str, value: str) -> Any:
+    """Return the checked value of an upstream's variable. Raises ConfigurationError."""
+    reader = next((reader for suffix, reader in _UPSTREAM_READERS.items() if variable.endswith(suffix)), str)
     try:
         return reader(value)
     except ValueError as error:

@@ -1,5 +1,5 @@
-"""/healthz: this process is alive. /readyz: a person could chat now and would be reviewed. Both are public and reveal
-nothing about the data."""
+"""/healthz: this process is alive. /readyz: chats and reviews work. Both are public and reveal nothing about the
+data."""
 
 import asyncio
 import logging
@@ -13,40 +13,40 @@ from django.http import HttpRequest, JsonResponse
 
 from config import heartbeat
 from gateway.upstream import is_demo
-from memories.database.access import full_lately, in_read_thread
+from memories.database.access import disk_full_recently, in_read_thread
 from memories.messaging.redis_clients import redis_answers
 
 logger = logging.getLogger("daybook.health")
 _DATABASE_SECONDS = 5.0
-# With less, a write may fail at any moment: SQLite's log alone grows to some megabytes.
-LEAST_FREE_BYTES = 20_000_000
-_NO_REDIS = "Redis does not answer: chats go on, reviews and notices come late"
+# With less, a write may fail at any time: SQLite's write-ahead log alone grows to some megabytes.
+MIN_FREE_BYTES = 20_000_000
+_NO_REDIS = "Redis does not answer: chats work, reviews and notifications are delayed"
 _NO_STORE = {"Cache-Control": "no-store"}
 _migrated = False
 
 
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """200 `{"status": "ok"}`, always."""
+    """Always return 200 and `{"status": "ok"}`."""
     return JsonResponse({"status": "ok"}, headers=_NO_STORE)
 
 
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """200 `{"status": "ready", "model": "demo" or "upstream", "reasons": []}`; 503 with status "unready".
+    """Return 200 and `{"status": "ready", "model": "demo" or "upstream", "reasons": []}`, or 503 and status "unready".
 
-    A Redis that does not answer is listed as a reason but the status remains ready: otherwise all web servers would be
-    taken out at once, only because hints and jobs are late."""
+    If only Redis does not answer, that is listed as a reason but the status remains ready: otherwise a load balancer
+    would take out all web servers at once, only because hints and jobs are late."""
     try:
         async with asyncio.timeout(_DATABASE_SECONDS):
             reasons = await in_read_thread(unready_reasons)
     except (TimeoutError, DatabaseError):
         reasons = [f"the database does not answer within {_DATABASE_SECONDS:.0f} s"]
-    notes = [] if not settings.REDIS_URL or await redis_answers() else [_NO_REDIS]
+    warnings = [] if not settings.REDIS_URL or await redis_answers() else [_NO_REDIS]
     response = JsonResponse(
-        {"status": "unready" if reasons else "ready", "model": model_kind(), "reasons": [*reasons, *notes]},
+        {"status": "unready" if reasons else "ready", "model": model_kind(), "reasons": [*reasons, *warnings]},
         status=503 if reasons else 200,
         headers=_NO_STORE,
     )
-    # Django would log each 503 as an error, and load balancers ask every second.
+    # Otherwise Django would log each 503 as an error, and load balancers ask every second.
     response._has_been_logged = True  # type: ignore[attr-defined]
     return response
 
@@ -59,7 +59,7 @@ def unready_reasons() -> list[str]:
         if pending_migrations():
             return ["migrations are pending"]
         if not heartbeat.alive():
-            return [f"no worker was heard for {heartbeat.stale_after().total_seconds():.0f} s"]
+            return [f"no heartbeat of a worker for {heartbeat.stale_after().total_seconds():.0f} s"]
     except DatabaseError:
         logger.warning("The database does not answer.", exc_info=True)
         return ["the database does not answer"]
@@ -67,18 +67,18 @@ def unready_reasons() -> list[str]:
 
 
 def _full_disk() -> str:
-    """Return why nothing can be stored; "" if there is room."""
-    if full_lately():
+    """Return why nothing can be stored, or "" if there is enough space."""
+    if disk_full_recently():
         return "the disk of the database is full: a write failed within the last minute"
     try:
         free = shutil.disk_usage(settings.DAYBOOK_HOME).free
     except OSError as error:
         return f"DAYBOOK_HOME cannot be read ({error.strerror})"
-    return f"the disk of DAYBOOK_HOME has {free // 1_000_000} MB left" if free < LEAST_FREE_BYTES else ""
+    return f"the disk of DAYBOOK_HOME has {free // 1_000_000} MB left" if free < MIN_FREE_BYTES else ""
 
 
 def pending_migrations() -> list[str]:
-    """Return migrations of the code that the database lacks, as `app.name`. Once there are none it is not queried
+    """Return the migrations that the database lacks, as `app.name`. Once there are none, the database is not queried
     again, since a running process cannot get new ones."""
     global _migrated
     if _migrated:
@@ -90,5 +90,4 @@ def pending_migrations() -> list[str]:
 
 
 def model_kind() -> str:
-    """Return `demo` if no upstream is configured, else `upstream`."""
     return "demo" if is_demo() else "upstream"

@@ -1,5 +1,5 @@
-"""The heartbeat of workers, in gateway.Worker rows that only this module writes. /readyz and `doctor` read them. A
-worker that stops normally deletes its row; the row of a killed one becomes stale."""
+"""The heartbeat of workers, in rows of gateway.Worker that only this module writes. /readyz and `doctor` read them. A
+worker that stops normally deletes its row; the row of a killed worker becomes stale."""
 
 import os
 import socket
@@ -12,21 +12,21 @@ from django.utils import timezone
 from gateway.models import Worker
 from memories.clocks import long_ago
 
-KEPT = timedelta(days=1)
+RETENTION = timedelta(days=1)
 
 
 def stale_after() -> timedelta:
-    """Return the silence after which a worker counts as gone: 15 s, or four intervals between sweeps if that is
+    """Return how long after its last heartbeat a worker counts as dead: 15 s, or four sweep intervals if that is
     longer."""
     return timedelta(seconds=max(15.0, 4 * settings.SWEEP_SECONDS))
 
 
 def beat(worker_id: UUID) -> None:
-    """Record that this process works under that id. Rows of workers that are long gone are deleted."""
+    """Record a heartbeat of this process under the id, and delete the rows of workers that died long ago."""
     now = timezone.now()
     if not Worker.objects.filter(pk=worker_id).update(beat_at=now):
         Worker.objects.create(pk=worker_id, host=socket.gethostname(), pid=os.getpid(), started_at=now, beat_at=now)
-    Worker.objects.filter(beat_at__lt=now - KEPT).delete()
+    Worker.objects.filter(beat_at__lt=now - RETENTION).delete()
 
 
 def end(worker_id: UUID) -> None:
@@ -35,15 +35,15 @@ def end(worker_id: UUID) -> None:
 
 
 def forget_dead() -> None:
-    """Delete rows of workers on this machine whose process is gone, so that a start after a crash does not mistake an
-    old heartbeat for a new one. A row that is deleted by mistake is written again by the next beat."""
+    """Delete the rows of this machine's workers whose process has ended, so that a start after a crash does not mistake
+    an old heartbeat for a new one. The next beat restores a row that was deleted by mistake."""
     for worker in Worker.objects.filter(host=socket.gethostname()):
         try:
             os.kill(worker.pid, 0)
         except ProcessLookupError:
             worker.delete()
         except PermissionError:
-            continue  # it is alive, but of another user
+            continue  # it is alive, but belongs to another user
 
 
 def alive() -> bool:

@@ -1,7 +1,7 @@
-"""/metrics: the counters of this process (gateway.metrics), and figures of the database about all processes.
+"""/metrics: the counters of this process (gateway.metrics), and figures about all processes from the database.
 
-The database is queried at most every few seconds, for figures that partial indexes or recent keys bound. Off unless
-DAYBOOK_METRICS is set; public like /healthz, and without labels that identify anybody."""
+The database is queried at most every few seconds, and each query is bounded by a partial index or recent keys. Off
+unless DAYBOOK_METRICS is set; public like /healthz, and without labels that identify anybody."""
 
 import asyncio
 import logging
@@ -36,8 +36,8 @@ from reviews.models import ReviewRun
 logger = logging.getLogger("daybook.metrics")
 State = ReviewRun.State
 WINDOW = timedelta(minutes=5)
-MOST_ROWS = 10_000  # rows in one figure; busier installations see at most this many
-KEPT_SECONDS = 5.0
+MAX_ROWS = 10_000  # counted for one figure; larger figures are capped
+CACHE_SECONDS = 5.0
 DATABASE_SECONDS = 5.0
 _OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
 
@@ -45,21 +45,21 @@ _last: tuple[float, list[Metric]] | None = None
 
 
 async def metrics(request: HttpRequest) -> HttpResponse:
-    """The figures in Prometheus' text format; 404 while DAYBOOK_METRICS is off."""
+    """Return the figures in Prometheus' text format; 404 while DAYBOOK_METRICS is off."""
     if not settings.METRICS:
         return error_response(NotFound("Metrics are off; DAYBOOK_METRICS=1 turns them on."), request.path_info)
-    facts = await _facts()
-    body = await in_read_thread(lambda: generate_latest(registry) + generate_latest(_Given(facts)))
+    collected = _Collected(await _database_metrics())
+    body = await in_read_thread(lambda: generate_latest(registry) + generate_latest(collected))
     return HttpResponse(body, content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
 
 
-async def _facts() -> list[Metric]:
+async def _database_metrics() -> list[Metric]:
     global _last
-    if _last is not None and time.monotonic() - _last[0] < KEPT_SECONDS:
+    if _last is not None and time.monotonic() - _last[0] < CACHE_SECONDS:
         return _last[1]
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
-            found = await in_read_thread(lambda: [*database_facts(), _gauge("database_up", "Whether it answers.", 1)])
+            found = await in_read_thread(lambda: [*database_metrics(), _gauge("database_up", "Whether it answers.", 1)])
     except (TimeoutError, DatabaseError):
         logger.warning("The database did not answer a scrape.", exc_info=True)
         found = [_gauge("database_up", "Whether it answers.", 0)]
@@ -67,18 +67,18 @@ async def _facts() -> list[Metric]:
     return found
 
 
-def database_facts() -> Iterator[Metric]:
-    """Return figures about all processes; each query is bounded. Synchronous. Raises DatabaseError."""
+def database_metrics() -> Iterator[Metric]:
+    """Yield figures about all processes; each query is bounded. Synchronous. Raises DatabaseError."""
     now = timezone.now()
     try:
         yield _gauge("queue_length", "Jobs that wait in the queue.", get_broker().queue_size() or 0)
     except redis.RedisError:
         logger.warning("Redis did not answer a scrape; the length of the queue is left out.")
-    yield _gauge("open_runs", "Turns that are being answered.", _at_most(Run.objects.filter(state=Run.State.RUNNING)))
+    yield _gauge("open_runs", "Turns that are being answered.", _count(Run.objects.filter(state=Run.State.RUNNING)))
     alive = Worker.objects.filter(beat_at__gte=now - heartbeat.stale_after()).count()
-    yield _gauge("workers", "Worker commands that were heard lately.", alive)
-    open_reviews = {state.value: _at_most(ReviewRun.objects.filter(state=state)) for state in _OPEN}
-    yield _labelled("open_reviews", "Reviews that are still to come or to be decided.", "state", open_reviews)
+    yield _gauge("workers", "Worker commands with a recent heartbeat.", alive)
+    open_reviews = {state.value: _count(ReviewRun.objects.filter(state=state)) for state in _OPEN}
+    yield _labelled("open_reviews", "Reviews that are open or wait for approval.", "state", open_reviews)
     recent = list(_recent(ReviewRun, "state", "usage"))
     states = Counter(state for state, _ in recent)
     yield _labelled(
@@ -99,30 +99,29 @@ def database_facts() -> Iterator[Metric]:
 
 
 def _recent(model: type[Model], *fields: str) -> Iterable[tuple[Any, ...]]:
-    """Return fields of the rows created in the window, newest first. Keys are UUIDv7, so the primary index finds
-    them."""
+    """Return fields of the rows created in the window, newest first, by their primary keys, which are UUIDv7."""
     first = first_id(timezone.now() - WINDOW)
-    return model._default_manager.filter(pk__gte=first).order_by("-pk").values_list(*fields)[:MOST_ROWS]
+    return model._default_manager.filter(pk__gte=first).order_by("-pk").values_list(*fields)[:MAX_ROWS]
 
 
-def _at_most(rows: "QuerySet[Any]") -> int:
-    return rows.order_by()[:MOST_ROWS].count()
+def _count(rows: "QuerySet[Any]") -> int:
+    return rows.order_by()[:MAX_ROWS].count()
 
 
-def _gauge(name: str, about: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"daybook_{name}", about, value=value)
+def _gauge(name: str, description: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"daybook_{name}", description, value=value)
 
 
-def _labelled(name: str, about: str, label: str, values: dict[str, int]) -> Metric:
-    family = GaugeMetricFamily(f"daybook_{name}", about, labels=[label])
+def _labelled(name: str, description: str, label: str, values: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"daybook_{name}", description, labels=[label])
     for value, count in values.items():
         family.add_metric([value], count)
     return family
 
 
 @dataclass(frozen=True, slots=True)
-class _Given(Collector):
-    facts: list[Metric]
+class _Collected(Collector):
+    metrics: list[Metric]
 
     def collect(self) -> list[Metric]:
-        return self.facts
+        return self.metrics

@@ -1,5 +1,5 @@
-"""Settings of django-oauth-toolkit: only authorization codes with PKCE, and rotating refresh tokens. Pages and
-endpoints are ours (gateway.oauth); of the library we use the models, the validator and oauthlib."""
+"""Settings of django-oauth-toolkit: only authorization codes with PKCE, and rotating refresh tokens. Daybook uses the
+library's models, its validator and oauthlib, with pages and endpoints of its own (gateway.oauth)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Makes files and folders of Daybook private to its user, whatever the umask of the shell. Called by config.settings
+"""Making Daybook's files and folders private to its user, regardless of the shell's umask. Called by config.settings
 (in every process) and by config.processes.bootstrap (for files of older versions)."""
 
 import logging
@@ -11,23 +11,23 @@ logger = logging.getLogger("daybook.permissions")
 
 OWN_UMASK = 0o077
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-# Our files in DAYBOOK_HOME. All others are left alone.
-_OWN = ("daybook.sqlite3*", "test.sqlite3*", "secret_key*", "up.lock", "backups", "cache", "files", "sockets")
+# Daybook's files in DAYBOOK_HOME. Other files are not changed.
+_OWN_FILES = ("daybook.sqlite3*", "test.sqlite3*", "secret_key*", "up.lock", "backups", "cache", "files", "sockets")
 
 
 def make_private() -> None:
-    """Limit new files of this process to mode 0600 and new folders to mode 0700."""
+    """Restrict new files of this process to mode 0600 and new folders to mode 0700."""
     os.umask(OWN_UMASK)
 
 
 def tighten(home: Path) -> int:
-    """Remove permissions of group and others from DAYBOOK_HOME and from our files in it. Returns how many paths were
-    changed, and logs the number. Paths of another user are logged and left."""
+    """Remove the permissions of group and others from DAYBOOK_HOME and Daybook's files in it. Returns and logs the
+    number of changed paths. Paths of another user are logged and not changed."""
     changed = 0
     for path in [home, *_own_paths(home)]:
         try:
             mode = path.stat().st_mode
-            if mode & _OTHERS and not mode & stat.S_ISVTX:  # a shared folder such as /tmp
+            if mode & _OTHERS and not mode & stat.S_ISVTX:  # not a shared folder such as /tmp
                 path.chmod(stat.S_IMODE(mode) & ~_OTHERS)
                 changed += 1
         except FileNotFoundError:
@@ -40,7 +40,7 @@ def tighten(home: Path) -> int:
 
 
 def _own_paths(home: Path) -> Iterator[Path]:
-    for pattern in _OWN:
+    for pattern in _OWN_FILES:
         for path in home.glob(pattern):
             yield path
             if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""The storage of attachments: a folder in DAYBOOK_HOME, or the Django storage in DAYBOOK_ATTACHMENTS."""
+"""The storage of attachments: a folder in DAYBOOK_HOME, or the Django storage named in DAYBOOK_ATTACHMENTS."""
 
 import json
 from importlib.util import find_spec
@@ -15,8 +15,8 @@ _ALLOWED = 'allowed is {"BACKEND": "dotted.path.of.a.Storage", "OPTIONS": {…}}
 
 
 def attachments_storage(env: Environment, home: Path) -> dict[str, Any]:
-    """Return Django's settings of the storage. Raises ConfigurationError, which repeats none of its options, since they
-    may contain secrets."""
+    """Return Django's settings of the storage. Raises ConfigurationError, whose message does not contain the options,
+    since they may be secret."""
     given = env.attachments.get_secret_value()
     if not given:
         return _local(home / ALIAS)
@@ -35,15 +35,16 @@ def attachments_storage(env: Environment, home: Path) -> dict[str, Any]:
 
 
 def require_storage() -> None:
-    """Create the storage, after apps are loaded. Raises ConfigurationError."""
+    """Create the storage, after the apps are loaded. Raises ConfigurationError."""
     try:
-        made = storages[ALIAS]
-    except Exception as error:  # each storage has its own errors, which may repeat its options
+        storage = storages[ALIAS]
+    except Exception as error:  # each storage has its own exceptions, whose messages may contain its options
         raise ConfigurationError(
-            f"{_VARIABLE} is a storage that cannot be made ({type(error).__name__}); {_ALLOWED}."
+            f"{_VARIABLE} is a storage that cannot be created ({type(error).__name__}); {_ALLOWED}."
         ) from error
-    if not isinstance(made, Storage):
-        raise ConfigurationError(f"{_VARIABLE} is {type(made).__name__!r}, which is no Storage of Django; {_ALLOWED}.")
+    if not isinstance(storage, Storage):
+        name = type(storage).__name__
+        raise ConfigurationError(f"{_VARIABLE} is {name!r}, which is not a Django Storage; {_ALLOWED}.")
 
 
 def _local(folder: Path) -> dict[str, Any]:

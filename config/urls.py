@@ -1,4 +1,4 @@
-"""Every address of Daybook."""
+"""All URLs of Daybook."""
 
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
@@ -17,14 +17,14 @@ from gateway.oauth import consent, endpoints, metadata, registration
 from memories.page import views as memories
 from reviews.page import views as reviews
 
-# It lets a browser install Daybook like an application. There is no service worker: without its server Daybook could
-# show nothing useful, and browsers install pages without one.
+# The manifest lets a browser install Daybook as an app. There is no service worker: browsers do not require one, and
+# offline Daybook could not show anything useful.
 manifest = TemplateView.as_view(template_name="gateway/manifest.json", content_type="application/manifest+json")
 handler400 = "config.serving.middleware.page_unreadable"
 handler404 = "config.serving.middleware.page_missing"
 handler500 = "config.serving.middleware.page_failed"
 urlpatterns = [
-    # First, since patterns are tried in order and these are used most.
+    # The APIs come first, since patterns are tried in order and these are used most.
     path("v1/", v1.urls),
     path("api/", api.urls),
     path("mcp", mcp.urls),

@@ -1,5 +1,5 @@
-"""The conversation that the pictures show: what is remembered before, what is said, and how the model server answers.
-Steps are those of tests/upstream_server.py. Invented for the pictures; nobody's data."""
+"""The content of the screenshots: memories, conversations, and scripted answers of the model server, as steps of
+tests/upstream_server.py. All data is invented."""
 
 import json
 from typing import Any
@@ -56,9 +56,9 @@ MEMORIES: tuple[dict[str, Any], ...] = (
         "keywords": ["deploy", "ssh", "host"],
     },
 )
-CHANGED = "Dumps the bakery database every night at 03:15 with pg_dump."
+NEW_DUMP_TIME = "Dumps the bakery database every night at 03:15 with pg_dump."
 
-EARLIER = (
+EARLIER_SESSIONS = (
     ("Dinner for six, no hazelnuts", "What can I cook for six people on Saturday?", 0),
     ("Rename the staging buckets", "How do I rename an S3 bucket?", 0),
     ("Swedish lesson: past tense", "When does Swedish use the supine?", 1),
@@ -90,7 +90,7 @@ TURNS = (
     (
         "Works. We moved the dump to 03:15, by the way; the ovens send their figures at 02:30 now.",
         [
-            {"calls": [{"name": "update_memory", "arguments": {"id": "6", "content": CHANGED}}]},
+            {"calls": [{"name": "update_memory", "arguments": {"id": "6", "content": NEW_DUMP_TIME}}]},
             {"text": "Then nothing competes for the disk. Set `OnCalendar=*-*-* 03:15` and reload the timer."},
         ],
     ),
@@ -128,7 +128,7 @@ PLAN = (
     "I bake rye on Tuesdays and Fridays, so put nothing there. And please use 24-hour times.",
     "Noted for this plan.",
 )
-PROPOSED = (
+PROPOSALS = (
     {
         "calls": [
             {
@@ -143,7 +143,7 @@ PROPOSED = (
     },
     {"text": "Nothing to save."},
 )
-EXTRACTED = {
+EXTRACTION = {
     "text": json.dumps(
         {
             "raw_memory": "- Dumps of the bakery database: nightly, pg_dump, kept 14 days on the NAS.",
@@ -151,7 +151,7 @@ EXTRACTED = {
         }
     )
 }
-WRITTEN = {
+SYNTHESIS = {
     "text": json.dumps(
         {
             "memory_md": "# Bakery\n\n- Nightly dump at 03:15 with `pg_dump`, kept 14 days in `/mnt/nas/bakery`.\n"

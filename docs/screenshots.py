@@ -1,4 +1,4 @@
-"""Makes the pictures of README.md and docs/tour.md: a fresh Daybook, a scripted model server, a real Chromium.
+"""Takes the screenshots for README.md and docs/tour.md with a fresh Daybook, a scripted model server, and Chromium.
 
     .venv/bin/python -m docs.screenshots
 
@@ -25,7 +25,7 @@ from tests.waiting import eventually
 REPO = Path(__file__).resolve().parent.parent
 IMAGES = REPO / "docs" / "images"
 PORT = 8731
-PASSWORD = "only for pictures"  # noqa: S105 - of a server that lives for a minute
+PASSWORD = "only for pictures"  # noqa: S105 - the server runs for a minute
 KEY = "dbk_" + "only-for-pictures-" * 3
 ADDRESS = f"http://127.0.0.1:{PORT}"
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
@@ -49,7 +49,7 @@ class Daybook:
     environment: dict[str, str]
 
     def script(self, model: str, *steps: dict[str, Any]) -> None:
-        """What the model server says next as that model."""
+        """Queue the next answers of a model."""
         self.upstream.script(*({"model": model, "usage": USAGE, **step} for step in steps))
 
 
@@ -58,48 +58,48 @@ def main() -> None:
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chromium-headless-shell"))), None)
     with running() as daybook, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        first_page(browser)
-        before(daybook)
-        talk(browser, daybook)
-        after(daybook)
+        screenshot_first_page(browser)
+        store_earlier_data(daybook)
+        hold_conversation(browser, daybook)
+        store_later_data(daybook)
         for scheme in ("light", "dark"):
-            pictures(browser, scheme)
+            take_screenshots(browser, scheme)
         browser.close()
 
 
-def first_page(browser: Browser) -> None:
-    """What a newcomer sees."""
+def screenshot_first_page(browser: Browser) -> None:
+    """Take the screenshot of an empty chat."""
     page = signed_in(browser, "light", WIDE)
     page.screenshot(path=IMAGES / "chat-empty.png")
     page.context.close()
 
 
-def before(daybook: Daybook) -> None:
-    """What is remembered already, and the sessions of the days before."""
+def store_earlier_data(daybook: Daybook) -> None:
+    """Create memories, and sessions of earlier days."""
     for memory in story.MEMORIES:
         call("POST", "/api/memories", memory)
-    for title, said, _ in story.EARLIER:
+    for title, message, _ in story.EARLIER_SESSIONS:
         session = call("POST", "/api/sessions", {"agent": "assistant", "title": title})
         daybook.script("main-model", {"text": "Gladly."})
-        call("POST", f"/api/sessions/{session['id']}/turns", {"content": said})
-    days = {title: days for title, _, days in story.EARLIER}
+        call("POST", f"/api/sessions/{session['id']}/turns", {"content": message})
+    days = {title: days for title, _, days in story.EARLIER_SESSIONS}
     manage(daybook.home, "shell", "-c", BACKDATE.format(days=days), env=daybook.environment).check_returncode()
 
 
-def talk(browser: Browser, daybook: Daybook) -> None:
-    """The conversation of the pictures, in the browser; its review comes while the page is open."""
+def hold_conversation(browser: Browser, daybook: Daybook) -> None:
+    """Hold the conversation in the browser, until its review has finished, and take a screenshot."""
     page = signed_in(browser, "light", WIDE)
     page.goto(f"{ADDRESS}/new/")
     daybook.script("review-model", *story.REVIEW)
-    for number, (said, steps) in enumerate(story.TURNS, start=1):
+    for number, (message, steps) in enumerate(story.TURNS, start=1):
         daybook.script("main-model", *steps)
-        page.fill("#message", said)
+        page.fill("#message", message)
         page.keyboard.press("Enter")
-        # An answer may be complete before anybody sees that it was begun.
+        # Count completed turns, since an answer may be complete before its start is seen.
         page.wait_for_function(
             "count => document.querySelectorAll('.turn[data-state=completed]').length >= count", arg=number
         )
-        if said == story.TURNS[0][0]:
+        if message == story.TURNS[0][0]:
             call("PATCH", f"/api/sessions/{page.url.rstrip('/').rpartition('/')[2]}", {"title": story.TITLE})
             page.reload()
     page.wait_for_selector(".toast")
@@ -109,42 +109,42 @@ def talk(browser: Browser, daybook: Daybook) -> None:
     page.context.close()
 
 
-def after(daybook: Daybook) -> None:
-    """A review that waits for a decision, and the documents of a consolidation."""
+def store_later_data(daybook: Daybook) -> None:
+    """Create a review that waits for a decision, and the documents of a consolidation."""
     session = call("POST", "/api/sessions", {"agent": "planner", "title": "Plan of the week"})
     daybook.script("main-model", {"text": story.PLAN[1]})
     call("POST", f"/api/sessions/{session['id']}/turns", {"content": story.PLAN[0]})
-    daybook.script("review-model", *story.PROPOSED)
+    daybook.script("review-model", *story.PROPOSALS)
     call("POST", f"/api/sessions/{session['id']}/review", {})
     eventually(lambda: call("GET", "/api/reviews")["data"][0]["state"] == "awaiting_approval", within=30)
-    daybook.script("reading-model", *[story.EXTRACTED] * (len(story.EARLIER) + 2))
-    daybook.script("writing-model", story.WRITTEN)
+    daybook.script("reading-model", *[story.EXTRACTION] * (len(story.EARLIER_SESSIONS) + 2))
+    daybook.script("writing-model", story.SYNTHESIS)
     call("POST", "/api/consolidations", {"book": "main", "force": True})
     eventually(lambda: call("GET", "/api/books/main/artifacts")["data"], within=60)
 
 
-def pictures(browser: Browser, scheme: str) -> None:
-    """Every page, wide and on a phone."""
-    ending = "" if scheme == "light" else "-dark"
+def take_screenshots(browser: Browser, scheme: str) -> None:
+    """Take screenshots of every page, also of some on a phone."""
+    suffix = "" if scheme == "light" else "-dark"
     wide = signed_in(browser, scheme, WIDE)
     for path, name in {"/memories/": "memories", "/reviews/": "reviews", "/account/": "account"}.items():
-        picture(wide, path, name + ending)
-    picture(wide, "/admin/memories/memory/", "admin-memories" + ending)
-    picture(wide, "/admin/", "admin" + ending)
+        screenshot(wide, path, name + suffix)
+    screenshot(wide, "/admin/memories/memory/", "admin-memories" + suffix)
+    screenshot(wide, "/admin/", "admin" + suffix)
     (run,) = [review for review in call("GET", "/api/reviews")["data"] if review["state"] == "saved"]
-    picture(wide, f"/admin/reviews/reviewrun/{run['id']}/change/", "admin-review" + ending)
+    screenshot(wide, f"/admin/reviews/reviewrun/{run['id']}/change/", "admin-review" + suffix)
     if scheme == "dark":
-        picture(wide, f"/c/{run['session_id']}/", "chat-dark")
+        screenshot(wide, f"/c/{run['session_id']}/", "chat-dark")
     else:
         phone = signed_in(browser, scheme, PHONE)
-        picture(phone, f"/c/{run['session_id']}/", "chat-phone")
-        picture(phone, "/memories/", "memories-phone")
-        picture(phone, "/reviews/", "reviews-phone")
+        screenshot(phone, f"/c/{run['session_id']}/", "chat-phone")
+        screenshot(phone, "/memories/", "memories-phone")
+        screenshot(phone, "/reviews/", "reviews-phone")
         phone.context.close()
     wide.context.close()
 
 
-def picture(page: Page, path: str, name: str) -> None:
+def screenshot(page: Page, path: str, name: str) -> None:
     page.goto(ADDRESS + path)
     page.wait_for_timeout(700)
     page.screenshot(path=IMAGES / f"{name}.png")
@@ -162,7 +162,7 @@ def signed_in(browser: Browser, scheme: str, size: dict[str, int]) -> Page:
 
 
 def call(method: str, path: str, body: Any = None) -> dict[str, Any]:
-    """One request of the native API."""
+    """Send a request to the native API."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     request = urllib.request.Request(ADDRESS + path, method=method, data=data, headers=headers)  # noqa: S310 - our own
@@ -172,11 +172,11 @@ def call(method: str, path: str, body: Any = None) -> dict[str, Any]:
 
 @contextmanager
 def running() -> Iterator[Daybook]:
-    """A fresh Daybook on this machine, stopped at the end."""
+    """Run a fresh Daybook, and stop it at the end."""
     with tempfile.TemporaryDirectory(prefix="daybook-pictures-") as folder, serving_upstream() as upstream:
         home, agents = Path(folder, "home"), Path(folder, "agents.yaml")
         agents.write_text(story.AGENTS)
-        settings.configure(STATIC_ROOT=str(Path(folder, "static")))  # all that tests.e2e.running asks for
+        settings.configure(STATIC_ROOT=str(Path(folder, "static")))  # the only setting that tests.e2e.running uses
         environment = {
             "DAYBOOK_PORT": str(PORT),
             "DAYBOOK_ADMIN_PASSWORD": PASSWORD,

@@ -1,5 +1,5 @@
-"""Authentication by an API key or, for the native API, by a session cookie with CSRF. It returns a Caller with an
-owner; the layers below do not know Django users."""
+"""Authenticates requests by API key, by access token or, for the native API, by session cookie with CSRF. Returns a
+Caller with an owner; the layers below do not know Django users."""
 
 import time
 from collections import OrderedDict
@@ -26,14 +26,14 @@ from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.errors import Forbidden, InvalidRequest, Unauthorized, UnsupportedMediaType
 from memories.imports.formats import IMPORT_TYPES
-from memories.services import FirstSight, owner_for_end_user, owner_for_user
+from memories.services import WriteRequired, owner_for_end_user, owner_for_user
 
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
 _IMPORT = "/api/import"
-_LINES = "application/x-ndjson"
+_NDJSON = "application/x-ndjson"
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# Reads with a query in the body.
-_LOOKS = frozenset({"/api/memories/search"})
+# Read requests that have a body.
+_QUERIES = frozenset({"/api/memories/search"})
 UNKNOWN_TOKEN = "This access token is not known here, or it has expired or was revoked."  # noqa: S105 - words
 _CACHE_SECONDS = 60.0
 _CACHE_SIZE = 10_000
@@ -41,17 +41,17 @@ _USE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedCaller:
     caller: Caller
     at: float
 
 
-_keys: "OrderedDict[tuple[str, str, str], _Known]" = OrderedDict()
+_cache: "OrderedDict[tuple[str, str, str], _CachedCaller]" = OrderedDict()
 
 
 def forget_keys() -> None:
-    """Empty the cache of keys, after a key was created, changed or revoked in this process (or in tests)."""
-    _keys.clear()
+    """Empty the key cache, after a key was created, changed or revoked in this process (or in tests)."""
+    _cache.clear()
 
 
 Header = Callable[[str], str | None]  # returns the value of a header by its name in lower case
@@ -81,32 +81,32 @@ def end_user(header: Header) -> tuple[str, str]:
 
 def known_key(header: Header) -> bool:
     """Return True if this process accepted the key in these headers within the last minute."""
-    known = _keys.get((key_hash(given_key(header)), *end_user(header)))
-    return known is not None and time.monotonic() - known.at <= _CACHE_SECONDS
+    entry = _cache.get((key_hash(given_key(header)), *end_user(header)))
+    return entry is not None and time.monotonic() - entry.at <= _CACHE_SECONDS
 
 
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
-    """Return the caller of a request's key. With `cached`, what this process knew within the last minute is trusted:
-    only for paths whose opening transaction checks the key again. Raises Unauthorized, Forbidden, RateLimited."""
+    """Return the caller of a request's key. With `cached`, results of the last minute are reused, which is only for
+    paths whose opening transaction checks the key again. Raises Unauthorized, Forbidden, RateLimited."""
     plain = given_key(request.headers.get)
     if not plain:
         raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
-    place = (key_hash(plain), *end_user(request.headers.get))
-    known = _keys.get(place) if cached else None
+    cache_key = (key_hash(plain), *end_user(request.headers.get))
+    entry = _cache.get(cache_key) if cached else None
     now = time.monotonic()
-    if known is None or now - known.at > _CACHE_SECONDS:
-        known = _Known(await caller_of_key(*place), now)
-        if known.caller.trusted or not place[2]:  # an untrusted key may be used for a second end user at any moment
-            _keys[place] = known
-        if len(_keys) > _CACHE_SIZE:
-            _keys.popitem(last=False)
-    await count_request(str(known.caller.key_id), known.caller.requests_per_minute)
-    return known.caller
+    if entry is None or now - entry.at > _CACHE_SECONDS:
+        entry = _CachedCaller(await caller_of_key(*cache_key), now)
+        if entry.caller.trusted or not cache_key[2]:  # not for end users of untrusted keys: a second one changes it
+            _cache[cache_key] = entry
+        if len(_cache) > _CACHE_SIZE:
+            _cache.popitem(last=False)
+    await count_request(str(entry.caller.key_id), entry.caller.requests_per_minute)
+    return entry.caller
 
 
 async def caller_by_token(plain: str, resource: str, header: Header) -> Caller:
-    """Return the caller of an access token for this resource. Tokens are not cached, so a revoked one is refused at
-    once. Raises Unauthorized, Forbidden, RateLimited."""
+    """Return the caller of an access token for this resource. Tokens are not cached, so a revoked one is refused
+    immediately. Raises Unauthorized, Forbidden, RateLimited."""
     caller = await _look_up(_find_by_token, plain, resource, *end_user(header))
     await count_request(str(caller.key_id), caller.requests_per_minute)
     return caller
@@ -118,44 +118,44 @@ async def caller_of_key(sha256: str, namespace: str, external_id: str) -> Caller
 
 
 async def _look_up(find: Callable[..., Caller], *given: object) -> Caller:
-    """Call a function that finds a caller, in a thread that only reads. If the owner or the end user is seen for the
-    first time it is called again in the thread that writes."""
+    """Call a function that finds a caller in a reading thread, and again in the writing thread if the owner or the end
+    user is seen for the first time."""
     try:
         return await in_read_thread(find, *given, write=False)
-    except FirstSight:
+    except WriteRequired:
         return await in_thread(find, *given)
 
 
 def find_caller(sha256: str, namespace: str = "", external_id: str = "", *, write: bool = True) -> Caller:
-    """Return the caller of the key with this hash, for the end user in the request. Raises Unauthorized, Forbidden, and
-    without `write` FirstSight."""
+    """Return the caller of the key with this hash and of the request's end user. Raises Unauthorized, Forbidden, and
+    without `write` WriteRequired."""
     key = key_find(sha256)
     if key is None:
         raise Unauthorized("This API key is not known here, or it has expired or was revoked.")
     return replace(_caller_of(key, namespace, external_id, write=write), key_sha256=sha256)
 
 
-def still_caller(caller: Caller, sha256: str, namespace: str, external_id: str) -> bool:
-    """Return True if the key with this hash still gives this caller: it was neither revoked nor replaced, and it may
-    use the same and speak for the same person. It does not count as a use of the key."""
+def is_same_caller(caller: Caller, sha256: str, namespace: str, external_id: str) -> bool:
+    """Return True if the key with this hash still results in this caller: it was neither revoked nor replaced, and its
+    limits and its owner are the same. Does not count as a use of the key."""
     key = key_find(sha256)
     if key is None:
         return False
     try:
         owner_id, remembers = _owner_of(key, namespace, external_id, write=False)
-    except (Forbidden, FirstSight):
+    except (Forbidden, WriteRequired):
         return False
     return (owner_id, remembers, key_limits(key)) == (caller.owner_id, caller.remembers, caller.limits)
 
 
 def still_allowed(request: ApiRequest) -> bool:
-    """Return True if the key or login of a request still gives its caller."""
+    """Return True if the key or login of a request still results in its caller."""
     caller = request.auth
     if caller.key_id is not None:
-        return still_caller(caller, caller.key_sha256, *end_user(request.headers.get))
+        return is_same_caller(caller, caller.key_sha256, *end_user(request.headers.get))
     try:
         return find_caller_by_cookie(request, write=False) == caller
-    except (Unauthorized, FirstSight):
+    except (Unauthorized, WriteRequired):
         return False
 
 
@@ -185,7 +185,7 @@ def _caller_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) ->
 
 
 def _owner_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> tuple[UUID, bool]:
-    """Return the owner that a request is for, and whether memory may be used."""
+    """Return the owner of a request, and whether it may use memory."""
     if not external_id:
         return key.owner_id, True
     if key.trusted:
@@ -207,7 +207,7 @@ def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller
 
 
 def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
-    """Raises UnsupportedMediaType for a body that is neither JSON nor one of the types `also`."""
+    """Raise UnsupportedMediaType for a body that is neither JSON nor of one of the types `also`."""
     if request.method not in _WRITES or not request.body:
         return
     kind = (request.content_type or "").lower()
@@ -216,13 +216,13 @@ def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
         raise UnsupportedMediaType(f"Send JSON with Content-Type: application/json{files}.")
 
 
-def _also(request: HttpRequest) -> Collection[str]:
-    """Return the types of bodies that the native API accepts beside JSON: an import is a file."""
-    return (_LINES, *IMPORT_TYPES) if request.path_info.rstrip("/") == _IMPORT else ()
+def _file_types(request: HttpRequest) -> Collection[str]:
+    """Return the body types that the native API accepts besides JSON: files for imports."""
+    return (_NDJSON, *IMPORT_TYPES) if request.path_info.rstrip("/") == _IMPORT else ()
 
 
 def require_writer(caller: Caller) -> None:
-    """Raises Forbidden for a read-only key."""
+    """Raise Forbidden for a read-only key."""
     if caller.read_only:
         raise Forbidden("This key may only read.")
 
@@ -237,18 +237,18 @@ class KeyAuth(_BearerAuth):
     """For /v1: keys only."""
 
     async def __call__(self, request: HttpRequest) -> Caller:
-        asks = request.method == "POST"
-        caller = await caller_by_key(request, cached=asks)
+        is_post = request.method == "POST"
+        caller = await caller_by_key(request, cached=is_post)
         require_json(request)
-        if not asks:  # else it is checked before a model is asked
+        if not is_post:  # a POST checks them before it asks a model
             await note_tokens(caller)
         return caller
 
 
 def require_memory(caller: Caller) -> None:
-    """Raises Forbidden for a key that several people share. It gets no memory, since their memories would be merged."""
+    """Raise Forbidden for a key that several people share, since their memories would be merged."""
     if not caller.remembers:
-        raise Forbidden("This key was used for several end users and is not trusted to name them: no memory for them.")
+        raise Forbidden("This key was used for several end users and is not trusted to name them; it gets no memory.")
 
 
 class NativeAuth(_BearerAuth):
@@ -257,12 +257,12 @@ class NativeAuth(_BearerAuth):
     async def __call__(self, request: HttpRequest) -> Caller:
         if given_key(request.headers.get):
             caller = await caller_by_key(request, cached=False)
-            require_json(request, also=_also(request))
-            if request.method in _WRITES and request.path_info not in _LOOKS:
+            require_json(request, also=_file_types(request))
+            if request.method in _WRITES and request.path_info not in _QUERIES:
                 require_writer(caller)
             return caller
         caller = await _look_up(find_caller_by_cookie, request)
-        require_json(request, also=_also(request))  # first, since Django looks for the token in a form
+        require_json(request, also=_file_types(request))  # before Django looks for the token in a form
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
         return caller

@@ -1,9 +1,9 @@
-"""Requests that clients make for themselves: a title for the chat, tags, follow-up questions, summaries. They are not
-turns of a conversation; gateway.passthrough answers them without session, memory or counting.
+"""Recognises requests that clients make for their own purposes: a chat title, tags, follow-up questions, summaries.
+They are not turns of a conversation; gateway.passthrough answers them without session, memory or counting.
 
 A client may declare such a request in a header or in `metadata`. Otherwise it is recognised by words that
-client_tasks.toml lists, together with a second sign in its structure. A request in doubt is a turn, since a person may
-ask for a title, too (docs/decisions/0035-tasks-of-clients.md)."""
+client_tasks.toml lists, together with a sign in its structure. If in doubt, a request is a turn, since a person may
+also ask for a title (docs/decisions/0035)."""
 
 import json
 import re
@@ -20,9 +20,9 @@ from gateway.runs.wrappers import without_reminders
 
 Message = dict[str, Any]
 _FILE = Path(__file__).with_suffix(".toml")
-# Characters that are searched for the words: these prompts hold the conversation between beginning and end.
+# Characters at both ends that are searched for the words; these prompts have the conversation in between.
 _HEAD, _TAIL = 4_000, 200
-_TINY = 64  # tokens
+_TINY = 64  # output tokens
 _SYSTEM_ROLES = frozenset({"system", "developer"})
 _MEMORY_TOOLS = frozenset({"set_memory", "delete_memory"})
 _ANSWER_TOOLS = frozenset({"respond_in_schema"})
@@ -33,7 +33,7 @@ _TASKS = re.compile(
     r"(?:_|$)",
     re.IGNORECASE,
 )
-# Headers in which clients say what a request is for, and their values for requests that are not turns.
+# Headers in which clients declare the purpose of a request, and their values for requests that are not turns.
 _TASK_HEADERS: dict[str, frozenset[str]] = {
     "x-claude-code-request-class": frozenset({"auxiliary", "compaction"}),
     "x-openai-subagent": frozenset({"compact", "memory_consolidation"}),
@@ -44,7 +44,7 @@ _CODEX_KINDS = frozenset({"prewarm", "compaction", "memory"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRequest:
-    """A known request of a client; see client_tasks.toml. Words are folded."""
+    """A known client task; see client_tasks.toml. Its words are folded."""
 
     where: str
     starts: tuple[str, ...]
@@ -53,7 +53,7 @@ class KnownRequest:
     signs: tuple[frozenset[str], ...]
 
     def fits(self, head: str, tail: str) -> bool:
-        """Return True if a message with this beginning and end, both folded, has the words of this request."""
+        """Return True if a message with this folded beginning and end has the words of this task."""
         return (
             (not self.starts or head.startswith(self.starts))
             and all(words in head for words in self.holds)
@@ -70,7 +70,7 @@ def is_client_task(
     stream: bool = False,
     max_tokens: Any = None,
 ) -> bool:
-    """Return True if the client makes a request for itself. `messages` must not be empty."""
+    """Return True if a request is a client task. `messages` must not be empty."""
     if _is_declared(headers, metadata):
         return True
     signs = _signs(messages, tools, stream=stream, max_tokens=max_tokens)
@@ -84,8 +84,8 @@ def is_client_task(
 
 
 def _places(messages: Sequence[Message]) -> Iterator[tuple[str, Message]]:
-    """Yield the messages that may hold the words, each with its place: the first instruction as `system`, and as `user`
-    the last message of the user and the system messages after it."""
+    """Yield the messages that may contain the words, each with its place: a system message at the beginning as
+    `system`, and the last user message and the system messages after it as `user`."""
     if messages[0].get("role") in _SYSTEM_ROLES:
         yield "system", messages[0]
     for message in reversed(messages):
@@ -97,7 +97,7 @@ def _places(messages: Sequence[Message]) -> Iterator[tuple[str, Message]]:
 
 @cache
 def known_requests() -> tuple[KnownRequest, ...]:
-    """Return what client_tasks.toml lists."""
+    """Return the tasks in client_tasks.toml."""
     with _FILE.open("rb") as file:
         rows = tomllib.load(file)["request"]
     return tuple(
@@ -112,8 +112,8 @@ def known_requests() -> tuple[KnownRequest, ...]:
 
 @cache
 def _possible(where: str, signs: frozenset[str]) -> tuple[tuple[str, ...], tuple[KnownRequest, ...]]:
-    """Return the known requests for that place that have one of their signs among these, and with what they begin:
-    "" for one that may begin with anything. Most messages begin with none of it, and need not be compared with each."""
+    """Return the possible beginnings of known tasks for this place with these signs, and the tasks. "" stands for any
+    beginning. Most messages begin with none of these, and need not be compared with each task."""
     possible = tuple(
         known for known in known_requests() if known.where == where and any(wanted <= signs for wanted in known.signs)
     )
@@ -121,7 +121,7 @@ def _possible(where: str, signs: frozenset[str]) -> tuple[tuple[str, ...], tuple
 
 
 def _is_declared(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> bool:
-    """Return True if the client declares that it asks for itself."""
+    """Return True if the client declares the request to be a task."""
     if any(isinstance(metadata.get(key), str) and _TASKS.search(metadata[key]) for key in _TASK_KEYS):
         return True
     if _TASKS.search(headers.get("x-openwebui-task", "")):
@@ -132,12 +132,12 @@ def _is_declared(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> boo
 
 
 def _codex_kind(given: Any) -> str:
-    """Return the kind of request that Codex declares, such as `turn` or `compaction`; "" without one."""
+    """Return the kind of request that Codex declares, such as `turn` or `compaction`; "" if there is none."""
     try:
-        said = json.loads(given) if isinstance(given, str) else None
+        metadata = json.loads(given) if isinstance(given, str) else None
     except ValueError:
         return ""
-    return str(said.get("request_kind", "")) if isinstance(said, dict) else ""
+    return str(metadata.get("request_kind", "")) if isinstance(metadata, dict) else ""
 
 
 def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: bool, max_tokens: Any) -> frozenset[str]:
@@ -146,11 +146,11 @@ def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: boo
         for message in messages
         if message.get("role") == "user" or (message.get("role") == "assistant" and not message.get("tool_calls"))
     )
-    said = len(list(islice(spoken, 2)))
+    count = len(list(islice(spoken, 2)))
     names = {_tool_name(tool) for tool in tools}
     signs = {
-        "single": said == 1,
-        "history": said > 1,
+        "single": count == 1,
+        "history": count > 1,
         "no_tools": not tools,
         "not_streamed": not stream,
         "one_token": max_tokens == 1,
@@ -159,7 +159,7 @@ def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: boo
         "answer_tool": bool(names) and names <= _ANSWER_TOOLS,
         "whole": True,
     }
-    return frozenset(name for name, there in signs.items() if there)
+    return frozenset(name for name, present in signs.items() if present)
 
 
 def _tool_name(tool: Message) -> str:

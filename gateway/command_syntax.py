@@ -1,5 +1,5 @@
-"""The `/memory` commands: their table and their syntax. A command is a whole message; a message with other text around
-it is sent to the model. gateway.commands carries them out."""
+"""The table and the syntax of `/memory` commands. A command must be the whole message; a message with other text is
+sent to the model. gateway.commands executes them."""
 
 import re
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 COMMAND = "/memory"
-# People try this one in the chat; on /v1 it may be a command of the client's own.
+# People try this in the chat; on /v1 it may be the client's own command.
 NATIVE_HELP = "/help"
-_MOST_WORD = 40
+_MAX_WORD = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One verb, and what it does, in words for people. With `confirmed` it has to be confirmed with a code."""
+    """A verb and its description for people. With `confirmed` it has to be confirmed with a code."""
 
     verb: str
     about: str
@@ -22,7 +22,7 @@ class Command:
 
     @property
     def line(self) -> str:
-        """What a person types."""
+        """The text that a person types."""
         return f"{COMMAND} {self.verb}"
 
 
@@ -41,16 +41,16 @@ COMMANDS = (
 VERBS = tuple(command.verb for command in COMMANDS)
 _CONFIRMED = "|".join(command.verb for command in COMMANDS if command.confirmed)
 _WHOLE = re.compile(
-    rf"{COMMAND}(?:[ \t]+(?:(?P<confirmed>{_CONFIRMED})[ \t]+confirm(?:[ \t]+(?P<code>\S{{1,{_MOST_WORD}}}))?"
-    rf"|(?P<verb>\S{{1,{_MOST_WORD}}})))?",
+    rf"{COMMAND}(?:[ \t]+(?:(?P<confirmed>{_CONFIRMED})[ \t]+confirm(?:[ \t]+(?P<code>\S{{1,{_MAX_WORD}}}))?"
+    rf"|(?P<verb>\S{{1,{_MAX_WORD}}})))?",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCommand:
-    """A command as it was typed: its verb in small letters, and the code of a confirmation, "" for none.
-    `known` is False for a word that is not in the table; it is answered with the help."""
+    """A parsed command: its verb in lower case, and the confirmation code or "". `known` is False for a word that is
+    not in the table; it is answered with the help."""
 
     verb: str
     code: str = ""
@@ -58,12 +58,12 @@ class ParsedCommand:
 
 
 def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
-    """Return the command in a message, or None. `/memory` alone or with an unknown verb asks for help. With `native`,
-    for messages of the page or the native API, `/help` does so too."""
+    """Return the command in a message, or None. `/memory` alone or with an unknown verb means help. With `native`, for
+    messages of the page or the native API, so does `/help`."""
     text = text.strip()
     if native and len(text) == len(NATIVE_HELP) and text.lower() == NATIVE_HELP:
         return ParsedCommand(verb="help")
-    # All messages of a conversation come here, so the common case is decided before the regular expression.
+    # Called for all messages of a conversation, so the common case is decided without the regular expression.
     match = _WHOLE.fullmatch(text) if text[: len(COMMAND)].lower() == COMMAND else None
     if match is None:
         return None
@@ -74,12 +74,12 @@ def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
 
 
 def is_command(text: str) -> bool:
-    """Return True if a message is a command, and not a sentence about one."""
+    """Return True if the whole message is a command."""
     return parse_command(text) is not None
 
 
 def command_text(content: Any) -> str:
-    """Return the text of content that is only text, otherwise "": a command has no pictures."""
+    """Return the text of content that consists of text only, otherwise "", since a command has no attachments."""
     if isinstance(content, list):
         texts = [str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"]
         return "\n".join(texts) if len(texts) == len(content) else ""
@@ -89,17 +89,17 @@ def command_text(content: Any) -> str:
 def without_commands(
     messages: Sequence[dict[str, Any]],
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, str] | None]:
-    """Return a conversation without commands and their answers, which never go upstream; and the last command that has
-    an answer, with that answer."""
-    kept, answered = [], None
-    command, awaits = "", False
+    """Return a conversation without commands and their answers, which are never sent upstream, and the last answered
+    command with its answer."""
+    others, last = [], None
+    command, is_waiting = "", False
     for message in messages:
         role = message.get("role")
         if role == "user":
             text = command_text(message.get("content"))
-            command, awaits = (text, True) if is_command(text) else ("", False)
+            command, is_waiting = (text, True) if is_command(text) else ("", False)
         if not command or role not in {"user", "assistant"}:
-            kept.append(message)
-        elif role == "assistant" and awaits:
-            answered, awaits = (command, command_text(message.get("content"))), False
-    return tuple(kept), answered
+            others.append(message)
+        elif role == "assistant" and is_waiting:
+            last, is_waiting = (command, command_text(message.get("content"))), False
+    return tuple(others), last

@@ -1,7 +1,6 @@
-"""The `/memory` command: answered by the gateway and never sent upstream. Its messages have the kind `command` and no
-run, so they are not counted, recorded, reviewed or extracted. The verbs are in gateway.command_syntax.COMMANDS;
-handlers are registered here and by the apps above. A handler uses its own transactions; the messages are stored after
-it."""
+"""Executes `/memory` commands, which are never sent upstream. Their messages have the kind `command` and no run, so
+they are not counted, recorded, reviewed or extracted. The verbs are in gateway.command_syntax.COMMANDS; handlers are
+registered here and by the apps above. A handler uses its own transactions; the messages are stored after it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,11 +23,11 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import find_session
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
-from gateway.runs.joined import Ended, told_context
+from gateway.runs.joined import RunResult, placeholder_context
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Verdict
-from gateway.runs.requested import Asked, V1Request
-from gateway.runs.resolve import session_of
+from gateway.runs.requested import SessionLookup, V1Request
+from gateway.runs.resolve import command_session
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import lock
 from gateway.services import require_active, session_get
@@ -43,12 +42,12 @@ from memories.recall.frozen import freeze
 from memories.recall.snapshot import snapshots
 from memories.recall.two_lanes import TOTAL_BYTES
 
-_NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # as an answer says it
+_NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCall:
-    """A command to carry out. With `temporary` the session neither reads nor writes memory."""
+    """A command to execute. With `temporary` the session neither reads nor writes memory."""
 
     caller: Caller
     command: ParsedCommand
@@ -59,7 +58,7 @@ class CommandCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandReply:
-    """The answer to a command, and the changes that it made, in the form of a turn."""
+    """The answer to a command, and its memory changes in the format of a turn."""
 
     text: str
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -67,14 +66,14 @@ class CommandReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTurn:
-    """A stored command with its answer. The id of the command's message is used as that of a run."""
+    """A stored command with its answer. The id of the command's message serves as run id."""
 
     context: TurnContext
-    ended: Ended
+    result: RunResult
 
     def as_json(self) -> dict[str, Any]:
-        """Return the command as the native API shows a turn. No model was asked, so its usage is empty."""
-        return {**done_json(self.context, self.ended), "kind": Message.Kind.COMMAND.value, "usage": {}}
+        """Return the command as a turn of the native API. Its usage is empty, since no model was asked."""
+        return {**done_json(self.context, self.result), "kind": Message.Kind.COMMAND.value, "usage": {}}
 
 
 Handler = Callable[[CommandCall], CommandReply | Slices[CommandReply]]
@@ -89,12 +88,12 @@ def register_handler(verb: str, handler: Handler) -> None:
 
 
 def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
-    """Return the command in the last message of a request, if it is one of the user."""
+    """Return the command in the last message of a request if that is a user message, otherwise None."""
     return parse_command(_last_user_text(messages))
 
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slices[CommandTurn]:
-    """Carry out a command in the session that the caller names. Raises NotFound, SessionEnded, SessionBusy,
+    """Execute a command in the session that the caller names. Raises NotFound, SessionEnded, SessionBusy,
     Unauthorized."""
     command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
@@ -103,29 +102,29 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slic
     with transaction.atomic():
         release_lapsed(Session.objects.select_for_update().get(pk=session.pk))
     temporary = session.temporary or not caller.remembers
-    reply = yield from _carry_out(caller, session.agent, command, temporary=temporary)
+    reply = yield from _execute(caller, session.agent, command, temporary=temporary)
     return _store(session, content, reply)
 
 
 def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
-    """Carry out a command after a resent conversation. Raises ModelNotFound, Unauthorized, InvalidRequest."""
+    """Execute a command after a resent conversation. Raises ModelNotFound, Unauthorized, InvalidRequest."""
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
-    reply = yield from _carry_out(caller, agent, command, temporary=request.temporary)
-    # The messages before the command identify the session, so look it up as for another message in its place.
-    instead = {"role": "user", "content": f"A command stood here: {uuid7()}"}
-    kept, answered = without_commands(request.messages)
-    before = replace(request, messages=(*kept, instead), after_command=answered)
+    reply = yield from _execute(caller, agent, command, temporary=request.temporary)
+    # The messages before the command identify the session, so look it up with another message in place of the command.
+    placeholder = {"role": "user", "content": f"A command stood here: {uuid7()}"}
+    others, last_command = without_commands(request.messages)
+    before = replace(request, messages=(*others, placeholder), after_command=last_command)
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
-    finding = find_session(caller, before, conversation) if conversation.turns_before else Verdict()
+    verdict = find_session(caller, before, conversation) if conversation.turns_before else Verdict()
     with transaction.atomic():
-        asked = Asked(caller=caller, agent=agent, request=before, conversation=conversation)
-        session = session_of(asked, finding)
+        lookup = SessionLookup(caller=caller, agent=agent, request=before, conversation=conversation)
+        session = command_session(lookup, verdict)
         if session._state.adding:
             session.save(force_insert=True)
-        said = _last_user_text(request.messages)
-        named = "" if request.session_ref else fingerprint.commands_key(caller.owner_id, agent.name, said, reply.text)
-        return _store(session, said, reply, commands_key=named)
+        text = _last_user_text(request.messages)
+        named = "" if request.session_ref else fingerprint.commands_key(caller.owner_id, agent.name, text, reply.text)
+        return _store(session, text, reply, commands_key=named)
 
 
 def stored_command(
@@ -138,12 +137,12 @@ def stored_command(
         owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND, session__deleted_at=None
     )
     rows = limits.filter(rows, agent="session__agent__name")
-    said = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
-    answer = rows.filter(seq=said.seq + 1).first() if said else None
-    return _turn(said.session, said, answer.text, []).as_json() if said and answer else None
+    command = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
+    answer = rows.filter(seq=command.seq + 1).first() if command else None
+    return _turn(command.session, command, answer.text, []).as_json() if command and answer else None
 
 
-def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> Slices[CommandReply]:
+def _execute(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> Slices[CommandReply]:
     config, book = agent_config(agent), book_state(caller.owner_id, agent.book)
     call = CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary)
     reply = _handlers[command.verb](call)
@@ -151,11 +150,11 @@ def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporar
 
 
 @transaction.atomic
-def _store(session: Session, said: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
+def _store(session: Session, text: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
     """Store a command and its answer. `commands_key` identifies a session that holds only commands so far."""
     row = lock(session)
-    spoken = ((Message.Role.USER, said.strip()), (Message.Role.ASSISTANT, reply.text))
-    exchange = [{"role": role, "content": text} for role, text in spoken]
+    pairs = ((Message.Role.USER, text.strip()), (Message.Role.ASSISTANT, reply.text))
+    exchange = [{"role": role, "content": text} for role, text in pairs]
     messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)
     if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
         row.history_hash = commands_key
@@ -165,20 +164,20 @@ def _store(session: Session, said: str, reply: CommandReply, *, commands_key: st
 
 
 def _last_user_text(messages: Sequence[dict[str, Any]]) -> str:
-    spoken = [message for message in messages if message.get("role") not in {"system", "developer"}]
-    last = spoken[-1] if spoken else {}
+    others = [message for message in messages if message.get("role") not in {"system", "developer"}]
+    last = others[-1] if others else {}
     return command_text(last.get("content")) if last.get("role") == "user" else ""
 
 
-def _turn(session: Session, said: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
-    ended = Ended(
+def _turn(session: Session, command: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
+    result = RunResult(
         state=Run.State.COMPLETED,
         output=RunOutput(text=text, usage=dict(_NO_USAGE)),
         changes=changes,
         turns_since_review=session.turns_since_memory_review,
     )
-    context = told_context(session, said.pk, turn=session.turns, started_at=said.created_at)
-    return CommandTurn(context=context, ended=ended)
+    context = placeholder_context(session, command.pk, turn=session.turns, started_at=command.created_at)
+    return CommandTurn(context=context, result=result)
 
 
 def fenced(text: str) -> str:
@@ -203,7 +202,7 @@ def _view(call: CommandCall) -> CommandReply:
 
 
 def _recalled_words(call: CommandCall) -> str:
-    """Return a sentence about the memories outside of the frozen block that may be recalled; "" if there are none."""
+    """Return a sentence about the memories outside the frozen block that may be recalled; "" if there are none."""
     agent = call.agent.settings
     if not agent.inject_memories:
         return ""

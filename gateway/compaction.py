@@ -1,7 +1,7 @@
-"""Compaction of native sessions: older turns are summarised in one stored text, so that the conversation can go on. The
-messages themselves stay readable. The worker does it after a turn; a turn that would not fit does it before its first
-model step. If the model fails, the oldest turns leave the window without a summary: the short-term lane still finds
-them, and the run's trace notes it."""
+"""Compaction of native sessions: older turns are summarised in one stored text, so that the conversation fits the
+context. The messages stay readable. The worker compacts after a turn; a turn that would not fit compacts before its
+first model step. If the model fails, the oldest turns leave the window without a summary: the short-term lane still
+finds them, and the run's trace records the failure."""
 
 import logging
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from prompts.conversation import compaction_prompt
 
 logger = logging.getLogger("daybook.compaction")
 
-KEPT_SHARE = 0.4  # of the limit: what the newest turns may take afterwards
+KEPT_SHARE = 0.4  # share of the limit that the newest turns may take afterwards
 SUMMARY_SHARE = 0.1
 WORDS_PER_TOKEN = 0.6
 
@@ -46,16 +46,16 @@ class Cut:
 
 
 def choose_cut(
-    messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, asked: tuple[str, str] = ("", "")
+    messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, target: tuple[str, str] = ("", "")
 ) -> Cut | None:
-    """Return a cut before a user message, so that the newest turns take at most KEPT_SHARE of the limit; the last turn
-    always stays. Return None if there is nothing to cut."""
+    """Return a cut before a user message, such that the newest turns take at most KEPT_SHARE of the limit; the last
+    turn always stays. Return None if there is nothing to cut."""
     starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     kept = 0
     chosen: int | None = None
     end = len(messages)
     for start in reversed(starts):
-        kept += estimate(messages[start:end], asked)
+        kept += estimate(messages[start:end], target)
         end = start
         if start == starts[-1] or kept <= limit * KEPT_SHARE:
             chosen = start
@@ -63,17 +63,17 @@ def choose_cut(
 
 
 async def fit(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
-    """Return the context of a native turn, compacted if it would exceed its limit, and an entry for the trace."""
+    """Return the context of a native turn, compacted if it would exceed its limit, and entries for the trace."""
     if not context.message_seqs:  # the client sends the whole conversation itself
         return context, {}
     agent = context.agent.settings
-    limit, asked = agent.context_token_limit, _asked(agent)
-    taken = text_tokens(agent.instructions) + estimate(context.messages, asked) + text_tokens(context.summary)
+    limit, target = agent.context_token_limit, _target_of(agent)
+    taken = text_tokens(agent.instructions) + estimate(context.messages, target) + text_tokens(context.summary)
     if context.book is not None and agent.inject_memories:
         taken += min((agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN, limit // 4)
     if taken <= limit:
         return context, {}
-    cut = choose_cut(context.messages, context.message_seqs, limit=limit, asked=asked)
+    cut = choose_cut(context.messages, context.message_seqs, limit=limit, target=target)
     if cut is None:
         return context, {"compaction": {"state": "nothing_to_cut"}}
     trace: dict[str, Any] = {"state": "ok", "messages": cut.count}
@@ -98,7 +98,7 @@ async def fit(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
     return shorter, {"compaction": trace}
 
 
-def _asked(agent: AgentSettings) -> tuple[str, str]:
+def _target_of(agent: AgentSettings) -> tuple[str, str]:
     target = agent_target(agent)
     return target.upstream, target.model
 
@@ -106,7 +106,7 @@ def _asked(agent: AgentSettings) -> tuple[str, str]:
 async def summarise(
     agent: AgentSettings, earlier: str, messages: Sequence[dict[str, Any]], *, owner: str, request_id: str
 ) -> str:
-    """Return a summary from the model. Raises DomainErrors."""
+    """Return the model's summary of messages and of the `earlier` summary. Raises DomainErrors."""
     spoken = [(m["role"], text_of(m.get("content"))) for m in messages if m["role"] in {"user", "assistant"}]
     words = int(agent.context_token_limit * SUMMARY_SHARE * WORDS_PER_TOKEN)
     prompt = compaction_prompt(earlier=earlier, conversation=[pair for pair in spoken if pair[1]], words=words)
@@ -117,7 +117,7 @@ async def summarise(
         owner=owner,
         request_id=request_id,
     )
-    summary = result.said.strip()
+    summary = result.visible_text.strip()
     if not summary:
         raise DomainError("The model gave no summary.")
     return summary[: int(agent.context_token_limit * SUMMARY_SHARE) * 4]
@@ -126,8 +126,8 @@ async def summarise(
 @transaction.atomic
 def store(session_id: UUID, *, epoch: int, up_to: int, summary: str) -> bool:
     """Store a compaction, which makes snapshots of the session outdated. Return False if another was stored first."""
-    mine = Session.objects.filter(pk=session_id, compaction_epoch=epoch)
-    if mine.update(compaction_epoch=F("compaction_epoch") + 1) != 1:
+    unchanged = Session.objects.filter(pk=session_id, compaction_epoch=epoch)
+    if unchanged.update(compaction_epoch=F("compaction_epoch") + 1) != 1:
         return False
     owner_id = Session.objects.values_list("owner_id", flat=True).get(pk=session_id)
     Compaction.objects.create(owner_id=owner_id, session_id=session_id, up_to=up_to, summary=summary)
@@ -143,10 +143,10 @@ def compact_session(session_id: str) -> None:
     summary, rows = window_rows(session)
     parts_read(rows)
     messages = [as_openai(row) for row in rows]
-    asked = _asked(agent)
-    if estimate(messages, asked) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
+    target = _target_of(agent)
+    if estimate(messages, target) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
         return
-    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit, asked=asked)
+    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit, target=target)
     if cut is None:
         return
     try:

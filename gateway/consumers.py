@@ -1,6 +1,5 @@
-"""The websocket of notifications: sends the rows of an owner's outbox in order, each once. A hint from the channel
-layer wakes it. It also polls the table now and then, for rows whose hint was lost, and checks that its login is still
-valid."""
+"""The notification websocket. It sends the rows of an owner's outbox in order, each once. A hint from the channel layer
+wakes it; it also polls the table for rows whose hint was lost, and to check that its login is still valid."""
 
 import asyncio
 import logging
@@ -18,7 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import Error as DatabaseError
 
-from gateway.authentication import caller_of_key, end_user, given_key, still_caller
+from gateway.authentication import caller_of_key, end_user, given_key, is_same_caller
 from gateway.keys import key_hash
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
@@ -27,19 +26,18 @@ from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.limits import SOCKETS
 from memories.messaging.outbox import PAGE, current_number, notifications_after, owner_group
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.services import owner_for_user
 
 logger = logging.getLogger("daybook.push")
 _UNAUTHORIZED = 4401
 _TOO_MANY = 4429
-_open: Counter[UUID] = Counter()  # sockets of each owner in this process
+_open: Counter[UUID] = Counter()  # number of sockets of each owner in this process
 
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """The owner of a socket, a check that the login is still valid (synchronous, one query), and the groups that it
-    joins."""
+    """The owner of a socket, a synchronous check that its login is still valid (one query), and its channel groups."""
 
     owner_id: UUID
     limits: KeyLimits
@@ -51,7 +49,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
     """`/ws/notifications/?after=N`: sends rows after number N, then new ones; without `after` only new ones."""
 
     admission: _Admission | None = None
-    _counted_for: UUID | None = None
+    _counted_owner: UUID | None = None
     _polling: "asyncio.Task[None] | None" = None
 
     async def __call__(self, *connection: Any) -> None:
@@ -59,10 +57,10 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             await super().__call__(*connection)
         finally:  # `disconnect` is not called if the server stops or something fails
             await self._stop_polling()
-            if self._counted_for is not None:
-                _open[self._counted_for] -= 1
-                if not _open[self._counted_for]:
-                    del _open[self._counted_for]
+            if self._counted_owner is not None:
+                _open[self._counted_owner] -= 1
+                if not _open[self._counted_owner]:
+                    del _open[self._counted_owner]
 
     async def connect(self) -> None:
         self.admission = admission = await self._admit()
@@ -73,18 +71,18 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             await self.close(code=_TOO_MANY)
             return
         _open[admission.owner_id] += 1
-        self._counted_for = admission.owner_id
+        self._counted_owner = admission.owner_id
         self._sending = asyncio.Lock()
-        # Join before reading: rows that are committed in between send a hint.
+        # Join before reading, so that rows committed in between send a hint.
         for group in admission.groups:
             await self.channel_layer.group_add(group, self.channel_name)
         given = parse_qs(self.scope["query_string"].decode("latin1")).get("after", [""])[0]
         self.sent = await in_read_thread(current_number, admission.owner_id)
-        if (after := number(given)) is not None:
+        if (after := parse_number(given)) is not None:
             self.sent = min(after, self.sent)  # a larger number would hold back later rows
         await self.accept()
         open_websockets.inc()
-        self._polling = asyncio.create_task(self._look_again())
+        self._polling = asyncio.create_task(self._poll())
         await self._send_rows(admission)
 
     async def disconnect(self, code: int) -> None:
@@ -128,19 +126,19 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         polling.cancel()
         await asyncio.wait([polling])
 
-    async def _look_again(self) -> None:
+    async def _poll(self) -> None:
         while self.admission is not None:
-            # Spread out, so that thousands of sockets do not look at once.
+            # Jitter, so that thousands of sockets do not poll at the same time.
             await asyncio.sleep(settings.PUSH_POLL_SECONDS * random.uniform(0.75, 1.25))  # noqa: S311 - no secret
             try:
                 if not await in_read_thread(self.admission.still_valid):
                     await self.close(code=_UNAUTHORIZED)
                     return
                 await self._send_rows(self.admission)
-                for group in self.admission.groups:  # a Redis that was restarted has forgotten this socket
+                for group in self.admission.groups:  # a restarted Redis has lost this socket's groups
                     await self.channel_layer.group_add(group, self.channel_name)
             except DatabaseError:
-                logger.warning("a websocket could not look at the outbox; it tries again", exc_info=True)
+                logger.warning("a websocket could not read the outbox; it tries again", exc_info=True)
 
     async def _admit(self) -> _Admission | None:
         user = self.scope.get("user") or AnonymousUser()
@@ -151,7 +149,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                 caller = await caller_of_key(*asked)
             except DomainError:
                 return None  # a wrong key never falls back to the cookie
-            still_valid, group = partial(still_caller, caller, *asked), owner_group(caller.owner_id)
+            still_valid, group = partial(is_same_caller, caller, *asked), owner_group(caller.owner_id)
             return _Admission(caller.owner_id, caller.limits, still_valid, (group,)) if caller.remembers else None
         if not (user.is_authenticated and user.is_active):
             return None

@@ -1,6 +1,6 @@
-"""Vectors from the embedding model, if one is configured. A background job makes those of memories; a turn asks for the
-vector of its query with a deadline, and goes on without it if it is late. Texts of agents on other upstreams are sent
-to the embedding model only if an administrator named its upstream."""
+"""Vectors from the embedding model, if one is configured. A background job computes those of memories; a turn requests
+the vector of its query with a deadline, and continues without it if it is late. Texts of agents on other upstreams are
+sent to the embedding model only if an administrator has named its upstream."""
 
 import asyncio
 import logging
@@ -22,33 +22,33 @@ logger = logging.getLogger("daybook.embeddings")
 BATCH = 64
 TASK = "gateway.embeddings.embed_book"
 PAUSE_SECONDS = 30.0
-_MOST_BATCHES = 5  # of refused texts, in one job
-_MOST_REFUSED = 3  # texts alone, before any vector was made: then the server refuses something else
-_SHORTEST = 100  # characters of a text that is too long as a whole
-_looks = Throttle()
+_MAX_BATCHES = 5  # batches of refused texts in one job
+_MAX_REFUSED = 3  # single texts refused before any vector was computed: the cause is then not a text
+_MIN_CHARS = 100  # shortest beginning of a text that is too long
+_throttle = Throttle()
 
 
 def enqueue_missing() -> int:
     """Queue jobs for books with memories that have no vector. Return how many; 0 without a model."""
-    if not settings.EMBEDDING_MODEL or not _looks.look(pause=PAUSE_SECONDS):
+    if not settings.EMBEDDING_MODEL or not _throttle.check(pause=PAUSE_SECONDS):
         return 0
     return enqueue_books(TASK, BackgroundModels.now().embeddable(missing_vectors(), "book__name"), most=BATCH)
 
 
 def embed_book(book_id: str) -> int:
-    """Make the vectors of one batch of a book, or of a later one if the server refuses all texts of the first. Return
-    how many were stored. An error is logged and tried again later."""
+    """Compute the vectors of one batch of a book, or of a later one if the server refuses all texts of the first.
+    Return how many were stored. Errors are logged, and the batch is tried again later."""
     book = Book.objects.filter(pk=UUID(book_id)).first()
     if book is None or not settings.EMBEDDING_MODEL:
         return 0
     missing = missing_vectors().filter(book=book)
     rows, stored, after = BackgroundModels.now(book.name).embeddable(missing, "book__name").order_by("number"), 0, 0
-    for _ in range(_MOST_BATCHES):
+    for _ in range(_MAX_BATCHES):
         batch = list(rows.filter(number__gt=after)[:BATCH])
         if not batch:
             break
-        stored, goes_on = _embed(book, batch)
-        if not goes_on:
+        stored, all_refused = _embed(book, batch)
+        if not all_refused:
             break
         after = batch[-1].number
     left = missing.count()
@@ -59,14 +59,14 @@ def embed_book(book_id: str) -> int:
 
 
 def _embed(book: Book, batch: Sequence[Memory]) -> tuple[int, bool]:
-    """Make and store the vectors of a batch. Return how many, and True if the server refused all of its texts."""
+    """Compute and store the vectors of a batch. Return how many, and True if the server refused all texts."""
     keys = {row.pk: row.content_key for row in batch}
     known = known_vectors(book.owner_id, list(keys.values()))
-    asked = {row.content_key: row.content for row in batch if row.content_key not in known}
+    texts = {row.content_key: row.content for row in batch if row.content_key not in known}
     refused = True
     try:
-        if asked:
-            run_async(_add_vectors(known, asked, settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
+        if texts:
+            run_async(_add_vectors(known, texts, settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
     except (DomainError, TimeoutError) as error:
         logger.warning("no vectors for a batch of book %s: %s", book.pk, type(error).__name__)
         refused = isinstance(error, RequestRefused)
@@ -77,8 +77,8 @@ def _embed(book: Book, batch: Sequence[Memory]) -> tuple[int, bool]:
 async def query_vector(
     text: str, *, upstreams: Collection[str], model: str = ""
 ) -> tuple[list[float] | None, dict[str, str]]:
-    """Return the vector of a turn's query, or None, and an entry for the run's trace. `upstreams` are those of the
-    agent, `model` is that of the book's vectors; "" is the configured model, which must exist."""
+    """Return the vector of a turn's query, or None, and an entry for the run's trace. `upstreams` are the agent's,
+    `model` is the model of the book's vectors, or "" for the configured one, which must exist."""
     if not may_embed(upstreams):
         return None, {"embedding": "other_upstream"}
     try:
@@ -91,7 +91,7 @@ async def query_vector(
 
 
 async def _vector_of(text: str, model: str) -> list[float]:
-    """Return the vector of a text, or of its beginning if it is too long for the model. Raises DomainErrors."""
+    """Return the vector of a text, or of its beginning if the text is too long. Raises DomainErrors."""
     while True:
         try:
             return (await embed(embedding_upstream(), model, [text]))[0]
@@ -101,15 +101,15 @@ async def _vector_of(text: str, model: str) -> list[float]:
 
 
 async def searched_vector(text: str, model: str) -> list[float] | None:
-    """Return the vector of a search in a book whose memories have vectors of that model; None if there is none."""
+    """Return the vector of a search in a book whose vectors are from this model, or None."""
     return (await query_vector(text, upstreams=(home_upstream(),), model=model))[0]
 
 
-async def _add_vectors(known: dict[str, bytes], asked: Mapping[str, str], model: str, seconds: float) -> None:
-    """Add the vectors of texts, by their keys. Servers limit how many texts they take at once, and how long one may be:
-    where one refuses, it is asked for fewer, and for the beginning of a text that is too long. A text that is refused
-    all the same is left out. Raises TimeoutError, DomainErrors; what was added before stays."""
-    waiting, size, refused, before = list(asked.items()), len(asked), 0, len(known)
+async def _add_vectors(known: dict[str, bytes], texts: Mapping[str, str], model: str, seconds: float) -> None:
+    """Add the vectors of texts to `known`, by their keys. Servers limit the number of texts in a request and the length
+    of each: after a refusal fewer texts are sent, and only the beginning of a text that is too long. A text that is
+    still refused is left out. Raises TimeoutError, DomainErrors; vectors added before stay."""
+    waiting, size, refused, before = list(texts.items()), len(texts), 0, len(known)
     async with asyncio.timeout(seconds):
         while waiting:
             part = waiting[:size]
@@ -120,7 +120,7 @@ async def _add_vectors(known: dict[str, bytes], asked: Mapping[str, str], model:
                 if size:
                     continue
                 refused += 1
-                if refused == _MOST_REFUSED and len(known) == before:
+                if refused == _MAX_REFUSED and len(known) == before:
                     raise
                 key, text = waiting.pop(0)
                 if text := _shortened(text, refusal):
@@ -132,7 +132,7 @@ async def _add_vectors(known: dict[str, bytes], asked: Mapping[str, str], model:
 
 
 def _shortened(text: str, refusal: RequestRefused) -> str:
-    """Return what may be taken of a text that was refused alone: its first half, if it was too long; else ""."""
+    """Return the first half of a refused text if the text was too long, otherwise ""."""
     too_long = refusal.upstream_code == "context_length_exceeded" or refusal.details.get("status") == 413
     half = text[: len(text) // 2]
-    return half if too_long and len(half) >= _SHORTEST else ""
+    return half if too_long and len(half) >= _MIN_CHARS else ""

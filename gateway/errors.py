@@ -1,4 +1,4 @@
-"""The gateway's own refusals; the tree and the codes are in memories.errors."""
+"""The gateway's own errors. The base classes and the codes are in memories.errors."""
 
 import logging
 from typing import Any
@@ -27,11 +27,11 @@ class SessionEnded(Conflict):
 
 
 class RunSuperseded(Conflict):
-    """Another process took over the run's lease. What it said is kept, but it is not the answer of the turn."""
+    """Another process took over the run's lease. The run's text is kept, but it is not the answer of the turn."""
 
 
 class RunStopped(Conflict):
-    """The run was stopped. What it said is kept. details: run_id."""
+    """The run was stopped. Its text so far is kept. details: run_id."""
 
 
 class Restarting(Overloaded):
@@ -39,14 +39,20 @@ class Restarting(Overloaded):
 
 
 class RequestRefused(InvalidRequest):
-    """The upstream refused a request because of its content. The error has the upstream's code and param. `said` is the
-    upstream's message, without keys and addresses. details: status."""
+    """The upstream refused a request because of its content. The error has the upstream's code, param and message, the
+    latter without keys and addresses. details: status."""
 
     def __init__(
-        self, message: str, *, upstream_code: str = "", param: str | None = None, said: str = "", **details: Any
+        self,
+        message: str,
+        *,
+        upstream_code: str = "",
+        param: str | None = None,
+        server_message: str = "",
+        **details: Any,
     ) -> None:
         super().__init__(message, param=param, **details)
-        self.upstream_code, self.said = upstream_code, said
+        self.upstream_code, self.server_message = upstream_code, server_message
 
     def as_json(self) -> dict[str, Any]:
         answer = super().as_json()
@@ -55,7 +61,7 @@ class RequestRefused(InvalidRequest):
 
 
 class ToolsRefused(RequestRefused):
-    """The upstream's model takes no tools, or its server was not started to take any."""
+    """The upstream's model does not support tools, or its server was started without support for them."""
 
 
 class PreviousResponseNotFound(InvalidRequest):
@@ -73,16 +79,16 @@ class UpstreamRefused(UpstreamError):
 
 
 class UpstreamUnreachable(UpstreamError):
-    """There was no connection to the upstream, or it broke off."""
+    """The connection to the upstream could not be made, or was lost."""
 
 
 class UpstreamSilent(UpstreamTimeout):
     """The upstream was silent for too long."""
 
 
-def as_told(error: Exception, *, what: str = "a request") -> DomainError:
-    """Return what a caller is told of an error: an expected one as it is, Overloaded if the database is busy, and
-    InternalError for anything else, which is logged. `what` failed is named in the log."""
+def public_error(error: Exception, *, what: str = "a request") -> DomainError:
+    """Return the error to show to a caller: a DomainError itself, Overloaded if the database is busy, and InternalError
+    for anything else, which is logged. `what` names the failed operation in the log."""
     if isinstance(error, DomainError):
         return error
     if busy := overloaded(error):

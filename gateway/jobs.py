@@ -1,8 +1,8 @@
 """Background jobs: queueing, claims and pauses. Used by reviews, consolidation, search words, vectors, compaction,
 attachments, webhooks and mails.
 
-The queue may lose a job or deliver it twice; the rows of the database say what has to be done. So a job begins with a
-claim that only one worker gets, and a sweep queues again what has no job."""
+The queue may lose a job or deliver it twice; database rows determine what has to be done. So a job begins with a claim
+that only one worker gets, and a sweep queues rows again that have no job."""
 
 import asyncio
 import logging
@@ -36,24 +36,24 @@ logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
 LOST_AFTER = timedelta(seconds=60)
 """The time after which a queued job that has not begun counts as lost."""
-KEPT = timedelta(days=7)
-"""How long the queue's record of a failed job is kept; its traceback may quote what the job worked on."""
+RETENTION = timedelta(days=7)
+"""How long the queue's record of a failed job is kept; its traceback may quote the job's data."""
 _PURGED_AT_ONCE = 500
 _NAMES_AT_ONCE = 64
-"""Names that are looked up at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
+"""Host names resolved at once. Each look-up takes a thread, and may keep it longer than its caller waits."""
 _runner: asyncio.Runner | None = None
 
 
-# ---- To the queue ----------------------------------------------------------------------------------------------------
+# ---- Queueing --------------------------------------------------------------------------------------------------------
 
 
 _OPTIONS = {"ack_failure": True, "save": False}
 
 
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
-    """Queue a job: within the current transaction if the queue is the database, after its commit if it is Redis.
-    `more` are further arguments of the task. `timeout`, in seconds, is a backstop above the job's own limits; without
-    it the queue's default is used."""
+    """Queue a job: within the current transaction if the queue is in the database, after its commit if it is in Redis.
+    `more` are further arguments of the task. `timeout`, in seconds, is a backstop above the job's own limits; 0 means
+    the queue's default."""
     options: dict[str, Any] = _OPTIONS | ({"timeout": timeout} if timeout else {})
     job = partial(async_task, task, str(job_id), *more, q_options=options)
     if settings.REDIS_URL:
@@ -74,7 +74,7 @@ def enqueue_later(task: str, *arguments: str, seconds: float) -> None:
 
 
 def enqueue_books(task: str, rows: "QuerySet[Any]", *, most: int) -> int:
-    """Queue one job for each book of these rows, `most` at most. Return how many."""
+    """Queue one job for each book of these rows, at most `most`. Return how many."""
     books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:most])
     for book_id in books:
         enqueue(task, book_id)
@@ -82,18 +82,18 @@ def enqueue_books(task: str, rows: "QuerySet[Any]", *, most: int) -> int:
 
 
 def without_job(now: datetime) -> Q:
-    """Return the condition for rows with `enqueued_at` that have no job: it was never queued, or counts as lost."""
+    """Return the condition for rows with `enqueued_at` whose job was never queued or counts as lost."""
     return Q(enqueued_at__isnull=True) | long_ago("enqueued_at", now, age=LOST_AFTER)
 
 
 def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
-    """Note that a row is queued now. Only one of several workers gets True."""
+    """Mark a row as queued now. Only one of several workers gets True."""
     return rows.filter(pk=row.pk, enqueued_at=row.enqueued_at).update(enqueued_at=now) == 1
 
 
 def jobs_purge(now: datetime) -> int:
-    """Delete records of jobs that failed long ago, which the queue keeps for ever. Returns how many."""
-    old = Task.objects.filter(stopped__lt=now - KEPT).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
+    """Delete old records of failed jobs, which the queue never deletes. Return how many."""
+    old = Task.objects.filter(stopped__lt=now - RETENTION).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
     return int(Task.objects.filter(pk__in=list(old)).delete()[0])
 
 
@@ -101,8 +101,8 @@ def jobs_purge(now: datetime) -> int:
 
 
 class NotClaimed(Exception):
-    """A job is not done by this worker. `cause` is a fixed word; `details` are ids, states and times, never text of a
-    person."""
+    """This worker does not execute the job. `cause` is a fixed word; `details` are ids, states and times, never
+    personal text."""
 
     def __init__(self, cause: str, **details: object) -> None:
         super().__init__(cause)
@@ -120,7 +120,7 @@ class LeaseLost(Exception):
 
 def lease_take(name: str, *, seconds: float) -> UUID | None:
     """Take a free or expired lease for `seconds`. Return its token, or None if it is held. Leases expire, so that a
-    holder that crashed does not block others for ever."""
+    crashed holder does not block others forever."""
     now = timezone.now()
     token = uuid7()
     holder = f"{socket.gethostname()}:{os.getpid()}"[:255]
@@ -129,7 +129,7 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
         return token
     try:
         with transaction.atomic():
-            # An insert only: if two workers find no row, the primary key lets one through.
+            # A plain insert: if two workers find no row, the primary key admits only one.
             Lease(name=name, **values).save(force_insert=True)
     except IntegrityError:
         return None
@@ -139,19 +139,19 @@ def lease_take(name: str, *, seconds: float) -> UUID | None:
 def lease_extend(name: str, token: UUID, *, seconds: float) -> bool:
     """Extend a lease for its holder. Return False if it has expired, even if nobody else has taken it yet."""
     now = timezone.now()
-    mine = Lease.objects.filter(name=name, token=token, expires_at__gt=now)
-    return mine.update(expires_at=now + timedelta(seconds=seconds)) == 1
+    valid = Lease.objects.filter(name=name, token=token, expires_at__gt=now)
+    return valid.update(expires_at=now + timedelta(seconds=seconds)) == 1
 
 
 def lease_require(name: str, token: UUID) -> None:
-    """Lock the lease for the rest of the caller's transaction, in which it writes. Raises LeaseLost."""
-    mine = Lease.objects.select_for_update().filter(name=name, token=token, expires_at__gt=timezone.now())
-    if mine.first() is None:
+    """Lock the lease for the rest of the caller's transaction. Raises LeaseLost."""
+    valid = Lease.objects.select_for_update().filter(name=name, token=token, expires_at__gt=timezone.now())
+    if valid.first() is None:
         raise LeaseLost(name)
 
 
 def lease_release(name: str, token: UUID) -> None:
-    """Give a lease back. Nothing happens if it has another holder."""
+    """Release a lease. Has no effect if it has another holder."""
     Lease.objects.filter(name=name, token=token).delete()
 
 
@@ -168,8 +168,8 @@ async def work_while_held(
     work: Coroutine[Any, Any, None], renew: Callable[[], Awaitable[bool]], *, seconds: float
 ) -> None:
     """Run a coroutine under a lease of `seconds`, which `renew` extends every third of that time. Raises what the
-    coroutine raises, and LeaseLost after `renew` returned False, which cancels it."""
-    tasks = [asyncio.create_task(work), asyncio.create_task(_beat(renew, seconds / 3))]
+    coroutine raises. If `renew` returns False, cancel the coroutine and raise LeaseLost."""
+    tasks = [asyncio.create_task(work), asyncio.create_task(_keep_renewing(renew, seconds / 3))]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not tasks[0].done():
@@ -181,7 +181,7 @@ async def work_while_held(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _beat(renew: Callable[[], Awaitable[bool]], pause: float) -> None:
+async def _keep_renewing(renew: Callable[[], Awaitable[bool]], pause: float) -> None:
     while True:
         await asyncio.sleep(pause)
         if not await renew():
@@ -192,29 +192,29 @@ async def _beat(renew: Callable[[], Awaitable[bool]], pause: float) -> None:
 
 
 class Throttle:
-    """The time when this process last looked for work of one kind, so that it need not look with every sweep."""
+    """Limits how often this process checks for one kind of work, so that it need not do so in every sweep."""
 
     def __init__(self) -> None:
-        self._looked_at: float | None = None
+        self._checked_at: float | None = None
 
-    def passed(self) -> float:
-        """Return the seconds since the last look; infinite before the first one."""
-        return math.inf if self._looked_at is None else time.monotonic() - self._looked_at
+    def elapsed(self) -> float:
+        """Return the seconds since the last check; infinite before the first one."""
+        return math.inf if self._checked_at is None else time.monotonic() - self._checked_at
 
-    def look(self, *, pause: float = 0.0) -> bool:
-        """Note a look and return True, unless the last one was less than `pause` seconds ago."""
-        if self.passed() < pause:
+    def check(self, *, pause: float = 0.0) -> bool:
+        """Record a check and return True, unless the last one was less than `pause` seconds ago."""
+        if self.elapsed() < pause:
             return False
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         return True
 
     def reset(self) -> None:
-        """Forget the last look."""
-        self._looked_at = None
+        """Forget the last check."""
+        self._checked_at = None
 
 
-def rest_after(error: DomainError, *, least: float) -> float:
-    """Return the seconds to wait after an upstream refused: those of its Retry-After, at least `least`."""
+def retry_pause(error: DomainError, *, least: float) -> float:
+    """Return the seconds to wait after an upstream's refusal: its Retry-After, but at least `least`."""
     return max(least, retry_after_seconds(error))
 
 
@@ -222,8 +222,8 @@ def rest_after(error: DomainError, *, least: float) -> float:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in the loop of this process, which all jobs share, so that upstream clients can be
-    reused. The loop is made at first use, after the worker was forked, and closed when the worker ends."""
+    """Run a coroutine to completion in the loop of this process, which all jobs share so that upstream clients are
+    reused. The loop is created at first use, after the worker was forked, and closed when the worker ends."""
     global _runner
     if _runner is None:
         _runner = asyncio.Runner()

@@ -1,5 +1,4 @@
-"""API keys: creating, finding, changing, rotating and revoking them. A key is 256 random bits; only its SHA-256 is
-stored."""
+"""Creates, finds, changes, rotates and revokes API keys. A key is 256 random bits; only its SHA-256 is stored."""
 
 import hashlib
 import secrets
@@ -13,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from gateway.models import Agent, ApiKey
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
 from memories.caller import Caller, KeyCeilings, KeyLimits
@@ -22,18 +21,18 @@ from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
-from memories.services import FirstSight, check_book_name
+from memories.services import WriteRequired, check_book_name
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # valid keys that a person may create without an administrator
-MOST_MONEY = 10**9  # a day; a larger number is meant as no limit
+MOST_MONEY = 10**9  # maximum per day; somebody who enters more means no limit
 LONGEST_OVERLAP = timedelta(days=7)
 _KIND = "API key"
-CONNECTION = "connected app"  # the name of a key with a client in the audit log
+CONNECTION = "connected app"  # the audit log's name for a key with a client
 
 
 class KeyRights(TypedDict, total=False):
-    """The name of a key, what it may do, and for how long."""
+    """The name of a key, its rights and limits, and its expiry."""
 
     name: str
     read_only: bool
@@ -51,11 +50,11 @@ class KeyRights(TypedDict, total=False):
 def api_key_create(
     *, owner: Owner, plain: str | None = None, by: Actor = SYSTEM, **rights: Unpack[KeyRights]
 ) -> tuple[ApiKey, str]:
-    """Create a key as `by`, and return it with its plain text, which is not stored. `plain` is a given one (first
-    start).
+    """Create a key on behalf of `by`, and return it with its plain text, which is not stored. `plain` is given for the
+    key of the first start.
 
-    Raises InvalidRequest for an unknown agent, an invalid name of a book, an end in the past, an owner without a user,
-    or a given value that is not a key."""
+    Raises InvalidRequest for an unknown agent, an invalid book name, an expiry in the past, an owner without a user, or
+    a `plain` that is not a key."""
     if owner.user_id is None:
         raise InvalidRequest("A key belongs to a user; a trusted key names its end users.", param="owner")
     plain = plain or _new_plain()
@@ -70,9 +69,9 @@ def api_key_create(
 
 @transaction.atomic
 def own_key_create(*, owner: Owner, by: Actor, **rights: Unpack[KeyRights]) -> tuple[ApiKey, str]:
-    """Create a key that a person asks for themselves. Raises Conflict if they have MOST_KEYS, and as `api_key_create`
-    does."""
-    Owner.objects.select_for_update().get(pk=owner.pk)  # so that two requests do not both find room
+    """Create a key that a person requests for themselves. Raises Conflict if they have MOST_KEYS, and what
+    `api_key_create` raises."""
+    Owner.objects.select_for_update().get(pk=owner.pk)  # so that concurrent requests keep to the limit
     if plain_keys().filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
         raise Conflict(f"You have {MOST_KEYS} keys. Revoke one first.", limit=MOST_KEYS)
     return api_key_create(owner=owner, by=by, **rights)
@@ -80,28 +79,28 @@ def own_key_create(*, owner: Owner, by: Actor, **rights: Unpack[KeyRights]) -> t
 
 @transaction.atomic
 def api_key_update(key: ApiKey, *, by: Actor = SYSTEM, **rights: Unpack[KeyRights]) -> None:
-    """Change what a key may do. Processes that used the key within the last minute notice the change within a minute.
-    Raises InvalidRequest for an unknown agent or an end in the past, and Conflict for a revoked key."""
+    """Change the rights of a key. Processes that have it in their cache notice the change within a minute. Raises
+    InvalidRequest for an unknown agent or an expiry in the past, and Conflict for a revoked key."""
     _require_valid(key)
     _give_rights(key, rights)
     key.save(update_fields=list(rights))
     audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner)
-    look_again(key.owner_id)
+    recheck_logins(key.owner_id)
 
 
 @transaction.atomic
 def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor = SYSTEM) -> str:
     """Give a key a new plain text and return it; the old one remains valid for `overlap`. Rights, end users and limits
-    stay with the key. Raises InvalidRequest for an overlap of more than a week, and Conflict for a revoked key."""
+    do not change. Raises InvalidRequest for an overlap of more than a week, and Conflict for a revoked key."""
     _require_valid(key)
     if not timedelta() <= overlap <= LONGEST_OVERLAP:
-        raise InvalidRequest("The old key may be taken for a week at most.", param="overlap_seconds")
+        raise InvalidRequest("The old key can stay valid for a week at most.", param="overlap_seconds")
     plain = _new_plain()
     key.previous_sha256, key.previous_until = (key.sha256, timezone.now() + overlap) if overlap else ("", None)
     key.sha256, key.prefix = key_hash(plain), plain[:8]
     key.save(update_fields=["sha256", "prefix", "previous_sha256", "previous_until"])
     audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner, note="It was rotated.")
-    look_again(key.owner_id)
+    recheck_logins(key.owner_id)
     return plain
 
 
@@ -127,7 +126,7 @@ def _give_rights(key: ApiKey, rights: KeyRights) -> None:
 
 def _require_valid(key: ApiKey) -> None:
     if key.revoked_at:
-        raise Conflict("This key was revoked. Make another one.")
+        raise Conflict("This key was revoked. Create another one.")
 
 
 @transaction.atomic
@@ -136,16 +135,16 @@ def api_key_revoke(key: ApiKey, *, by: Actor = SYSTEM) -> None:
     if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
         kind = CONNECTION if key.client_id else _KIND
         audit_record(Action.KEY_REVOKE, actor=by, kind=kind, object_id=key.pk, owner=key.owner)
-    look_again(key.owner_id)
+    recheck_logins(key.owner_id)
 
 
 def plain_keys() -> QuerySet[ApiKey]:
-    """Return the keys that a person or a program holds: all except connected apps."""
+    """Return the keys of people and programs, without those of connected apps."""
     return ApiKey.objects.filter(client=None)
 
 
 def valid_keys() -> QuerySet[ApiKey]:
-    """Return the keys that may be used: not revoked, not expired, and with an active user."""
+    """Return the valid keys: not revoked, not expired, and of an active user."""
     return _valid_at(timezone.now())
 
 
@@ -155,11 +154,11 @@ def _valid_at(now: datetime | Given) -> QuerySet[ApiKey]:
 
 
 def _has_hash(sha256: str | Given, now: datetime | Given) -> Q:
-    """Return the condition of a key that has this hash, now or before its rotation."""
+    """Return the condition for keys with this hash, which may be that from before a rotation."""
     return Q(sha256=sha256) | Q(previous_sha256=sha256, previous_until__gt=now)
 
 
-# Used by every request except those that begin a turn.
+# Used by every request except those that open a turn.
 _now, _sha256 = Given("now", ApiKey, "expires_at"), Given("sha256", ApiKey, "sha256")
 _BY_HASH = Select(lambda: _valid_at(_now).filter(_has_hash(_sha256, _now)).order_by("pk")[:1])
 
@@ -168,12 +167,12 @@ _BY_ID = Select(lambda: _valid_at(_now).filter(**given(ApiKey, "pk")))
 
 
 def key_find(sha256: str) -> ApiKey | None:
-    """Return the valid key with this hash, now or before its rotation."""
+    """Return the valid key with this hash, which may be that from before a rotation."""
     return _BY_HASH.instance(now=timezone.now(), sha256=sha256)
 
 
 def keys_of(caller: Caller) -> QuerySet[ApiKey]:
-    """Return the caller's key if it may still be used as it was sent, without a query."""
+    """Return a queryset with the caller's key, if it is still valid with the plain text that was sent. No query."""
     if caller.key_id is None:
         return ApiKey.objects.none()
     now = timezone.now()
@@ -182,14 +181,14 @@ def keys_of(caller: Caller) -> QuerySet[ApiKey]:
 
 
 def key_by_id(key_id: UUID) -> ApiKey | None:
-    """Return a key if it may still be used."""
+    """Return a valid key by its id, or None."""
     return _BY_ID.instance(now=timezone.now(), pk=key_id)
 
 
 def key_limits(key: ApiKey) -> KeyLimits:
-    """Return the books and agents that a key may use. A key with books may use those of its agents whose current book
-    is one of them; a key without books may use the books of its agents. A connected app has a book and no agent. One
-    query for a limited key, otherwise none."""
+    """Return the books and agents that a key may use. A key with books may use its agents that currently have one of
+    them; a key without books may use the books of its agents. A connected app has a book and no agent. One query for a
+    limited key, otherwise none."""
     if key.client_id:
         return KeyLimits(books=tuple(key.books))
     if not (key.agents or key.books):
@@ -204,12 +203,12 @@ def key_limits(key: ApiKey) -> KeyLimits:
 
 
 def key_ceilings(key: ApiKey) -> KeyCeilings:
-    """Return how much a key may spend."""
+    """Return the spending limits of a key."""
     return KeyCeilings(key.tokens_per_day, key.money_per_day, key.streams_at_once)
 
 
 def rate_words(key: ApiKey) -> list[str]:
-    """Return the limits of a key in words; nothing for those that are not set."""
+    """Return a phrase for each limit of a key that is set."""
     limits = (
         (key.requests_per_minute, f"{key.requests_per_minute} requests a minute"),
         (key.tokens_per_day, f"{key.tokens_per_day} tokens a day"),
@@ -220,24 +219,24 @@ def rate_words(key: ApiKey) -> list[str]:
 
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
-    """Record the end user that an untrusted key is used for. Return True once there were two, whose memories must not
-    be merged. Without `write`, raises FirstSight if there is something to record."""
+    """Record the end user of an untrusted key. Return True once the key was used for two, whose memories must not be
+    merged. Without `write`, raise WriteRequired if there is something to record."""
     if key.end_users_mixed_at:
         return True
     seen = hashlib.sha256(f"{namespace} {external_id}".encode()).hexdigest()
     if key.end_user_seen == seen:
         return False
     if not write:
-        raise FirstSight
+        raise WriteRequired
     rows = ApiKey.objects.filter(pk=key.pk)
     if not key.end_user_seen and rows.filter(end_user_seen="").update(end_user_seen=seen) == 1:
         return False
-    # It is a second end user, or another request has recorded the first one at the same time.
+    # It is a second end user, or another request recorded the first one at the same time.
     return rows.exclude(end_user_seen=seen).update(end_users_mixed_at=timezone.now()) == 1
 
 
 def key_warnings(owner_id: UUID | None = None) -> list[str]:
-    """Return one line for each key (of an owner) that several people share."""
+    """Return a line for each key, of this owner or of all, that several people share."""
     mixed = ApiKey.objects.filter(revoked_at__isnull=True, end_users_mixed_at__isnull=False).order_by("created_at")
     if owner_id is not None:
         mixed = mixed.filter(owner_id=owner_id)
@@ -248,7 +247,7 @@ def key_warnings(owner_id: UUID | None = None) -> list[str]:
 
 
 def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
-    """For memories.health: warnings to look after, the same for each book of an owner."""
+    """Return the warnings about keys and webhooks for memories.health; they are the same for each book of an owner."""
     owner_id = books[0].owner_id
     warnings = [*key_warnings(owner_id), *webhook_warnings(owner_id)]
     sentences = tuple((WARNING, warning) for warning in warnings)
@@ -257,11 +256,11 @@ def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
 
 
 def key_names(keys: Collection[UUID]) -> dict[UUID, str]:
-    """For memories.history.provenance: return the owner and name of each key. One query."""
+    """Return a label for each key, with its owner, for memories.history.provenance. One query."""
     rows = ApiKey.objects.filter(pk__in=keys).select_related("owner__user")
     return {key.pk: f"{key.owner}'s key “{key.name}”" for key in rows}
 
 
 def key_hash(plain: str) -> str:
-    """Return the hash by which a key is stored and found. A key of 256 random bits needs no slow hash."""
+    """Return the hash by which a key is stored and found. 256 random bits need no slow hash."""
     return hashlib.sha256(plain.encode()).hexdigest()

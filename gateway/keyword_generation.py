@@ -1,5 +1,5 @@
-"""Search words for memories that were written without them (by a person, by import). A background job asks the model in
-batches if an upstream is configured. The words are indexed with the content and never injected."""
+"""Generates search words for memories that were written without them (by a person or an import). A background job asks
+the model in batches if an upstream is configured. The words are indexed with the content and never injected."""
 
 import logging
 from typing import Any
@@ -23,24 +23,25 @@ from prompts.memory import keyword_generation_prompt
 logger = logging.getLogger("daybook.keyword_generation")
 
 BATCH = 20
-_OF_WHAT_IT_SAYS = frozenset({"content_filter", "context_length_exceeded"})  # codes of such refusals
-_DIGITS = 12  # of the number of a memory, at most
-PAUSE_SECONDS = 60.0  # between two checks of one process, since sweeps run more often than such a job ends
-_looks = Throttle()
+_CONTENT_CODES = frozenset({"content_filter", "context_length_exceeded"})  # codes of refusals because of the content
+_MAX_DIGITS = 12  # more digits than the number of any memory has
+PAUSE_SECONDS = 60.0  # between two checks of a process, since a job takes longer than the pause between sweeps
+_throttle = Throttle()
 TASK = "gateway.keyword_generation.fill_book"
 
 
 def enqueue_missing() -> int:
-    """Queue books with memories whose search words were never asked for. Returns how many. Nothing is queued without an
-    upstream, since the demo model knows no synonyms, nor for books whose upstream is undecided."""
-    if is_demo() or not _looks.look(pause=PAUSE_SECONDS):
+    """Queue a job for each book with memories whose search words were never requested. Return the number of jobs.
+    Nothing is queued without an upstream, since the demo model knows no synonyms, nor for books whose upstream is
+    undecided."""
+    if is_demo() or not _throttle.check(pause=PAUSE_SECONDS):
         return 0
-    return enqueue_books(TASK, BackgroundModels.now().given(_missing(), "book__name"), most=BATCH)
+    return enqueue_books(TASK, BackgroundModels.now().readable(_missing(), "book__name"), most=BATCH)
 
 
 def fill_book(book_id: str) -> int:
-    """Ask for the search words of one batch of a book, and store them. Returns how many memories got some. Memories are
-    claimed first, so that two workers never ask for the same ones; the claims of a failed batch are released."""
+    """Request and store the search words of one batch of a book. Return how many memories got some. Memories are
+    claimed first, so that two workers never request the same ones; the claims of a failed batch are released."""
     book = Book.objects.filter(pk=UUID(book_id)).first()
     if book is None:
         return 0
@@ -63,8 +64,8 @@ def fill_book(book_id: str) -> int:
 
 
 def parse_answer(answer: str) -> dict[int, list[str]]:
-    """Read `{number: words}` from an answer, also in the forms that small models make of it. Raises ValueError if it
-    holds no object."""
+    """Return `{number: words}` from an answer, also in the variants that small models write. Raises ValueError if it
+    contains no object."""
     found = list(objects_in(answer))
     if not found:
         raise ValueError("no object")
@@ -77,23 +78,23 @@ def parse_answer(answer: str) -> dict[int, list[str]]:
 
 
 def _words_in(data: dict[str, Any]) -> dict[int, list[str]]:
-    """Return the words of an object that has numbers as keys, or of one that is about one number."""
+    """Return the words in an object that has numbers as keys, or describes a single number."""
     number, named = str(data.get("id", "")), data.get("words") or data.get("keywords")
     pairs = [(number, named), *data.items()]
     return {
         int(key): [word.strip() for word in (given.split(",") if isinstance(given, str) else map(str, given))]
         for key, given in pairs
-        if key.isdecimal() and len(key) < _DIGITS and isinstance(given, str | list)
+        if key.isdecimal() and len(key) < _MAX_DIGITS and isinstance(given, str | list)
     }
 
 
 def _words_of(rows: list[Memory], target: ModelTarget, *, owner: str) -> dict[int, list[str]]:
-    """Return the words of a batch. One that a server refuses for what it says is asked for in halves, so that others
-    get their words where one memory is refused. Raises DomainErrors, ValueError."""
+    """Return the words of a batch. If a server refuses the batch because of its content, the halves are requested
+    separately, so that one refused memory does not affect the others. Raises DomainErrors, ValueError."""
     try:
         return parse_answer(run_async(_words_for(rows, target, owner=owner)))
     except RequestRefused as refusal:
-        if refusal.upstream_code not in _OF_WHAT_IT_SAYS:
+        if refusal.upstream_code not in _CONTENT_CODES:
             raise
         if len(rows) == 1:
             return {}
@@ -105,7 +106,7 @@ async def _words_for(rows: list[Memory], target: ModelTarget, *, owner: str) -> 
     prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
     messages = ({"role": "user", "content": prompt},)
     seconds = settings.COMPACTION_SECONDS
-    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).said
+    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).visible_text
 
 
 def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:

@@ -1,6 +1,6 @@
-"""The Prometheus metrics of a web process: turns, their time, model tokens, open websockets, and the plain counters of
-the memories app. gateway.turns.engine and gateway.consumers report to it; config.metrics serves it, and adds figures
-of the database. No label names an owner, a session or any text."""
+"""Prometheus metrics of a web process: turns and their duration, model tokens, open websockets, and the counters of the
+memories app. gateway.turns.engine and gateway.consumers report to it; config.metrics serves the metrics and adds
+figures from the database. No label contains an owner, a session or any text."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from gateway import upstream
 from gateway.models import Run
-from gateway.upstream.attempts import Attempts, outcomes
+from gateway.upstream.attempts import ResilientModel, outcomes
 from memories.counters import recall_lanes, scan_blocks
 from memories.providers import failures
 from memories.recall.snapshot import snapshots
@@ -22,7 +22,7 @@ from memories.recall.snapshot import snapshots
 _TURN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _FIRST_TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # else a second series for each counter
+disable_created_metrics()  # type: ignore[no-untyped-call]  # avoids a second series per counter
 registry = CollectorRegistry()
 ProcessCollector(registry=registry)
 GCCollector(registry=registry)
@@ -43,26 +43,26 @@ _model_tokens = Counter(
 open_websockets = Gauge("daybook_open_websockets", "Notification websockets of this process.", registry=registry)
 
 for _state in (Run.State.COMPLETED, Run.State.FAILED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS):
-    _turns.labels(_state.value)  # so that a counter of 0 differs from a missing one
+    _turns.labels(_state.value)  # exports 0 instead of omitting the series
 _PROMPT, _COMPLETION = _model_tokens.labels("prompt"), _model_tokens.labels("completion")
 
 
 class TurnClock:
-    """The figures of one turn, created when its run is open. `usage` is the earlier usage of a turn that continues."""
+    """Measures one turn, from the moment its run is open. `usage` is the usage so far of a resumed run."""
 
     def __init__(self, usage: Mapping[str, int]) -> None:
         self._started = time.perf_counter()
         self._used_before = dict(usage)
-        self._spoke = False
+        self._has_text = False
 
-    def text(self) -> None:
-        """Note that text of a streamed answer arrived; the time until the first is measured."""
-        if not self._spoke:
-            self._spoke = True
+    def text_arrived(self) -> None:
+        """Record the time to the first text of a streamed answer."""
+        if not self._has_text:
+            self._has_text = True
             _first_token_seconds.observe(time.perf_counter() - self._started)
 
-    def closed(self, state: Run.State, usage: Mapping[str, int]) -> None:
-        """Note that the turn is over, or waits for the client's tools."""
+    def run_closed(self, state: Run.State, usage: Mapping[str, int]) -> None:
+        """Record a turn that has ended or now waits for the client's tools."""
         _turns.labels(state.value).inc()
         _turn_seconds.labels(state.value).observe(time.perf_counter() - self._started)
         for counter, name in ((_PROMPT, "prompt_tokens"), (_COMPLETION, "completion_tokens")):
@@ -89,28 +89,28 @@ class _MemoryCounters(Collector):
         sessions, views, nbytes = snapshots.sizes()
         yield GaugeMetricFamily("daybook_snapshot_sessions", "Session snapshots in memory.", value=sessions)
         yield GaugeMetricFamily("daybook_snapshot_books", "Book views in memory.", value=views)
-        yield GaugeMetricFamily("daybook_snapshot_bytes", "What the book views weigh.", value=nbytes)
+        yield GaugeMetricFamily("daybook_snapshot_bytes", "Bytes of the book views.", value=nbytes)
 
 
 class _Upstreams(Collector):
-    """Collects how model servers answer, and how many requests wait for one."""
+    """Collects attempts, open circuit breakers and queued requests by upstream."""
 
     def collect(self) -> Iterator[Metric]:
         attempts = "Requests to models, by upstream, model and outcome: ok, or the kind of fault."
         yield _counted("daybook_upstream_attempts", attempts, ["upstream", "model", "outcome"], outcomes)
-        way = upstream.model()
+        model = upstream.model()
         resting = GaugeMetricFamily(
-            "daybook_upstream_open", "Models that are left alone after faults.", labels=["upstream", "model"]
+            "daybook_upstream_open", "Models that are not asked after faults.", labels=["upstream", "model"]
         )
         waiting = GaugeMetricFamily(
             "daybook_upstream_requests", "Requests where an upstream has a limit.", labels=["upstream", "state"]
         )
-        if isinstance(way, Attempts):
-            for target, circuit in list(way.circuits.items()):
+        if isinstance(model, ResilientModel):
+            for target, circuit in list(model.circuits.items()):
                 resting.add_metric(target, float(circuit.any_fault.is_open))
-            for name, places in list(way.places.items()):
-                waiting.add_metric((name, "running"), places.running)
-                waiting.add_metric((name, "waiting"), places.waiting)
+            for name, limit in list(model.limits.items()):
+                waiting.add_metric((name, "running"), limit.running)
+                waiting.add_metric((name, "waiting"), limit.waiting)
         yield resting
         yield waiting
 

@@ -21,13 +21,12 @@ async def ask(
     request_id: str = "",
     answer_bytes: int = 0,
 ) -> ModelStepResult:
-    """Return one answer of a model: its text, tool calls, usage, and the model that gave it. It is streamed from the
-    upstream, so that a long answer does not exceed the limit of silence. `seconds` is the longest time in all,
-    including fall-backs; `answer_bytes` is the largest answer, 0 for DAYBOOK_ANSWER_BYTES; `owner` is the person it is
-    for.
+    """Return one answer of a model: its text, tool calls, usage and model. It is streamed from the upstream, so that a
+    long answer does not exceed the limit of silence. `seconds` limits the total time, including fall-backs;
+    `answer_bytes` limits the answer, with 0 for DAYBOOK_ANSWER_BYTES; `owner` is the person the call is for.
 
     Raises DomainErrors: UpstreamTimeout when the time is over, UpstreamSilent after too long a silence, RateLimited,
-    TooLarge and the other errors of the upstream."""
+    TooLarge and the upstream's other errors."""
     request = ModelRequest(
         upstream=target.upstream,
         model=target.model,

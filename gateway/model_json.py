@@ -1,26 +1,26 @@
-"""JSON objects in what models answer: in fences, between words, one after another, with a comma before a bracket."""
+"""Finds JSON objects in model answers: in fences, between words, several in a row, or with trailing commas."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-MOST_TRIES = 200  # braces at which an object is looked for, so that a page of code takes little time
-_MOST_REPAIRS = 5
+MAX_TRIES = 200  # braces at which parsing is tried, so that an answer full of code takes little time
+_MAX_REPAIRS = 5
 _TOKENS = re.compile(r'\\.|"|,(?=\s*[}\]])', re.DOTALL)
 _decoder = json.JSONDecoder(strict=False)
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text, in their order, without those that stand within another one."""
+    """Yield the JSON objects in a text in order, without those nested in another one."""
     start, repairs = text.find("{"), 0
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         if start < 0:
             return
         data, end = _object_at(text, start)
-        if data is None and repairs < _MOST_REPAIRS:
+        if data is None and repairs < _MAX_REPAIRS:
             repairs += 1
-            rest = _without_last_commas(text[start:])
+            rest = _without_trailing_commas(text[start:])
             data, end = _object_at(rest, 0)
             if data is not None:
                 text = rest
@@ -37,8 +37,8 @@ def _object_at(text: str, start: int) -> tuple[dict[str, Any] | None, int]:
     return (data if isinstance(data, dict) else None), end
 
 
-def _without_last_commas(text: str) -> str:
-    """Return the text without commas that stand before a closing bracket, unless they are within a string."""
+def _without_trailing_commas(text: str) -> str:
+    """Return the text without commas before closing brackets, except within strings."""
     kept: list[str] = []
     at, in_string = 0, False
     for token in _TOKENS.finditer(text):

@@ -1,4 +1,4 @@
-"""The Origin of a request from a web page: websockets and /mcp accept pages of this host and of trusted origins."""
+"""Checks the Origin header of websockets and /mcp, which accept pages of this host and of trusted origins."""
 
 from urllib.parse import urlsplit
 
@@ -6,7 +6,7 @@ from django.conf import settings
 
 
 def origin_allowed(origin: str, host: str) -> bool:
-    """Return True if `origin` is a page of `host` (both in the form of request headers) or a trusted origin."""
+    """Return True if `origin` belongs to `host` (both as in request headers) or is a trusted origin."""
     if origin in settings.TRUSTED_ORIGINS:
         return True
     try:

@@ -1,5 +1,5 @@
-"""Requests that are not turns (tasks of clients, requests without a user message, text completions, embeddings): one
-model step without session, memory, counting, and without the agent's instructions, which are for conversations."""
+"""Requests that are not turns: client tasks, requests without a user message, text completions, embeddings. Each is one
+model request without session, memory, counting, and the agent's instructions, which are for conversations."""
 
 import asyncio
 import contextlib
@@ -24,15 +24,15 @@ from gateway.requests import request_id
 from gateway.runs.candidates import find_session
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.runs.context import RunOutput
-from gateway.runs.fingerprint import last_asked
+from gateway.runs.fingerprint import last_user_index
 from gateway.runs.requested import V1Request
-from gateway.runs.summaries import is_about_a_conversation, summary_note
+from gateway.runs.summaries import may_be_summary, summary_note
 from gateway.steps import ModelStep, complete_step, step_use, stream_step
 from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.in_process import IN_PROCESS
-from gateway.upstream.outgoing import said_in
+from gateway.upstream.outgoing import content_text
 from gateway.upstream.usage import usage_of
 from memories.caller import Caller
 from memories.database.access import in_patient_thread, in_read_thread
@@ -41,9 +41,9 @@ from memories.ids import uuid7
 from memories.tokens import text_tokens
 
 logger = logging.getLogger("daybook.usage")
-_NEAR = 2_000  # bytes at both ends of an answer that are searched for its usage
-# An agent's defaults that mean the same in a text completion as in a chat.
-_OF_TEXTS = frozenset(
+_USAGE_BYTES = 2_000  # bytes at both ends of an answer that are searched for the usage
+# An agent's default parameters that mean the same in text completions as in chats
+_TEXT_PARAMETERS = frozenset(
     {
         "max_tokens", "temperature", "top_p", "top_k", "min_p", "stop", "seed", "presence_penalty", "frequency_penalty",
         "repetition_penalty", "logit_bias",
@@ -53,7 +53,7 @@ _OF_TEXTS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainRequest:
-    """A request for an agent's model, as the client wrote it; for embeddings `agent` may also be `upstream/model`."""
+    """A client's request for an agent's model. For embeddings `agent` may also be `upstream/model`."""
 
     agent: str
     messages: tuple[dict[str, Any], ...] = ()
@@ -65,50 +65,50 @@ class PlainRequest:
 
 @dataclass(slots=True, kw_only=True)
 class PlainCall:
-    """A plain request that was admitted. One of the functions below sends it, once; it ends with `close`."""
+    """An admitted plain request. One of the functions below sends it, once, and ends it with `close`."""
 
     request: ModelRequest
     caller: Caller
     spender: Spender
     allowance: Allowance = NO_ALLOWANCE
     # The conversation in the request. The answer may be a summary of it.
-    about: V1Request | None = None
+    conversation: V1Request | None = None
 
     async def close(self, use: ModelUse | None) -> None:
-        """End the request: count its usage, record the summary that its answer may be, and release its place."""
+        """End the request: count its usage, record its answer if it may be a summary, and release its slot."""
         try:
             if use is not None:
                 await asyncio.shield(in_patient_thread(spending_store, self.spender, [use]))
-                await self._note_summary(use.said)
+                await self._note_summary(use.text)
         except DatabaseError:
-            logger.exception("What a plain request took could not be stored.")
+            logger.exception("The usage of a plain request could not be stored.")
         finally:
             self.allowance.leave()
 
     async def _note_summary(self, answer: str) -> None:
-        if self.about is None or not is_about_a_conversation(self.about.messages, answer):
+        if self.conversation is None or not may_be_summary(self.conversation.messages, answer):
             return
         try:
-            finding = await in_read_thread(find_session, self.caller, self.about)
-            if session_id := finding.session_id or finding.parent:
+            verdict = await in_read_thread(find_session, self.caller, self.conversation)
+            if session_id := verdict.session_id or verdict.parent:
                 await asyncio.shield(in_patient_thread(summary_note, self.caller.owner_id, session_id, answer))
-        except (DomainError, DatabaseError) as error:  # the answer is given all the same
+        except (DomainError, DatabaseError) as error:  # must not fail the answer
             logger.warning("A client's summary of its conversation was not noted: %s.", type(error).__name__)
 
 
-async def open_plain(caller: Caller, asked: PlainRequest) -> PlainCall:
+async def open_plain(caller: Caller, request: PlainRequest) -> PlainCall:
     """Admit a plain request. Raises RateLimited, and the errors of `plain_call`."""
     async with allowed(caller) as allowance:
-        call = await in_read_thread(plain_call, caller, asked, request_id.get())
+        call = await in_read_thread(plain_call, caller, request, request_id.get())
         call.allowance = allowance
         return call
 
 
 def plain_call(caller: Caller, request: PlainRequest, request_id: str) -> PlainCall:
-    """Return its model request. Synchronous; checks agent and key. Raises ModelNotFound, Unauthorized, and
+    """Return the call for a request after checking agent and key. Synchronous. Raises ModelNotFound, Unauthorized, and
     InvalidRequest if no embedding model is configured."""
     parameters, agent_name = request.parameters, request.agent
-    if request.path == EMBEDDINGS and "/" in request.agent:  # no name of an agent has a slash
+    if request.path == EMBEDDINGS and "/" in request.agent:  # agent names contain no slash
         target, agent_name, known = _named_target(caller, request.agent), "", prices()
     else:
         row = agent_find(caller, request.agent)
@@ -117,7 +117,7 @@ def plain_call(caller: Caller, request: PlainRequest, request_id: str) -> PlainC
         if request.path == EMBEDDINGS:
             target = _embedding_target(target.upstream)
         elif request.path == COMPLETIONS:
-            parameters = with_defaults(parameters, {k: v for k, v in agent.parameters.items() if k in _OF_TEXTS})
+            parameters = with_defaults(parameters, {k: v for k, v in agent.parameters.items() if k in _TEXT_PARAMETERS})
     model_request = ModelRequest(
         upstream=target.upstream,
         model=target.model,
@@ -131,19 +131,19 @@ def plain_call(caller: Caller, request: PlainRequest, request_id: str) -> PlainC
         functions_only=request.functions_only,
     )
     spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
-    about = None
-    if request.path == CHAT and last_asked(request.messages) >= 0:
-        about = V1Request(agent=request.agent, messages=request.messages, client_system="")
-    return PlainCall(request=model_request, caller=caller, spender=spender, about=about)
+    conversation = None
+    if request.path == CHAT and last_user_index(request.messages) >= 0:
+        conversation = V1Request(agent=request.agent, messages=request.messages, client_system="")
+    return PlainCall(request=model_request, caller=caller, spender=spender, conversation=conversation)
 
 
 def _named_target(caller: Caller, name: str) -> ModelTarget:
-    """Return the model that `upstream/model` names. Raises ModelNotFound for an unknown upstream, and for a key that is
-    limited to agents; Unauthorized."""
+    """Return the model that `upstream/model` names. Raises Unauthorized, and ModelNotFound for an unknown upstream or a
+    limited key."""
     upstream, _, embedding_model = name.partition("/")
     require_key(caller)
-    there = upstream in settings.DAYBOOK_UPSTREAMS or (is_demo() and upstream == "default")
-    if caller.limits or not there or not embedding_model:
+    exists = upstream in settings.DAYBOOK_UPSTREAMS or (is_demo() and upstream == "default")
+    if caller.limits or not exists or not embedding_model:
         raise ModelNotFound(f"There is no model called {name} for this key.", param="model")
     return ModelTarget(upstream, embedding_model)
 
@@ -162,18 +162,18 @@ async def plain_completion(call: PlainCall) -> dict[str, Any]:
     use = None
     try:
         answer = await model().complete(call.request)
-        use = _use(call.request, answer, map(_text_in, choices_of(answer)))
+        use = _model_use(call.request, answer, map(_text_in, choices_of(answer)))
         return answer
     finally:
         await call.close(use)
 
 
 async def plain_vectors(call: PlainCall) -> bytes:
-    """Return the upstream's list of vectors as unchanged JSON. Raises DomainErrors."""
+    """Return the upstream's JSON list of vectors, unchanged. Raises DomainErrors."""
     use = None
     try:
-        answer = await model().passed(call.request)
-        use = _use(call.request, {"usage": usage_in(answer)}, ())
+        answer = await model().embeddings(call.request)
+        use = _model_use(call.request, {"usage": usage_in(answer)}, ())
         return answer
     finally:
         await call.close(use)
@@ -181,39 +181,39 @@ async def plain_vectors(call: PlainCall) -> bytes:
 
 async def plain_chunks(call: PlainCall) -> AsyncGenerator[dict[str, Any]]:
     """Yield the upstream's chunks. Raises DomainErrors."""
-    told: dict[str, Any] = {}
-    said: list[str] | None = None
+    fields: dict[str, Any] = {}
+    texts: list[str] | None = None
     try:
         async with aclosing(model().stream(call.request)) as stream:
             async for chunk in stream:
-                told |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
-                said = said or []
-                said.extend(map(_text_in, choices_of(chunk)))
+                fields |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+                texts = texts or []
+                texts.extend(map(_text_in, choices_of(chunk)))
                 yield chunk
     finally:
-        await call.close(None if said is None else _use(call.request, told, said))
+        await call.close(None if texts is None else _model_use(call.request, fields, texts))
 
 
 async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta | Done]:
-    """Ask the model, and yield its answer as a turn does. Raises DomainErrors."""
+    """Ask the model and yield its answer as the events of a turn. Raises DomainErrors."""
     request, deadline = call.request, asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
-    theirs = tool_names(request.tools) if request.tools else None
-    calls = ClientCalls(uuid7(), start=0, theirs=theirs, ours=())
+    client_names = tool_names(request.tools) if request.tools else None
+    calls = ClientCalls(uuid7(), start=0, client_names=client_names, own=())
     try:
         async with aclosing((stream_step if stream else complete_step)(request, step)) as choices:
             async for choice, text in choices:
-                yield Delta(text, choice, step.around, calls.news(step.calls))
+                yield Delta(text, choice, step.around, calls.new_pieces(step.calls))
     finally:
         await call.close(step_use(request, step))
-    if pieces := calls.news(step.calls, ended=True):
+    if pieces := calls.new_pieces(step.calls, ended=True):
         yield Delta("", {}, step.around, pieces)
     result = step.result()
-    shown = [made.as_json() for made in calls.shown(step.calls, result.calls).values()]
+    client_calls = [made.as_json() for made in calls.by_model_id(step.calls, result.calls).values()]
     yield Done(
-        state=Run.State.AWAITING_CLIENT_TOOLS if shown else Run.State.COMPLETED,
+        state=Run.State.AWAITING_CLIENT_TOOLS if client_calls else Run.State.COMPLETED,
         output=RunOutput(text=result.text, usage=result.usage, model=result.model),
-        client_calls=shown,
+        client_calls=client_calls,
         turns_since_review=0,
         new_text=result.text,
         new_usage=result.usage,
@@ -223,16 +223,15 @@ async def plain_events(call: PlainCall, *, stream: bool) -> AsyncGenerator[Delta
     )
 
 
-def _use(request: ModelRequest, told: dict[str, Any], said: Iterable[str]) -> ModelUse:
-    """Return the usage of a request: that of its answer, or else an estimate from both texts."""
-    usage, (_, asked), whole = usage_of(told), request.answered_by, "".join(said)
-    name = told.get("model")
+def _model_use(request: ModelRequest, answer: dict[str, Any], texts: Iterable[str]) -> ModelUse:
+    """Return the usage in an answer or, if it has none, an estimate from the request and the answer's texts."""
+    usage, (_, requested), text = usage_of(answer), request.answered_by, "".join(texts)
+    name = answer.get("model")
+    model = name if isinstance(name, str) else ""
     if not usage and request.path != CHAT:
-        given = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
-        usage = {"prompt_tokens": _tokens_of(given), "completion_tokens": text_tokens(whole)}
-    return ModelUse(
-        asked=asked, model=name if isinstance(name, str) else "", usage=usage, given=request.messages, said=whole
-    )
+        prompt = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
+        usage = {"prompt_tokens": _tokens_of(prompt), "completion_tokens": text_tokens(text)}
+    return ModelUse(requested=requested, model=model, usage=usage, messages=request.messages, text=text)
 
 
 def _tokens_of(given: Any) -> int:
@@ -245,13 +244,13 @@ def _tokens_of(given: Any) -> int:
 def _text_in(choice: dict[str, Any]) -> str:
     message = choice.get("message") or choice.get("delta") or {}
     content = message.get("content") if isinstance(message, dict) else ""
-    return said_in(content) or said_in(choice.get("text"))
+    return content_text(content) or content_text(choice.get("text"))
 
 
 def usage_in(answer: bytes) -> Any:
-    """Return the usage near the beginning or the end of a JSON answer, which is not parsed as a whole; {} if there is
+    """Return the usage near the beginning or the end of a JSON answer, without parsing all of it; {} if there is
     none."""
-    for piece in (answer[-_NEAR:], answer[:_NEAR]):
+    for piece in (answer[-_USAGE_BYTES:], answer[:_USAGE_BYTES]):
         if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
             text = piece[begin:].decode(errors="replace")
             with contextlib.suppress(ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The gateway's part of an export, and of erasing an owner's memory."""
+"""The gateway's part of exports and of the erasure of an owner's memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from memories.services.erasing import ErasureStep, updating
 
 
 def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
-    """Sessions and their messages, including superseded ones."""
+    """Yield an owner's sessions, reasoning and messages, including superseded ones."""
     for session in paged(Session.objects.filter(owner_id=owner_id).select_related("agent"), "id"):
         yield {
             "type": "session",
@@ -46,6 +46,6 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """Erase what runs recorded of memory, and what models thought about it. The transcript stays."""
+    """Return the steps that erase memory from an owner's runs, and the models' reasoning. The transcript stays."""
     noted = Run.objects.filter(owner_id=owner_id).filter(~Q(recalled=[]) | Q(injected__isnull=False))
     return [ErasureStep("traces", updating(noted, recalled=[], trace={}, injected=None, reasoning=""))]

@@ -1,5 +1,5 @@
-"""What every request has in context variables: its id, which log lines and rows name, and the trace that its client
-belongs to (W3C trace context)."""
+"""Per-request context variables, the request id and the client's trace context (W3C), and helpers on paths and
+addresses."""
 
 import re
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from django.http import HttpRequest
 from memories.ids import uuid7
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-_GIVEN = re.compile(r"^[A-Za-z0-9._:-]{1,64}$")
+_VALID_ID = re.compile(r"^[A-Za-z0-9._:-]{1,64}$")
 _NO_TRACE: Mapping[str, str] = {}
 trace_context: ContextVar[Mapping[str, str]] = ContextVar("trace_context", default=_NO_TRACE)
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}")
-_LONGEST_TRACESTATE = 512
-_MOST_MEMBERS = 32
+_MAX_TRACESTATE = 512
+_MAX_MEMBERS = 32
 # Requested by machines under any host name.
 OPERATIONS = ("/healthz", "/readyz", "/metrics")
 # Requested by apps before sign-in.
@@ -27,7 +27,7 @@ API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS, *OPEN)
 
 
 def content_policy(**changed: str) -> str:
-    """Return the content security policy of our pages, with these directives changed."""
+    """Return the content security policy of our pages with the given directives replaced."""
     own = dict.fromkeys(("script_src", "style_src", "font_src", "connect_src", "form_action", "manifest_src"), "'self'")
     none = dict.fromkeys(("default_src", "base_uri", "frame_ancestors"), "'none'")
     policy = {**none, **own, "img_src": "'self' data:", **changed}
@@ -35,13 +35,13 @@ def content_policy(**changed: str) -> str:
 
 
 def is_api(path: str) -> bool:
-    """Return True for paths that answer JSON and skip the middlewares of pages."""
+    """Return True for paths that answer with JSON and skip the middlewares of pages."""
     return path.startswith(API_PREFIXES) or path in {"/v1", "/api", "/.well-known"}
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """Return the network address of the client. X-Forwarded-For is used only as far as trusted proxies wrote it
-    (DAYBOOK_TRUSTED_PROXIES); text in it that is not an address is ignored."""
+    """Return the client's network address. Of X-Forwarded-For only the part written by trusted proxies
+    (DAYBOOK_TRUSTED_PROXIES) is used; text that is not an address is ignored."""
     address: str | None = request.META.get("REMOTE_ADDR")
     proxies = settings.DAYBOOK_TRUSTED_PROXIES
     named = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
@@ -54,13 +54,13 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def counted_address(request: HttpRequest) -> str:
-    """Return the address under which attempts of a client are counted, as `network_of` does; "" if there is none."""
+    """Return the network by which a client's attempts are counted (`network_of`); "" without an address."""
     return network_of(client_address(request) or "")
 
 
 def network_of(address: str) -> str:
-    """Return the first address of an IPv6 address's /64, which is what one connection to the internet gets: whoever is
-    counted by single addresses has as many attempts as they like. Other texts are returned as they are."""
+    """Return the first address of an IPv6 address's /64, since one internet connection gets a whole /64 and counting
+    single addresses would not limit it. Other texts are returned unchanged."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -71,20 +71,20 @@ def network_of(address: str) -> str:
 
 
 def request_id_for(request: HttpRequest) -> str:
-    """Return the client's x-request-id if it is valid, else a new one."""
+    """Return the client's x-request-id if it is valid, otherwise a new id."""
     return request_id_of(request.headers.get("x-request-id", ""))
 
 
 def request_id_of(given: str) -> str:
-    """Return the request id for the value of an x-request-id header."""
-    return given if _GIVEN.match(given) else uuid7().hex
+    """Return the value of an x-request-id header if it is valid, otherwise a new id."""
+    return given if _VALID_ID.match(given) else uuid7().hex
 
 
 def trace_context_of(traceparent: str, tracestate: str) -> Mapping[str, str]:
     """Return the trace context in a request's headers, as headers; empty if it is missing or invalid."""
     if not _TRACEPARENT.fullmatch(traceparent):
         return _NO_TRACE
-    members = [member.strip() for member in tracestate.split(",")] if len(tracestate) <= _LONGEST_TRACESTATE else []
-    if not members or len(members) > _MOST_MEMBERS or not all(map(_TRACESTATE.fullmatch, members)):
+    members = [member.strip() for member in tracestate.split(",")] if len(tracestate) <= _MAX_TRACESTATE else []
+    if not members or len(members) > _MAX_MEMBERS or not all(map(_TRACESTATE.fullmatch, members)):
         return {"traceparent": traceparent}
     return {"traceparent": traceparent, "tracestate": ",".join(members)}

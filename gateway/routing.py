@@ -1,5 +1,4 @@
-"""Websocket addresses, and who may open one: a browser on a page of this host, or a client without Origin that has a
-key."""
+"""Routes websockets. A browser may open one from a page of this host, a client without Origin with a key."""
 
 from typing import Any
 
@@ -16,7 +15,7 @@ from gateway.origins import origin_allowed
 
 class OriginCheck:
     """Admits this host, trusted origins, and clients without Origin, which need a key (checked by the consumer).
-    Channels' own validator admits everything if ALLOWED_HOSTS is `*`, and refuses clients without Origin."""
+    Channels' own validator admits everything if ALLOWED_HOSTS is `*`, and rejects clients without Origin."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
@@ -27,7 +26,7 @@ class OriginCheck:
         if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
             return await WebsocketDenier()(scope, receive, send)
         if not origin:
-            # Without Origin it is not a browser, and a cookie is not enough.
+            # Not a browser, so a cookie is not accepted.
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"cookie"]}
         elif not origin_allowed(origin, host):
             return await WebsocketDenier()(scope, receive, send)
@@ -35,5 +34,5 @@ class OriginCheck:
 
 
 websocket_routes = [path("ws/notifications/", NotificationConsumer.as_asgi())]  # type: ignore[arg-type]  # channels' way
-_elsewhere = re_path("", WebsocketDenier.as_asgi())  # type: ignore[arg-type]  # else channels raises for it
+_elsewhere = re_path("", WebsocketDenier.as_asgi())  # type: ignore[arg-type]  # otherwise channels raises
 websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter([*websocket_routes, _elsewhere])))  # type: ignore[list-item]

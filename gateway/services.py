@@ -29,7 +29,7 @@ MAX_TITLE = 200
 
 
 def settings_check(values: dict[str, Any]) -> AgentsFile:
-    """Return the settings of an agents file. Raises InvalidRequest, which names the path of the key."""
+    """Return the validated settings of an agents file. Raises InvalidRequest, which names the key's path."""
     try:
         return AgentsFile.model_validate(values)
     except ValidationError as error:
@@ -41,7 +41,7 @@ def settings_check(values: dict[str, Any]) -> AgentsFile:
 
 @transaction.atomic
 def agent_save(name: str, settings: dict[str, Any]) -> Agent:
-    """Create or change an agent; its version grows if something changed. Raises InvalidRequest."""
+    """Create or change an agent. Its version is incremented if something changed. Raises InvalidRequest."""
     checked = settings_check({"agents": {name: storable(settings)}}).agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
     agent, made = Agent.objects.select_for_update().get_or_create(
@@ -58,8 +58,8 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
 
 @transaction.atomic
 def agents_apply(file: AgentsFile) -> list[str]:
-    """Create or update everything in a checked agents file; agents, memory settings and model roles that it does not
-    name stay. Returns the names of its agents."""
+    """Create or update everything in a validated agents file. Agents, memory settings and model roles that it does not
+    mention stay. Return the names of its agents."""
     for name, settings in file.agents.items():
         agent_save(name, settings.model_dump(mode="json", exclude_defaults=True))
     for section in ("memories", "model_roles"):
@@ -78,12 +78,12 @@ def agents_apply(file: AgentsFile) -> list[str]:
 
 
 def upstream_values(file: AgentsFile) -> dict[str, Any]:
-    """Return the upstreams of a file as they are stored. Options that it leaves out are those of the dialect."""
+    """Return a file's upstreams in stored form. Options that it omits are not stored: they are the dialect's."""
     return {name: part.model_dump(mode="json", exclude_unset=True) for name, part in (file.upstreams or {}).items()}
 
 
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
-    """Store another section of the file. Raises InvalidRequest."""
+    """Store a section of the file other than the agents. Raises InvalidRequest."""
     settings_check({section: storable(value)})
     if section == UPSTREAMS:
         _require_upstreams(value)
@@ -102,7 +102,7 @@ def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
 
 
 def _require_upstreams(names: Iterable[str]) -> None:
-    """Raises InvalidRequest for an upstream that is not configured. `default` exists without any, as the demo model."""
+    """Raise InvalidRequest for an upstream that is not configured. `default` is the demo model if there is none."""
     for name in names:
         if name not in (configured.DAYBOOK_UPSTREAMS or {"default"}):
             path = f"upstreams.{name}"
@@ -111,8 +111,8 @@ def _require_upstreams(names: Iterable[str]) -> None:
 
 @transaction.atomic
 def learned_changes_forget(rows: "QuerySet[LearnedChange]") -> None:
-    """Delete what was learned of model servers; the next refusal teaches it again. Other processes notice within a
-    minute."""
+    """Delete changes learned from refusals of model servers; the next refusal teaches them again. Other processes
+    notice within a minute."""
     rows.delete()
     transaction.on_commit(known.sync, robust=True)
 
@@ -142,7 +142,7 @@ def session_create(
 
 @transaction.atomic
 def session_end(session: Session) -> Session:
-    """End a session. Its transcript stays; it takes no more turns."""
+    """End a session. It keeps its transcript and accepts no more turns."""
     Session.objects.filter(pk=session.pk).update(state=Session.State.ENDED)
     session.state = Session.State.ENDED
     invalidation.publish(invalidation.Kind.SESSION_ENDED, owner_id=session.owner_id, session_id=session.pk)
@@ -150,13 +150,13 @@ def session_end(session: Session) -> Session:
 
 
 def session_delete(session: Session) -> None:
-    """Delete a session and its transcript. The memories from it stay, without their link to it."""
+    """Delete a session and its transcript. Memories from it stay, without their link to it."""
     sessions_delete(session.owner_id, [session.pk])
 
 
 @transaction.atomic
 def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
-    """Delete those of a few sessions that still exist, all at once. Returns how many there were."""
+    """Delete the sessions with these keys in one transaction. Return how many still existed."""
     rows = Session.with_deleted.filter(owner_id=owner_id, pk__in=keys)
     sessions = list(rows.select_for_update(of=("self",)).select_related("agent").order_by("pk"))
     for session in sessions:
@@ -168,7 +168,7 @@ def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
 
 @transaction.atomic
 def session_forget(session: Session) -> None:
-    """Delete the results of background work on a session: its thread records, and those of the apps above. The
+    """Delete the results of background work on a session: its thread records, and the records of the apps above. The
     transcript and the memories stay."""
     ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
     session_forgotten()(session.owner_id, session.pk)
@@ -176,7 +176,7 @@ def session_forget(session: Session) -> None:
 
 
 def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
-    """Return the owner's session with its agent. Raises NotFound, also for a session of somebody else."""
+    """Return the owner's session with its agent. Raises NotFound, also for another owner's session."""
     rows = limits.filter(Session.objects.select_related("agent").filter(owner_id=owner_id), agent="agent__name")
     session = rows.filter(pk=session_id).first() if session_id else None
     if session is None:
@@ -185,13 +185,13 @@ def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = 
 
 
 def require_active(session: Session) -> None:
-    """Raises SessionEnded."""
+    """Raise SessionEnded if the session has ended."""
     if session.state != Session.State.ACTIVE:
         raise SessionEnded("This session was ended. Start a new one.", session_id=str(session.pk))
 
 
 def clean_title(title: str) -> str:
-    """Return a title as it is stored, on one line. Raises InvalidRequest."""
+    """Return a title in stored form, on one line. Raises InvalidRequest if it is too long."""
     title = " ".join(title.split())
     if len(title) > MAX_TITLE:
         raise InvalidRequest(f"A title has at most {MAX_TITLE} characters.", param="title")

@@ -1,5 +1,5 @@
-"""Open websockets and their logins. A logout closes them at once; after a new password or a deactivation they are
-closed when the consumer checks the login, which it does every few seconds and on a hint."""
+"""Closes websockets whose login ends. A logout closes them immediately; after a password change or a deactivation they
+are closed when the consumer checks the login, which it does every few seconds and on a hint."""
 
 import hashlib
 from typing import Any
@@ -17,13 +17,13 @@ from memories.messaging.outbox import owner_group, send_hint
 
 
 def login_group(session_key: str) -> str:
-    """Return the channel group of the sockets of one login. It contains a hash, so that no login key is sent between
+    """Return the channel group of a login's sockets. It contains a hash, so that no session key is sent between
     processes."""
     return f"login.{hashlib.sha256(session_key.encode()).hexdigest()[:40]}"
 
 
 def close_login(sender: Any, request: HttpRequest | None, **kwargs: Any) -> None:
-    """Receiver of django.contrib.auth's `user_logged_out`: close the sockets of the login that ends."""
+    """Close the sockets of a login that ends. A receiver of `user_logged_out`."""
     session = getattr(request, "session", None)
     if session is not None and session.session_key:
         close_sockets(session.session_key)
@@ -34,8 +34,8 @@ def close_sockets(session_key: str) -> None:
     transaction.on_commit(lambda: send_hint(group, {"type": "session.closed"}), robust=True)
 
 
-def look_again(owner_id: UUID) -> None:
-    """Have every socket of an owner check its login now: after a new password, a deactivation, or a revoked key."""
+def recheck_logins(owner_id: UUID) -> None:
+    """Make every socket of an owner check its login now, after a password change, a deactivation or a revoked key."""
     transaction.on_commit(lambda: send_hint(owner_group(owner_id), {"type": "session.check"}), robust=True)
 
 

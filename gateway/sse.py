@@ -1,4 +1,4 @@
-"""Server-sent events: their format, and what keeps proxies from buffering a stream or closing it."""
+"""Server-sent events: their format, and measures against proxies that buffer or close idle streams."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def encode(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
     """Return JSON without escapes for other scripts."""
     try:
         return json.dumps(data, ensure_ascii=False, separators=separators, default=str).encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which a model server may send in two chunks, must be escaped
+    except UnicodeEncodeError:  # a lone surrogate must be escaped: a model server may split a pair over two chunks
         return json.dumps(data, separators=separators, default=str).encode()
 
 
@@ -33,15 +33,15 @@ DONE_LINE = b"data: [DONE]\n\n"
 
 KEEP_ALIVE = b": keep-alive\n\n"
 KEEP_ALIVE_SECONDS = 10.0
-_AHEAD = 16  # pieces that wait for a slow client
+_QUEUE_SIZE = 16  # pieces buffered for a slow client
 
 
 class Alive:
-    """Runs a generator of pieces in a task of its own, so that a comment can be sent while it is silent: while our
-    tools work, or the model does. Comments come after ten to twenty seconds without a piece.
+    """Runs a generator of pieces in its own task, so that a keep-alive comment can be sent while the model or our tools
+    produce nothing. Comments are sent after ten to twenty seconds without a piece.
 
-    `late_error` turns an error into a piece if something was sent already. `keep_alive` is the comment, or an API's
-    event for this purpose."""
+    `late_error` turns an error into a piece if something has been sent already. `keep_alive` is the comment, or an
+    API's own event for this purpose."""
 
     def __init__(
         self,
@@ -52,15 +52,15 @@ class Alive:
         self._pieces = pieces
         self._keep_alive = keep_alive
         self._late_error = late_error
-        self._ready: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
+        self._ready: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUE_SIZE)
         self._first: bytes | None = None
         self._error: Exception | None = None
         self._quiet = self._sent = self._ended = False
         self._task = asyncio.create_task(self._run())
-        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._send_keep_alive)
 
     async def begin(self) -> Self:
-        """Wait for the first piece, or for the first comment if that takes long. Raises any error until then."""
+        """Wait for the first piece or the first comment, and raise any error that occurs before it."""
         try:
             self._first = await self.__anext__()
         except BaseException:
@@ -92,7 +92,7 @@ class Alive:
 
     async def aclose(self) -> None:
         """Close the generator, which stops its work."""
-        await asyncio.sleep(0)  # a task that is cancelled before it starts would leave its generator, and a run, open
+        await asyncio.sleep(0)  # a task cancelled before it starts would leave its generator, and thus a run, open
         self._task.cancel()
         await asyncio.wait({self._task})
 
@@ -107,19 +107,19 @@ class Alive:
         finally:
             self._ended = True
             self._timer.cancel()
-            if self._ready.empty():  # then a reader may be waiting
+            if self._ready.empty():  # a reader may be waiting
                 self._ready.put_nowait(None)
 
-    def _look(self) -> None:
+    def _send_keep_alive(self) -> None:
         if self._quiet and self._ready.empty():
             self._ready.put_nowait(self._keep_alive)
         self._quiet = True
-        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._send_keep_alive)
 
 
 class EventStream(StreamingHttpResponse):
-    """A streamed response that is never buffered. config.serving.asgi_handler reads its `source`, and closes it
-    when the client disconnects."""
+    """A streamed response that is never buffered. config.serving.asgi_handler reads its `source`, and closes it when
+    the client disconnects."""
 
     def __init__(self, source: AsyncIterator[bytes]) -> None:
         super().__init__(

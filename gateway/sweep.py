@@ -1,5 +1,5 @@
-"""The gateway's sweeps in the worker: runs whose process died, runs that wait for a client's tools, usage counters,
-memories without search words or vectors, records of failed jobs, and sessions that were deleted or temporary."""
+"""The gateway's sweeps in the worker: runs of dead processes, runs that wait for client tools, usage counters, memories
+without search words or vectors, records of failed jobs, deleted and temporary sessions, and accounts."""
 
 from datetime import timedelta
 
@@ -34,14 +34,14 @@ def runs_sweep() -> None:
 
 
 def sessions_sweep() -> None:
-    """Delete sessions that can no longer be restored, and temporary ones that were unused for a day. Idempotent."""
+    """Delete sessions that can no longer be restored, and temporary ones unused for a day. Idempotent."""
     sessions_purge(timezone.now())
     erased_purge()
 
 
 def accounts_sweep() -> None:
-    """Delete ended logins, failed sign-ins that no longer count, ended invitations, keys and connected apps that were
-    revoked long ago, expired tokens and registrations of apps, and expired changes learned of model servers. The audit
+    """Delete expired logins, failed sign-ins that no longer count, ended invitations, keys and connected apps that were
+    revoked long ago, expired tokens and app registrations, and expired changes learned from model servers. The audit
     log still mentions the keys. Idempotent; safe in several workers."""
     now = timezone.now()
     LoginSession.objects.filter(expire_date__lt=now).delete()

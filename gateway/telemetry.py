@@ -1,9 +1,9 @@
-"""Spans of OpenTelemetry: turn, recall, model step, tool, review. Without its packages (requirements/otel.txt) they do
-nothing. Attributes are names of runs, models and tools, and counts; they contain no text of people, and no message of
-an error, which may quote it.
+"""OpenTelemetry spans: turn, recall, model step, tool, review. Without its packages (requirements/otel.txt) they do
+nothing. Attributes are names of runs, models and tools, and counts; they contain no text of people, and no error
+messages, which may quote it.
 
-A span is current only within a coroutine, since an async generator may be closed in another context than it began in.
-The generators of a turn pass their span on as an object instead."""
+A span is current only within a coroutine, since an async generator may be closed in another context than the one in
+which it began. The generators of a turn pass their span as an argument instead."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,7 +24,7 @@ Attributes = Mapping[str, str | int | float | bool]
 
 
 class Span:
-    """A running span, or nothing."""
+    """A running span, or a no-op."""
 
     def __init__(self, inner: Any = None) -> None:
         self._inner = inner
@@ -34,7 +34,7 @@ class Span:
             self._inner.set_attributes(attributes)
 
     def end(self, error: BaseException | None = None) -> None:
-        """End it; an error is named by its kind."""
+        """End the span. Of an error only its code or class name is recorded."""
         if self._inner is None:
             return
         if error is not None:
@@ -49,7 +49,7 @@ class Span:
         return trace.use_span(self._inner, record_exception=False, set_status_on_exception=False)
 
     def headers(self) -> dict[str, str]:
-        """Return the trace headers for a request to a server: of this span, or else the client's own."""
+        """Return the trace headers for a request to a server: this span's, or else the client's own."""
         found: dict[str, str] = {}
         if self._inner is not None:
             _propagator.inject(found, trace.set_span_in_context(self._inner))
@@ -61,7 +61,7 @@ _NO_SPAN = nullcontext(NOTHING)
 
 
 def _is_on() -> bool:
-    """Return True if OpenTelemetry was set up in this process; its packages alone create spans that go nowhere."""
+    """Return True if OpenTelemetry is configured in this process; without a provider, spans would go nowhere."""
     if _tracer is not None and isinstance(_tracer, trace.ProxyTracer):
         return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
     return _tracer is not None
@@ -93,7 +93,7 @@ def _span(name: str, attributes: Attributes, parent: Span) -> Iterator[Span]:
     except Exception as error:
         begun.end(error)
         raise
-    except BaseException:  # cancelled: that is no error
+    except BaseException:  # cancellation is not an error
         begun.end()
         raise
     begun.end()

@@ -1,4 +1,4 @@
-"""The words of recorded runs, for the short-term lane: memories stores only pointers to the gateway's messages."""
+"""Reads the texts of recorded runs for the short-term lane. memories stores only references to the gateway's rows."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -33,7 +33,7 @@ def read_turns(owner_id: UUID, session_id: UUID, after: UUID | None) -> Sequence
 
 
 def _texts(owner_id: UUID, session_id: UUID, runs: Sequence[UUID]) -> tuple[dict[UUID, str], dict[UUID, str]]:
-    """Return for each run the person's words, and the last message of the assistant that has a text."""
+    """Return, by run, the user's own words, and the last assistant message with text."""
     users: dict[UUID, str] = {}
     answers: dict[UUID, str] = {}
     roles = (Message.Role.USER, Message.Role.ASSISTANT)

@@ -1,4 +1,4 @@
-"""Estimates the tokens of a request: memories.tokens, and what messages add to their texts."""
+"""Estimates the tokens of requests: those of the texts (memories.tokens) and the overhead of messages."""
 
 import json
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from gateway.upstream.kept import kept_of
 from memories.tokens import text_tokens
 
 _PER_MESSAGE = 6
-_NOBODY = ("", "")
+_NO_TARGET = ("", "")
 
 
-def estimate_message(message: dict[str, Any], asked: tuple[str, str] = _NOBODY) -> int:
-    """Return the estimated tokens of a message with its tool calls; parts that are not text count with a fixed number.
-    Kept fields count only if `asked` is the upstream and model that they are sent back to."""
+def estimate_message(message: dict[str, Any], target: tuple[str, str] = _NO_TARGET) -> int:
+    """Return the estimated tokens of a message with its tool calls. A part that is not text counts as 500. Kept fields
+    count only if `target` is the upstream and model to which they are sent back."""
     content = message.get("content")
     size = text_tokens(text_of(content)) + _PER_MESSAGE
     if isinstance(content, list):
@@ -23,11 +23,11 @@ def estimate_message(message: dict[str, Any], asked: tuple[str, str] = _NOBODY) 
     if calls := message.get("tool_calls"):
         size += text_tokens(json.dumps(calls))
     kept = kept_of(message)
-    if kept is not None and kept.is_of(*asked) and dialect_of(kept.upstream).replay_reasoning:
+    if kept is not None and kept.is_from(*target) and dialect_of(kept.upstream).replay_reasoning:
         size += text_tokens(json.dumps(kept.fields)) if kept.fields else 0
     return size
 
 
-def estimate(messages: Sequence[dict[str, Any]], asked: tuple[str, str] = _NOBODY) -> int:
-    """Tokens of a request's messages to an upstream and model."""
-    return sum(estimate_message(message, asked) for message in messages)
+def estimate(messages: Sequence[dict[str, Any]], target: tuple[str, str] = _NO_TARGET) -> int:
+    """Return the estimated tokens of messages for the upstream and model `target`."""
+    return sum(estimate_message(message, target) for message in messages)

@@ -1,5 +1,4 @@
-"""Checks the shape of tool calls in messages: when a client's messages are read, and when stored ones are read, since
-some rows are older than the check."""
+"""Validates tool calls in messages: those of clients, and stored ones, since some rows are older than the check."""
 
 import json
 import re
@@ -7,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-_UNREAD = 20_000  # characters of arguments beyond which their ends are enough to know an object by
-# What tells where an object ends: a backslash with the sign that it escapes, if that is in the same piece, and others.
-_SIGNS = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
+_MAX_PARSED = 20_000  # characters; longer arguments that begin and end with braces count as an object
+# The characters that determine where an object ends; a backslash with the character it escapes, if in the same piece.
+_STRUCTURE = re.compile(r'\\.?|["{}\[\]]', re.DOTALL)
 _NESTING = {"{": 1, "[": 1, "}": -1, "]": -1}
 _PARTS = {"function": ("name", "arguments"), "custom": ("name", "input")}
 
 
 def call_fault(call: Any) -> tuple[str, str] | None:
-    """Return what is wrong with a call and what is expected, None if nothing is. Missing fields are not wrong, since
-    clients send calls without a type or with empty arguments."""
+    """Return the path of a call's invalid field and the expected type, or None if the call is valid. Fields may be
+    missing, since clients send calls without a type or with empty arguments."""
     if not isinstance(call, dict):
         return "", "an object"
     for name in ("id", "type"):
@@ -33,14 +32,14 @@ def call_fault(call: Any) -> tuple[str, str] | None:
 
 
 def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tool calls in a message of unknown form."""
+    """Return the tool calls in a message, which need not be well-formed."""
     calls = message.get("tool_calls")
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
 def object_in(arguments: str) -> dict[str, Any]:
-    """Return the object that the arguments of a call are. Nothing and `null` are an empty one, and an object that was
-    written as a JSON text is that object; what a model wrote otherwise stands in one, under `arguments`."""
+    """Return the arguments of a call as an object. Empty text and `null` become an empty object, an object in a JSON
+    string becomes that object, and anything else becomes the value of `arguments` in a new one."""
     given: Any = arguments.strip() or "{}"
     for _ in range(2):
         if isinstance(given, str):
@@ -52,10 +51,10 @@ def object_in(arguments: str) -> dict[str, Any]:
 
 
 def object_text(arguments: Any) -> str:
-    """Return the arguments of a call as servers take them: what is an object as it was written, anything else as the
-    text of `object_in`. Of very long ones only the ends are looked at."""
+    """Return the arguments of a call as servers accept them: an object unchanged, anything else as the JSON of
+    `object_in`. Very long arguments are recognised by their ends."""
     text = arguments if isinstance(arguments, str) else ""
-    if len(text) > _UNREAD and text[0] == "{" and text[-1] == "}":
+    if len(text) > _MAX_PARSED and text[0] == "{" and text[-1] == "}":
         return text
     try:
         is_object = isinstance(json.loads(text), dict)
@@ -65,17 +64,17 @@ def object_text(arguments: Any) -> str:
 
 
 class ObjectEnd:
-    """Tells whether a JSON object that comes in pieces is complete. Each piece is read once."""
+    """Detects whether a JSON object that arrives in pieces is complete. Each piece is read once."""
 
     def __init__(self) -> None:
-        self._read = 0  # pieces
-        self._is_object: bool | None = None  # None before the first sign
-        self._depth = 0  # of brackets
+        self._read = 0  # number of pieces read
+        self._is_object: bool | None = None  # None before the first character
+        self._depth = 0  # nesting of brackets
         self._in_text = self._escaped = False
 
     def reached(self, pieces: Sequence[str]) -> bool:
-        """Return True if these pieces, which are those of the last call and more, hold the whole object. What is not
-        an object is never complete."""
+        """Return True if the pieces contain the whole object. They must begin with those of the previous call. A value
+        that is not an object is never complete."""
         for piece in islice(pieces, self._read, None):
             if self._is_object is None and (begin := piece.lstrip()):
                 self._is_object = begin.startswith("{")
@@ -85,9 +84,9 @@ class ObjectEnd:
         return bool(self._is_object) and self._depth == 0
 
     def _take(self, piece: str) -> None:
-        begin = int(self._escaped)  # the first sign of this piece, if the last one ended with a backslash
+        begin = int(self._escaped)  # skips the first character if the last piece ended with a backslash
         self._escaped = self._escaped and not piece
-        for match in _SIGNS.finditer(piece, begin):
+        for match in _STRUCTURE.finditer(piece, begin):
             sign = match.group()
             if sign == '"':
                 self._in_text = not self._in_text
@@ -97,7 +96,7 @@ class ObjectEnd:
                 self._depth += _NESTING.get(sign, 0)
 
 
-def sound_calls(given: Any) -> list[dict[str, Any]]:
+def valid_calls(given: Any) -> list[dict[str, Any]]:
     """Return the valid calls in a stored `tool_calls`."""
     return [call for call in given if call_fault(call) is None] if isinstance(given, list) else []
 

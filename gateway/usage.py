@@ -1,4 +1,4 @@
-"""Counts how often memories were recalled, in batches after runs have ended, never during a turn."""
+"""Counts how often memories were recalled, in batches after runs have ended."""
 
 from collections import Counter
 from datetime import datetime
@@ -13,8 +13,8 @@ BATCH = 500
 
 
 def count_usage() -> int:
-    """Count the long-term recalls of completed runs that were not counted yet; returns how many runs. Safe in several
-    workers, since the worker that marks a run counts it."""
+    """Count the long-term recalls of completed runs that have not been counted yet. Return the number of runs. Safe in
+    several workers, since the worker that marks a run counts it."""
     uncounted = Run.objects.filter(state=Run.State.COMPLETED, usage_counted=False)
     ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:BATCH])
     if not ids:

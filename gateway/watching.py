@@ -1,5 +1,5 @@
-"""Who watches a turn: streams end once their key or login is refused, also where somebody else asked for the turn, and
-a key that several people share is shown nothing of memory."""
+"""Access of those who watch a turn. A stream ends once its key or login is no longer valid, even if somebody else
+started the turn, and a key that several people share is shown nothing from memory."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -10,13 +10,13 @@ from uuid import UUID
 from django.db import Error as DatabaseError
 
 from gateway.authentication import still_allowed
-from gateway.runs.access import LOOK_SECONDS
+from gateway.runs.access import RECHECK_SECONDS
 from gateway.turns.live import Note, error_note
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.errors import Unauthorized
 
-_OVER = "Your key or login is no longer valid. The turn may go on without you."
+_OVER = "Your key or login is no longer valid. The turn may continue without you."
 _OF_MEMORY = frozenset({"recalled", "tool"})
 
 
@@ -28,8 +28,8 @@ def turn_shown(turn: dict[str, Any], caller: Caller) -> dict[str, Any]:
 async def watched_by(
     request: ApiRequest, run_id: UUID, events: AsyncGenerator[tuple[int, Note]]
 ) -> AsyncGenerator[tuple[int, Note]]:
-    """Yield the events of a turn that the caller may see. If the key or login is refused meanwhile, the last one is an
-    error, and the turn goes on."""
+    """Yield the events of a turn that the caller may see. If the key or login becomes invalid, the last event is an
+    error, and the turn continues."""
     caller, at = request.auth, 0
     async with aclosing(_while_allowed(request, events)) as allowed:
         try:
@@ -43,17 +43,17 @@ async def watched_by(
 async def _while_allowed(
     request: ApiRequest, events: AsyncGenerator[tuple[int, Note]]
 ) -> AsyncGenerator[tuple[int, Note]]:
-    """Raises Unauthorized, also while no event comes."""
+    """Yield events, and raise Unauthorized once access has ended, even while no event arrives."""
     clock = asyncio.get_running_loop().time
-    due = clock() + LOOK_SECONDS
+    due = clock() + RECHECK_SECONDS
     async with aclosing(events):
         following = asyncio.ensure_future(anext(events, None))
         try:
             while True:
                 await asyncio.wait({following}, timeout=max(0.0, due - clock()))
                 if clock() >= due:
-                    await _look(request)
-                    due = clock() + LOOK_SECONDS
+                    await _recheck(request)
+                    due = clock() + RECHECK_SECONDS
                 if not following.done():
                     continue
                 event = following.result()
@@ -66,10 +66,10 @@ async def _while_allowed(
             await asyncio.wait({following})
 
 
-async def _look(request: ApiRequest) -> None:
+async def _recheck(request: ApiRequest) -> None:
     try:
         allowed = await in_read_thread(still_allowed, request)
-    except DatabaseError:  # busy: the next look says it
+    except DatabaseError:  # busy: left to the next check
         return
     if not allowed:
         raise Unauthorized(_OVER)

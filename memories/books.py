@@ -1,4 +1,4 @@
-"""A book as it is now: the state that makes a snapshot fresh or stale."""
+"""The current state of a book, which decides whether a snapshot is fresh or stale."""
 
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ _BY_NAME = Select(
 
 
 def book_state(owner_id: UUID, name: str) -> BookState:
-    """Return the book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
+    """Return the current state of a book, created if missing. Expired memories raise its generation first."""
     found = _BY_NAME.row(owner=owner_id, name=name)
     if found is None or (found[-1] and found[-1] <= timezone.now()):
         book = book_get_or_create(owner_id, name)
@@ -29,13 +29,13 @@ def book_state(owner_id: UUID, name: str) -> BookState:
 
 
 def book_state_to_read(owner_id: UUID, name: str) -> BookState:
-    """Return the state of a book that is only read. What has expired is left out by its view, so nothing is written; a
-    book that does not exist yet is made."""
+    """Return the state of a book for reading. Nothing is written for expired memories, which views leave out anyway,
+    but a missing book is created."""
     return book_state_if_made(owner_id, name) or BookState.of(book_get_or_create(owner_id, name))
 
 
 def book_state_if_made(owner_id: UUID, name: str) -> BookState | None:
-    """Return the state of a book that is only read; None for one that does not exist yet."""
+    """Return the state of a book for reading, or None if it does not exist yet."""
     found = _BY_NAME.row(owner=owner_id, name=name)
     return _state(owner_id, name, found) if found else None
 

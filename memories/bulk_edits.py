@@ -1,4 +1,4 @@
-"""One change to many memories of a book that somebody chose: together they are one change set, undone as one."""
+"""Bulk edits of selected memories of a book, stored as one change set and undone as one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from memories.services import BookWriter, MemoryFields, Source, book_changed, bo
 
 BulkAction = Literal["delete", "restore", "pin", "unpin", "categorise"]
 Edit = Callable[[BookWriter, Sequence[int]], list[int]]
-"""Changes those of the memories that can be, by number, in an open book; returns the numbers of the changed ones."""
+"""Changes the memories with these numbers where possible; returns the numbers of those that changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkEdited:
-    """What became of the memories, by number. Those left alone are not there, or were like that already."""
+class BulkEditResult:
+    """The result, by memory number. Memories that were left alone do not exist or needed no change."""
 
     change_set: UUID | None
     changed: tuple[int, ...]
     left_alone: tuple[int, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the API shows."""
+        """Return the API representation."""
         return {
             "change_set": str(self.change_set) if self.change_set else None,
             "changed": [str(number) for number in self.changed],
@@ -32,8 +32,8 @@ class BulkEdited:
         }
 
 
-def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Source) -> Slices[BulkEdited]:
-    """Do the same to many memories of a book, in slices: short transactions under the book's lock, one change set."""
+def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Source) -> Slices[BulkEditResult]:
+    """Apply an edit to many memories of a book, in slices: short transactions under its lock, one change set."""
     wanted = list(dict.fromkeys(numbers))
     size = BatchSize()
     change_set: ChangeSet | None = None
@@ -44,11 +44,11 @@ def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Sou
                 changed += edit(writer, batch)
             change_set = writer.change_set
             yield
-    finally:  # also where the client has gone
+    finally:  # also if the client disconnected
         if changed:
             book_changed(book, source, changed)
     done = set(changed)
-    return BulkEdited(
+    return BulkEditResult(
         change_set=change_set.pk if change_set else None,
         changed=tuple(changed),
         left_alone=tuple(number for number in wanted if number not in done),
@@ -56,7 +56,7 @@ def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Sou
 
 
 def edit_of(action: BulkAction, category: str = "") -> Edit:
-    """Return what the action does to memories; `category` is a clean one, for `categorise`."""
+    """Return the edit for an action. `category` is a cleaned one, for `categorise`."""
     setters = {
         "pin": MemoryFields(pinned=True),
         "unpin": MemoryFields(pinned=False),
@@ -81,7 +81,7 @@ def _restore(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
 
 
 def allow(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
-    """Let blocked memories into answers, exactly as they read now: what only administrators do."""
+    """Allow blocked memories in answers, as long as their text is unchanged. Only administrators may do this."""
     blocked = [memory for memory in live_rows(writer.book, numbers=numbers).values() if memory.blocked]
     for memory in blocked:
         writer.gather_allowed(memory)

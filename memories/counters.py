@@ -1,5 +1,5 @@
-"""Counters of this process. Plain counters only grow, and gateway.metrics shows them; the scan's refusals that are not
-stored yet are kept beside them until the refusing transaction is over and memories.services stores them."""
+"""Counters of this process. The plain ones only grow and are exposed by gateway.metrics. Refusals by the scan are also
+counted per day, until memories.services stores them after the refusing transaction."""
 
 from collections import Counter
 from datetime import date
@@ -16,16 +16,16 @@ _unstored: Counter[Refusal] = Counter()
 _lock = Lock()
 
 
-def scan_refused(rule: str, kind: str) -> None:
-    """Count a write that the scan refused. It does not touch the database, because the transaction is about to be
-    rolled back."""
+def count_refusal(rule: str, kind: str) -> None:
+    """Count a write that the scan refused. Does not touch the database, since the transaction is about to be rolled
+    back."""
     scan_blocks[rule] += 1
     with _lock:
         _unstored[timezone.now().date(), rule, kind] += 1
 
 
 def unstored_take() -> Counter[Refusal]:
-    """Take the refusals that are not stored yet; the caller stores them."""
+    """Remove and return the refusals that are not stored yet; the caller stores them."""
     with _lock:
         taken = _unstored.copy()
         _unstored.clear()
@@ -33,6 +33,6 @@ def unstored_take() -> Counter[Refusal]:
 
 
 def unstored_give_back(refusals: Counter[Refusal]) -> None:
-    """Give back refusals that could not be stored; they are stored with the next one."""
+    """Add back refusals that could not be stored; they are stored with the next one."""
     with _lock:
         _unstored.update(refusals)

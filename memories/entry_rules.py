@@ -1,5 +1,5 @@
-"""What an entry must be before it is stored: its words cleaned, checked and scanned. Nothing here writes.
-Called by memories.services for every write, and by reviews.staged, which answers a review like the real book."""
+"""Cleaning, validation and scanning of an entry before it is stored. Nothing here writes.
+Called by memories.services for every write, and by reviews.staged, which imitates the real book for a review."""
 
 import hashlib
 import unicodedata
@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from memories.counters import scan_refused
+from memories.counters import count_refusal
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
-from memories.evidence import Held, Hold, decide
+from memories.evidence import Hold, WriteHeld, decide
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Evidence, Memory, Target
 from memories.storable import storable_text
-from memories.verdicts import NO_METADATA, Judged, hash_of, verdict_of
+from memories.verdicts import NO_METADATA, ScanVerdict, verdict_of, words_hash
 from prompts.copies import is_prompt_copy
 
 MAX_CATEGORY = 40
@@ -23,13 +23,13 @@ MAX_KEYWORD = 40
 
 
 def content_key(content: str) -> str:
-    """Return a hash of the words alone: case, width, spacing and closing punctuation do not make another memory."""
+    """Return a hash of the normalised content; case, width, spacing and closing punctuation do not matter."""
     folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(".!。 ")
     return hashlib.sha256(folded.encode()).hexdigest()
 
 
 def clean_content(content: str) -> str:
-    """Return content as it is stored: trimmed, and without what a database refuses. Raises InvalidRequest, TooLarge."""
+    """Return content in its stored form, trimmed and storable. Raises InvalidRequest, TooLarge."""
     content = storable_text(content).strip()
     if not content:
         raise InvalidRequest("A memory needs some words.", param="content")
@@ -44,7 +44,7 @@ def clean_content(content: str) -> str:
 
 
 def clean_category(category: str) -> str:
-    """Return a category as stored: one short line. Raises InvalidRequest."""
+    """Return a category in its stored form, one short line. Raises InvalidRequest."""
     category = " ".join(storable_text(category).split())
     if not category or len(category) > MAX_CATEGORY:
         raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
@@ -52,20 +52,20 @@ def clean_category(category: str) -> str:
 
 
 def clean_target(target: str) -> str:
-    """Raises InvalidRequest unless it is one of the two targets."""
+    """Return a valid target. Raises InvalidRequest for anything else."""
     if target not in Target.values:
         raise InvalidRequest(f"target is one of {', '.join(Target.values)}.", param="target")
     return str(target)
 
 
 def clean_expiry(expires_at: datetime | None) -> datetime | None:
-    """Return a time of expiry as stored. Raises InvalidRequest as clean_moment does."""
+    """Return an expiry in its stored form. Raises InvalidRequest as clean_moment does."""
     return clean_moment(expires_at, "A memory expires between", "expires_at")
 
 
 def clean_moment(moment: datetime | None, refusal: str, param: str) -> datetime | None:
-    """Return a time in UTC; one without a time zone is taken for UTC. Raises InvalidRequest for years that not every
-    database and time zone knows; `refusal` is the beginning of its sentence."""
+    """Return a time in UTC; a naive one is taken to be UTC. Raises InvalidRequest for years that not every database and
+    time zone supports; the message begins with `refusal`."""
     if moment is None:
         return None
     if not 1970 <= moment.year <= 9998:
@@ -74,10 +74,10 @@ def clean_moment(moment: datetime | None, refusal: str, param: str) -> datetime 
 
 
 def clean_keywords(keywords: Sequence[str]) -> list[str]:
-    """Keywords as stored: the first 12 different ones, of at most 40 letters, digits, spaces and hyphens each; other
-    characters become spaces, and further words are left out (keywords only help the search).
+    """Return keywords in their stored form: the first 12 distinct ones, each of at most 40 letters, digits, spaces and
+    hyphens. Other characters become spaces, and the rest is dropped, since keywords only help the search.
 
-    Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
+    Raises InvalidRequest for more or longer keywords than one request may contain."""
     if len(keywords) > KEYWORDS_GIVEN:
         raise InvalidRequest(f"A memory takes at most {KEYWORDS_GIVEN} keywords at once.", param="keywords")
     if any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
@@ -95,10 +95,10 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:
-    """Scan before a write; returns the verdict. Raises BlockedByScan without repeating what was found."""
+def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
+    """Scan a memory before it is written and return the verdict. Raises BlockedByScan, without quoting the text."""
     if any(map(is_prompt_copy, (content, " ".join(keywords), " ".join(metadata.values())))):
-        scan_refused("prompt_copy", "prompt")
+        count_refusal("prompt_copy", "prompt")
         raise BlockedByScan(
             "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
             rule="prompt_copy",
@@ -109,16 +109,16 @@ def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str
     return verdict
 
 
-def check_hold(verdict: Judged, evidence: Evidence, hold: Hold) -> None:
-    """Raises Held where a write waits for a person."""
-    if doubt := decide(verdict, evidence, hold):
-        raise Held(doubt.reason, rule=doubt.rule)
+def check_hold(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> None:
+    """Raise WriteHeld if a write must wait for a person."""
+    if held := decide(verdict, evidence, hold):
+        raise WriteHeld(held.reason, rule=held.rule)
 
 
-def refuse_blocked(verdict: Judged) -> None:
-    """Raises BlockedByScan where a rule matched, and counts that."""
+def refuse_blocked(verdict: ScanVerdict) -> None:
+    """Raise BlockedByScan, and count it, if a rule matched."""
     if verdict.rule:
-        scan_refused(verdict.rule, verdict.kind)
+        count_refusal(verdict.rule, verdict.kind)
         raise BlockedByScan(
             f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
             rule=verdict.rule,
@@ -126,11 +126,11 @@ def refuse_blocked(verdict: Judged) -> None:
         )
 
 
-def store_verdict(memory: Memory) -> None:
-    """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it, unless the verdict
-    that it has is of these rules and words."""
+def set_verdict(memory: Memory) -> None:
+    """Set the verdict of a memory that is stored even if it is blocked (undo, imported rows), unless its verdict is
+    already of the current rules and words."""
     words = (memory.content, memory.keywords, memory.metadata)
-    if memory.scan_hash == hash_of(*words):
+    if memory.scan_hash == words_hash(*words):
         return
     verdict = verdict_of(*words)
     memory.scan_hash = verdict.scan_hash

@@ -1,4 +1,4 @@
-"""Expected errors. Their codes are public: new ones may be added, but renaming one breaks clients.
+"""Expected errors. Their codes are public: adding one is fine, but renaming one breaks clients.
 
 DomainError
 ├── InvalidRequest 400   ├── Unauthorized 401   ├── Forbidden 403   ├── NotFound 404 ── ModelNotFound 404
@@ -21,10 +21,10 @@ class DomainError(Exception):
         super().__init__(message)
         self.param = param
         self.details = details
-        self.headers: dict[str, str] = {}  # of the answer that says it
+        self.headers: dict[str, str] = {}  # of the error response
 
     def as_json(self) -> dict[str, Any]:
-        """Return the body of the answer, the same for every API."""
+        """Return the body of the error response, the same for every API."""
         return {
             "error": {
                 "message": str(self),
@@ -75,7 +75,7 @@ class UnsupportedMediaType(DomainError):
 
 
 class BlockedByScan(DomainError):
-    """details: rule, kind. The message never repeats what was found."""
+    """details: rule, kind. The message never repeats the text that was found."""
 
     code, http_status = "blocked_by_scan", 422
 

@@ -1,5 +1,5 @@
-"""Filters of memories by words, metadata and time, for the list and the search of the API. They are part of the
-statement, so that pages stay whole; a statement reads at most the rows of one owner."""
+"""Filters of memories by text, metadata and time, for the API's list and search. They are part of the SQL statement, so
+that pages stay full; a statement reads at most the rows of one owner."""
 
 import json
 import re
@@ -23,13 +23,13 @@ from memories.metadata import clean_metadata
 from memories.models import Memory
 
 _PREFIX = "metadata."
-_SHOWN = timedelta(milliseconds=1)  # the moments that answers show are cut to it
+_SHOWN = timedelta(milliseconds=1)  # responses truncate times to milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFilters:
-    """What memories are narrowed to: those with all these pairs, created later than one time and earlier than another.
-    Raises InvalidRequest for metadata that no memory can have, and for years that not every database knows."""
+    """Filters for memories that have all these metadata pairs and were created within a period. Raises InvalidRequest
+    for metadata that no memory can have, and for years that not every database supports."""
 
     metadata: Mapping[str, str] = field(default_factory=dict)
     created_after: datetime | None = None
@@ -44,7 +44,7 @@ class MemoryFilters:
         return bool(self.metadata or self.created_after or self.created_before)
 
     def of(self, rows: "QuerySet[Memory]") -> "QuerySet[Memory]":
-        """Return the rows that pass."""
+        """Return the rows that match."""
         if self.metadata:
             rows = rows.filter(HasPairs(self.metadata))
         if self.created_after:
@@ -55,28 +55,28 @@ class MemoryFilters:
         return rows
 
 
-def holds(text: str, *fields: str) -> Q:
-    """Return the condition that one of the fields holds the text, in whatever case. SQLite's LIKE knows the case of
-    ASCII only."""
-    known = text.isascii() or connection.vendor != "sqlite"
-    lookup, value = ("icontains", text) if known else ("iregex", re.escape(text))
+def contains_text(text: str, *fields: str) -> Q:
+    """Return the condition that one of the fields contains the text, ignoring case. SQLite's LIKE ignores case in ASCII
+    only."""
+    use_like = text.isascii() or connection.vendor != "sqlite"
+    lookup, value = ("icontains", text) if use_like else ("iregex", re.escape(text))
     return reduce(or_, (Q(**{f"{name}__{lookup}": value}) for name in fields))
 
 
-def metadata_asked(query: QueryDict) -> dict[str, str]:
-    """Return the pairs that a query string asks for as `metadata.<key>=`. Raises InvalidRequest for a key given twice,
-    and for more keys than a memory has."""
+def metadata_from_query(query: QueryDict) -> dict[str, str]:
+    """Return the pairs of a query string's `metadata.<key>=` parameters. Raises InvalidRequest for a key given twice,
+    and for more keys than a memory can have."""
     asked = [name for name in query if name.startswith(_PREFIX)]
     if len(asked) > METADATA_KEYS:
-        raise InvalidRequest(f"At most {METADATA_KEYS} keys of metadata can be asked for.", param="metadata")
+        raise InvalidRequest(f"A filter can name at most {METADATA_KEYS} keys of metadata.", param="metadata")
     if any(len(query.getlist(name)) > 1 for name in asked):
-        raise InvalidRequest("Ask for each key of metadata once.", param="metadata")
+        raise InvalidRequest("A filter can name each key of metadata only once.", param="metadata")
     return {name.removeprefix(_PREFIX): str(query[name]) for name in asked}
 
 
 class HasPairs(Func):
-    """Is true for rows whose metadata holds all these pairs. Django's own look-ups take a key of digits for a place in
-    a list, and their containment is not there on SQLite."""
+    """True for rows whose metadata contains all these pairs. Django's key lookups treat a key of digits as a list
+    index, and its `contains` is not supported on SQLite."""
 
     output_field = BooleanField()
 
@@ -89,9 +89,9 @@ class HasPairs(Func):
     ) -> tuple[str, tuple[Any, ...]]:
         """Return the condition for SQLite."""
         column, given = compiler.compile(self.source_expressions[0])
-        one = f"EXISTS (SELECT 1 FROM json_each({column}) AS pair WHERE pair.key = %s AND pair.atom = %s)"  # noqa: S608
+        exists = f"EXISTS (SELECT 1 FROM json_each({column}) AS pair WHERE pair.key = %s AND pair.atom = %s)"  # noqa: S608
         params = [value for pair in self._pairs.items() for value in (*given, *pair)]
-        return f"({' AND '.join([one] * len(self._pairs))})", tuple(params)
+        return f"({' AND '.join([exists] * len(self._pairs))})", tuple(params)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any

@@ -1,5 +1,5 @@
-"""The health of a book, in figures and in words a person understands: how full it is, what is blocked, and what the
-apps above know of it (sessions that are covered, how the last review went), which they register."""
+"""The health of a book, in figures and sentences: how full it is, what is blocked, and the facts that apps of higher
+layers register (reviewed sessions, the result of the last review)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,31 +15,31 @@ from django.utils import timezone
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
 from memories.number_words import counted
-from memories.recall.vectors import vectors_counted
-from memories.selectors import blocked_condition, counted_by, live_condition
+from memories.recall.vectors import count_vectors
+from memories.selectors import blocked_condition, count_by, live_condition
 from memories.services import limits_of_books
 
-# Where a sentence stands in the line.
+# The order of the sentences in the health text.
 COVERAGE, FULLNESS, LAST_REVIEW, VECTORS, BLOCKED, WARNING = range(6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What one app knows of a book: figures for programs, and sentences with their place in the line. `of_owner`: they
-    concern more than the book, and are not for limited keys."""
+    """What one app reports about a book: figures for programs, and sentences with their position in the text.
+    `of_owner`: the facts concern more than the book and are not shown to limited keys."""
 
     figures: Mapping[str, Any] = field(default_factory=dict)
     sentences: tuple[tuple[int, str], ...] = ()
     of_owner: bool = False
 
 
-# (books of one owner, now) -> facts by book; a number of queries that does not depend on how many books there are.
+# (books of one owner, now) -> facts by book; the number of queries must not depend on the number of books.
 FactsReader = Callable[[Sequence[Book], datetime], Mapping[UUID, Facts]]
 _readers: list[FactsReader] = []
 
 
 def on_health(reader: FactsReader) -> None:
-    """Register what another app knows of a book; called from an AppConfig's ready()."""
+    """Register a reader of another app; called from AppConfig.ready()."""
     if reader not in _readers:
         _readers.append(reader)
 
@@ -51,7 +51,7 @@ def health_of_books(owner_id: UUID, *, limits: KeyLimits = UNLIMITED) -> list[di
 
 
 def book_health(book: Book, now: datetime) -> dict[str, Any]:
-    """Return the health of one book: figures, and `text`, the line for people."""
+    """Return the health of one book: figures, and `text` for people."""
     return _health([book], now, UNLIMITED)[0]
 
 
@@ -60,11 +60,12 @@ def _health(books: Sequence[Book], now: datetime, limits: KeyLimits) -> list[dic
         return []
     known = [_own_facts(books, now), *(reader(books, now) for reader in _readers)]
     return [
-        _book_json(book, [facts[book.pk] for facts in known if _told(facts.get(book.pk), limits)]) for book in books
+        _book_json(book, [facts[book.pk] for facts in known if _is_visible(facts.get(book.pk), limits)])
+        for book in books
     ]
 
 
-def _told(facts: Facts | None, limits: KeyLimits) -> bool:
+def _is_visible(facts: Facts | None, limits: KeyLimits) -> bool:
     return facts is not None and not (limits and facts.of_owner)
 
 
@@ -75,7 +76,7 @@ def _book_json(book: Book, facts: Sequence[Facts]) -> dict[str, Any]:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Return how long ago something was, in words."""
+    """Return how long ago a moment was, such as `2 hours ago`."""
     minutes = int((now - moment).total_seconds() // 60)
     for size, unit in ((60 * 24, "day"), (60, "hour"), (1, "minute")):
         if minutes >= size:
@@ -89,9 +90,9 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
         (row["book"], row["target"]): row["used"]
         for row in rows.values("book", "target").annotate(used=Sum(Length("content"))).order_by()
     }
-    live = counted_by(rows, "book")
-    blocked = counted_by(rows.filter(blocked_condition()), "book")
-    vectors = vectors_counted(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
+    live = count_by(rows, "book")
+    blocked = count_by(rows.filter(blocked_condition()), "book")
+    vectors = count_vectors(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
     limits = limits_of_books([book.name for book in books])
     return {
         book.pk: _book_facts(

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from uuid_utils import compat
 
-_TIME_AT = 80  # the place of the milliseconds
-_SET_BACK = timedelta(days=1)
+_TIME_SHIFT = 80  # bits to the right of the timestamp in milliseconds
+_MAX_CLOCK_SKEW = timedelta(days=1)
 
 
 def uuid7() -> UUID:
@@ -15,17 +15,17 @@ def uuid7() -> UUID:
 
 
 def uuid7_after(moment: datetime) -> UUID:
-    """Return a new UUIDv7 that sorts after those of earlier milliseconds than `moment`, also if the clock was set back
-    since, or another server's is ahead; by a day at most."""
-    new, least = uuid7(), int(moment.timestamp() * 1000)
-    behind = least - (new.int >> _TIME_AT)
-    if not 0 < behind <= _SET_BACK.total_seconds() * 1000:
+    """Return a new UUIDv7 that sorts after all ids from before `moment`, even if the clock was set back since or
+    another server's clock is ahead, by up to a day."""
+    new, minimum = uuid7(), int(moment.timestamp() * 1000)
+    behind = minimum - (new.int >> _TIME_SHIFT)
+    if not 0 < behind <= _MAX_CLOCK_SKEW.total_seconds() * 1000:
         return new
-    return UUID(int=new.int + ((behind + 1) << _TIME_AT))
+    return UUID(int=new.int + ((behind + 1) << _TIME_SHIFT))
 
 
 def parse_uuid(value: object) -> UUID | None:
-    """Return the UUID a client wrote, or None: an id that cannot exist is answered like one that does not."""
+    """Return the UUID that a client sent, or None if it is not one; callers treat that like an unknown id."""
     try:
         return value if isinstance(value, UUID) else UUID(str(value))
     except ValueError:
@@ -33,6 +33,6 @@ def parse_uuid(value: object) -> UUID | None:
 
 
 def first_id(moment: datetime) -> UUID:
-    """Return the smallest UUIDv7 of that millisecond. Rows with a greater or equal key were made at that time or
-    later, so the primary key finds them without another index."""
-    return UUID(int=(int(moment.timestamp() * 1000) << _TIME_AT) | (7 << 76) | (2 << 62))
+    """Return the smallest UUIDv7 of a millisecond. Rows created at that time or later have a greater or equal key, so
+    the primary key finds them without another index."""
+    return UUID(int=(int(moment.timestamp() * 1000) << _TIME_SHIFT) | (7 << 76) | (2 << 62))

@@ -1,5 +1,5 @@
-"""JSON from outside: every body, tool call and import line is read here, with the bounds of memories.limits.
-What is returned can be stored in any database, sent on, and walked by recursive code."""
+"""Parsing of untrusted JSON, within the bounds of memories.limits: every body, tool call and import line.
+The result can be stored in any database, sent on, and walked by recursive code."""
 
 import json
 from typing import Any
@@ -8,19 +8,19 @@ from memories.errors import InvalidRequest
 from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES
 from memories.storable import storable
 
-_MARKS = b",[{"  # as many values as these a text has at most, beside the first
+_MARKS = b",[{"  # a text has at most one value more than these
 _BUT_MARKS = bytes(set(range(256)).difference(_MARKS))
 _BUT_MARKS_AND_QUOTES = bytes(set(_BUT_MARKS).difference(b'"'))
 _AS_DIGITS = bytes(ord("0") if chr(code).isdecimal() else ord(" ") for code in range(128)).ljust(256)
 _MANY = 10_000
-_LONG_NUMBER = b"0" * (JSON_NUMBER + 1)
+_TOO_MANY_DIGITS = b"0" * (JSON_NUMBER + 1)
 
 
 def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False) -> Any:
     """Return the value of a JSON text. `what` names the text in errors.
 
-    Half characters (lone surrogates) are refused, or with `repair` replaced. Raises InvalidRequest for text that is not
-    UTF-8 or not JSON, and for more values, deeper nesting or longer numbers than the limits allow."""
+    Lone surrogates are refused, or replaced with `repair`. Raises InvalidRequest for text that is not UTF-8 or not
+    JSON, and for more values, deeper nesting or longer numbers than the limits allow."""
     try:
         text, data = (raw.decode(), raw) if isinstance(raw, bytes) else (raw, raw.encode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:
@@ -28,11 +28,11 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
     marks = data.translate(None, _BUT_MARKS)
     if len(marks) > JSON_VALUES and _values(data) > JSON_VALUES:
         raise InvalidRequest(f"{what} holds more than {JSON_VALUES} values.")
-    # A call for each of many numbers takes longer than all the rest.
-    has_long = len(marks) < _MANY or _LONG_NUMBER in data.translate(_AS_DIGITS)
+    # Calling a Python function for each of many numbers would take longer than all the rest.
+    has_long = len(marks) < _MANY or _TOO_MANY_DIGITS in data.translate(_AS_DIGITS)
     try:
-        value = json.loads(text, parse_int=_whole if has_long else None, parse_float=_decimal, parse_constant=_refuse)
-    except _NotTaken as error:
+        value = json.loads(text, parse_int=_int if has_long else None, parse_float=_float, parse_constant=_constant)
+    except _RefusedNumber as error:
         raise InvalidRequest(f"{what} holds {error}.") from None
     except ValueError:
         raise InvalidRequest(f"{what} is not valid JSON.") from None
@@ -40,20 +40,20 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
         raise _too_deep(what) from None
     if len(marks) - marks.count(b",") > JSON_DEPTH:
         _check_depth(value, what)
-    # Only escapes can smuggle in half a character or a NUL, which databases refuse. One character is found sooner.
+    # Only escapes can produce lone surrogates and NULs, which databases refuse. Testing for a backslash is fastest.
     if "\\" not in text or "\\u" not in text:
         return value
-    is_half = _has_half_characters(value)
-    if is_half and not repair:
-        raise InvalidRequest(f"{what} holds half a character (a lone surrogate).")
-    return storable(value) if is_half or "\\u0000" in text else value
+    has_surrogates = _has_surrogates(value)
+    if has_surrogates and not repair:
+        raise InvalidRequest(f"{what} holds a lone surrogate (half a character).")
+    return storable(value) if has_surrogates or "\\u0000" in text else value
 
 
 def _values(data: bytes) -> int:
-    """Return an upper bound of the number of values outside of strings."""
+    """Return an upper bound of the number of values, not counting marks inside strings."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Two quotes side by side change nothing for what stands before and after them.
+    # Adjacent quotes do not change what is inside and outside of strings.
     return sum(map(len, data.translate(None, _BUT_MARKS_AND_QUOTES).replace(b'""', b"").split(b'"')[::2]))
 
 
@@ -75,7 +75,7 @@ def _too_deep(what: str) -> InvalidRequest:
     return InvalidRequest(f"{what} has more than {JSON_DEPTH} levels of lists and objects.")
 
 
-def _has_half_characters(data: Any) -> bool:
+def _has_surrogates(data: Any) -> bool:
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -83,27 +83,27 @@ def _has_half_characters(data: Any) -> bool:
     return False
 
 
-class _NotTaken(ValueError):
-    """A number that is not taken; the message says which, behind "holds"."""
+class _RefusedNumber(ValueError):
+    """A number that is refused. The message completes the sentence "The body holds …"."""
 
 
-_LONG = _NotTaken(f"a number of more than {JSON_NUMBER} characters")
+_TOO_LONG = _RefusedNumber(f"a number of more than {JSON_NUMBER} characters")
 
 
-def _whole(text: str) -> int:
+def _int(text: str) -> int:
     if len(text) > JSON_NUMBER:
-        raise _LONG
+        raise _TOO_LONG
     return int(text)
 
 
-def _decimal(text: str) -> float:
+def _float(text: str) -> float:
     if len(text) > JSON_NUMBER:
-        raise _LONG
+        raise _TOO_LONG
     number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise _NotTaken("a number that is too large")
+        raise _RefusedNumber("a number that is too large")
     return number
 
 
-def _refuse(name: str) -> None:
-    raise _NotTaken(f"{name}, which is no number in JSON")
+def _constant(name: str) -> None:
+    raise _RefusedNumber(f"{name}, which is not a JSON number")

@@ -1,7 +1,7 @@
-"""JSON of values that may hold very long texts, such as a file in base64, or what is the same each time.
+"""Fast JSON encoding of values with very long texts, such as base64 files, or with parts that never change.
 
-`json.dumps` looks at every character while it holds the interpreter: 25 ms for 8 MB, in which no other request goes on.
-That a text needs no escape is known in a tenth of that time; such a text is written as it is."""
+`json.dumps` examines every character while it holds the GIL: 25 ms for 8 MB, during which no other request proceeds.
+Checking that a text needs no escaping takes a tenth of that time; such a text is copied verbatim."""
 
 import json
 import secrets
@@ -15,7 +15,7 @@ _ESCAPED = (*map(chr, range(32)), '"', "\\", "\x7f")
 
 
 class Fixed(dict[str, Any]):
-    """An object that nobody changes: LongTextEncoder keeps what it has written of it. A copy is an ordinary one."""
+    """A dict that is never modified: LongTextEncoder caches its JSON. A copy is an ordinary dict."""
 
     __slots__ = ("written",)
 
@@ -25,7 +25,7 @@ class Fixed(dict[str, Any]):
 
 
 class LongTextEncoder(json.JSONEncoder):
-    """Writes what JSONEncoder does, and long plain texts and what is fixed sooner."""
+    """Produces the same output as JSONEncoder, but encodes long plain texts and Fixed dicts faster."""
 
     def encode(self, o: Any) -> str:
         token, plain = secrets.token_hex(16), list[tuple[str, ...]]()
@@ -36,8 +36,8 @@ class LongTextEncoder(json.JSONEncoder):
         return "".join((first, *chain.from_iterable((*found, after) for found, after in zip(plain, rest, strict=True))))
 
     def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
-        """Return a value with `token` in place of each long plain text and of what is fixed; `plain` gets the
-        pieces that stand there, in the order of the JSON."""
+        """Return a value with `token` in place of each long plain text and each Fixed dict, whose JSON is appended to
+        `plain` in order of appearance."""
         items: Iterable[tuple[Any, Any]]
         if isinstance(value, Fixed):
             plain.append((self._written(value),))
@@ -53,10 +53,10 @@ class LongTextEncoder(json.JSONEncoder):
             return value
         changed = {
             place: short
-            for place, one in items
-            if (type(one) is not str or len(one) >= LONG)
-            and type(one) not in _NUMBERS
-            and (short := self.shortened(one, token, plain)) is not one
+            for place, item in items
+            if (type(item) is not str or len(item) >= LONG)
+            and type(item) not in _NUMBERS
+            and (short := self.shortened(item, token, plain)) is not item
         }
         if not changed:
             return value

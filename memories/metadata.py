@@ -1,5 +1,5 @@
-"""The metadata of a memory: what it may be, and its words for the scan. Programs keep it for themselves: it is shown,
-exported and filtered by, and never given to a model. Pure functions."""
+"""The metadata of a memory: validation, and its texts for the scan. It is for programs: it can be shown, exported and
+filtered by, and is never sent to a model. Pure functions."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -12,8 +12,8 @@ from memories.storable import storable_text
 
 
 def clean_metadata(given: Any) -> dict[str, str]:
-    """Return metadata as it is stored, ordered by key. Raises InvalidRequest for anything but an object of at most 16
-    strings within the bounds; its message repeats nothing of what was given."""
+    """Return metadata in its stored form, sorted by key. Raises InvalidRequest for anything but an object of at most 16
+    strings within the limits; the message repeats nothing of the input."""
     if not isinstance(given, Mapping):
         raise _refusal("metadata is an object whose values are strings.")
     if len(given) > METADATA_KEYS:
@@ -22,8 +22,9 @@ def clean_metadata(given: Any) -> dict[str, str]:
 
 
 def metadata_words(metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts that are scanned: each pair, since a key may say that its value is a secret, and each value by
-    itself, since it may begin like an order or a message. (A colon between them would make a message of `user`.)"""
+    """Return the texts to scan: each pair, since a key may reveal that its value is a secret, and each value alone,
+    since it may begin like an instruction or a message. (With a colon, a key `user` would make the pair look like
+    one.)"""
     words: list[str] = []
     for key, value in sorted(metadata.items()):
         words += (f"{key} = {value}", value)
@@ -56,4 +57,4 @@ Metadata = Annotated[
     BeforeValidator(clean_metadata),
     Field(max_length=METADATA_KEYS),
 ]
-"""Metadata in a body. What is not one raises InvalidRequest itself: pydantic's message would repeat the keys."""
+"""Metadata in a request body. Invalid metadata raises InvalidRequest: pydantic's message would repeat the keys."""

@@ -1,9 +1,9 @@
-"""Numbers with their words, as pages, the admin, commands and notifications write them."""
+"""Counts with nouns, for pages, the admin, commands and notifications."""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 session`, `3,000 sessions`; `many` is the plural that is not made with an s."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """`1 session`, `3,000 sessions`. Give `plural` if it is not formed with an s."""
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
 def memories(number: int) -> str:

@@ -22,26 +22,26 @@ def list_json(
     parse: Callable[[str], Any],
     oldest_first: bool = False,
 ) -> dict[str, Any]:
-    """Return one page of `rows`, ordered by `key`; `after` is the id of the last one of the page before. Raises
+    """Return one page of `rows`, ordered by `key`. `after` is the id of the last entry of the previous page. Raises
     InvalidRequest."""
     if not 1 <= limit <= LIST_LENGTH:
         raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
-    if (place := place_after(after, parse)) is not None:
-        rows = rows.filter(**{f"{key}__{'gt' if oldest_first else 'lt'}": place})
+    if (cursor := parse_cursor(after, parse)) is not None:
+        rows = rows.filter(**{f"{key}__{'gt' if oldest_first else 'lt'}": cursor})
     found = list(rows.order_by(key if oldest_first else f"-{key}")[: limit + 1])
     return page_json([show(row) for row in found[:limit]], has_more=len(found) > limit)
 
 
-def place_after(after: str | None, parse: Callable[[str], T | None]) -> T | None:
-    """Return the place in a list that `after` names; None for its beginning. Raises InvalidRequest."""
-    place = parse(after) if after else None
-    if after and place is None:
+def parse_cursor(after: str | None, parse: Callable[[str], T | None]) -> T | None:
+    """Return the parsed key to continue after, or None for the beginning of the list. Raises InvalidRequest."""
+    cursor = parse(after) if after else None
+    if after and cursor is None:
         raise InvalidRequest("after is the id of an entry of this list.", param="after")
-    return place
+    return cursor
 
 
 def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str, Any]:
-    """Return the envelope of a list."""
+    """Return the JSON envelope of a list."""
     return {
         "object": "list",
         "data": data,
@@ -51,8 +51,8 @@ def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str
     }
 
 
-def number(value: str) -> int | None:
-    """Return an id that is a number, or None for text that cannot be one."""
+def parse_number(value: str) -> int | None:
+    """Return a numeric id as a number, or None if the text is not one."""
     if not (value.isascii() and value.isdecimal()) or len(value) > len(str(LARGEST_NUMBER)):
         return None
     found = int(value)

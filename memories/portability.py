@@ -1,5 +1,5 @@
-"""Export: everything about an owner as JSON Lines. The apps above register what they have to add when Django starts;
-the words of a line's `type` are public. Rows are read in pages, so that no database thread is held for long."""
+"""Export of everything about an owner as JSON Lines. Apps of higher layers register exporters when Django starts. The
+values of a line's `type` are public. Rows are read in pages, so that no database thread is occupied for long."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -10,14 +10,14 @@ from uuid import UUID
 from django.db.models import F, Model, Q, QuerySet
 from django.http import StreamingHttpResponse
 
-from memories.api.forms import memory_json, revision_json
+from memories.api.serializers import memory_json, revision_json
 from memories.database.access import in_read_thread
 from memories.models import Memory, Revision
 
 FORMAT = "daybook-export"
 CONTENT_TYPE = "application/x-ndjson"
 PAGE = 500
-LONG = 1_000_000  # characters of a piece of an export: lines may hold files
+LONG = 1_000_000  # characters after which a chunk is sent: lines may contain files
 M = TypeVar("M", bound=Model)
 
 Exporter = Callable[[UUID], Iterator[dict[str, Any]]]
@@ -25,15 +25,15 @@ _exporters: dict[str, Exporter] = {}
 
 
 def register_exporter(name: str, exporter: Exporter) -> None:
-    """Add what an app above knows of an owner to every export; called from an AppConfig's ready()."""
+    """Register what an app of a higher layer adds to every export; called from AppConfig.ready()."""
     _exporters[name] = exporter
 
 
 def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
-    """Yield the lines of an export: a header, memories and their revisions and, unless it is of one book only, what the
-    apps above add."""
+    """Yield the lines of an export: a header, memories, revisions and, unless it covers a single book, the rows of the
+    registered exporters."""
     yield _line({"type": "header", "format": FORMAT, "version": 1, "book": book})
-    memories = Memory.objects.filter(owner_id=owner_id).prefetch_related("book")  # of many memories, few books
+    memories = Memory.objects.filter(owner_id=owner_id).prefetch_related("book")  # many memories share few books
     revisions = Revision.objects.filter(owner_id=owner_id).select_related("change_set")
     if book is not None:
         memories, revisions = memories.filter(book__name=book), revisions.filter(memory__book__name=book)
@@ -49,8 +49,8 @@ def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
 
 
 def paged(rows: "QuerySet[M]", *keys: str) -> Iterator[M]:
-    """Yield the rows in the order of the columns `keys`, which are unique together, a page at a time. No statement is
-    open between two pages, so the next one may be read in another thread."""
+    """Yield the rows ordered by the columns `keys`, which are unique together, reading page by page. No statement is
+    open between pages, so the next one may be read in another thread."""
     rows = rows.order_by(*keys)
     page = list(rows[:PAGE])
     while page:
@@ -61,8 +61,7 @@ def paged(rows: "QuerySet[M]", *keys: str) -> Iterator[M]:
 
 
 def _after(row: Model, keys: Sequence[str]) -> Q:
-    """Return the condition for rows behind this one: larger in the first column, or equal there and behind it by the
-    others."""
+    """Return the condition for rows after this one in the order of `keys`."""
     first, *others = keys
     value = getattr(row, first)
     behind = Q(**{f"{first}__gt": value})
@@ -70,7 +69,7 @@ def _after(row: Model, keys: Sequence[str]) -> Q:
 
 
 def in_chunks(lines: Iterator[str]) -> Iterator[str]:
-    """Join the lines of an export to pieces of about one page of rows, or of fewer long ones."""
+    """Join the lines of an export into chunks of PAGE lines, or fewer long ones."""
     chunk: list[str] = []
     size = 0
     for line in lines:
@@ -84,7 +83,7 @@ def in_chunks(lines: Iterator[str]) -> Iterator[str]:
 
 
 def download(lines: Iterator[str], name: str, content_type: str = CONTENT_TYPE) -> StreamingHttpResponse:
-    """Return the lines as a file, read in pages while they are sent."""
+    """Return the lines as a file download, read in pages while they are sent."""
     chunks = in_chunks(lines)
 
     async def stream() -> AsyncGenerator[bytes]:

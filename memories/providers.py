@@ -1,7 +1,6 @@
-"""Other memory providers beside the native one: named in DAYBOOK_MEMORY_PROVIDERS by dotted path, asked in a lane of
-their own, and informed of each completed run after its answer is delivered. The native provider needs none of this: its
-two lanes are memories.recall.two_lanes, and its record of a run is a row of the closing transaction
-(memories.recall.threads)."""
+"""External memory providers, named in DAYBOOK_MEMORY_PROVIDERS by dotted path. Each is queried in a lane of its own and
+informed of every completed run after the answer was delivered. Native memory does not use this: see
+memories.recall.two_lanes for its lanes and memories.recall.threads for its record of a run."""
 
 import asyncio
 import logging
@@ -21,12 +20,12 @@ RESERVED_NAMES = frozenset({
     "short_term", "long_term", "snapshot", "thread", "guidance", "keywords", "embedding", "providers", "blocks",
     "earlier_conversation",
 })  # fmt: skip
-"""What a run's trace and the metrics call parts of our own."""
+"""Names that a run's trace and the metrics use for native parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose memory, in which conversation; `request_id` is the same in every lane of one run."""
+    """The owner, book and conversation of a query; `request_id` is the same in every lane of one run."""
 
     owner_id: UUID
     book: str
@@ -35,30 +34,30 @@ class Scope:
 
 
 class MemoryProvider:
-    """What a provider implements. Both methods may be left as they are."""
+    """The base class of providers. Both methods are optional."""
 
     name = "provider"
 
     async def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:
-        """Return texts that may help to answer `query`, best first; each is cut to 512 bytes. It may raise, and what is
-        not there at the lane's deadline is not used."""
+        """Return texts that may help to answer `query`, best first; each is truncated to 512 bytes. The method may
+        raise. Results that arrive after the lane's deadline are not used."""
         return ()
 
     async def record_interaction(
         self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
     ) -> None:
-        """Take note of a completed run: its user message and its answer as `{role, content}`. Called once per run; a
-        failure is not repeated."""
+        """Record a completed run: its user message and its answer as `{role, content}`. Called once per run, without
+        retries."""
         return None
 
 
 class ProviderUnusable(Exception):
-    """A configured provider that cannot be used. The message is one line: the path, and why."""
+    """A configured provider cannot be used. The message is one line with the path and the reason."""
 
 
 def providers() -> tuple[MemoryProvider, ...]:
     """Return the configured providers, one instance per process. Raises ProviderUnusable; config.apps calls this at
-    start, so that a wrong path stops the process there."""
+    startup, so that a wrong path stops the process."""
     return _load(tuple(settings.MEMORY_PROVIDERS))
 
 
@@ -80,8 +79,8 @@ def _load_one(path: str) -> MemoryProvider:
     except ImportError as error:
         raise ProviderUnusable(f"{path!r}; it cannot be imported ({' '.join(str(error).split())})") from error
     except Exception as error:
-        # Somebody else's code; the text of its error may hold an address or a key.
-        raise ProviderUnusable(f"{path!r}; it cannot be made ({type(error).__name__})") from error
+        # Third-party code: its error message may contain an address or a key.
+        raise ProviderUnusable(f"{path!r}; it cannot be instantiated ({type(error).__name__})") from error
     for method in ("retrieve_context", "record_interaction"):
         if not callable(getattr(provider, method, None)):
             raise ProviderUnusable(f"{path!r}; it is not a memory provider (it has no {method})")
@@ -93,19 +92,19 @@ _pending: set["asyncio.Task[None]"] = set()
 
 
 def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metadata: Mapping[str, Any]) -> None:
-    """Report a completed run to every provider in the background. Blank exchanges are not reported. Raises
+    """Report a completed run to every provider in the background, unless the message or the answer is blank. Raises
     ProviderUnusable."""
     if not user.strip() or not assistant.strip():
         return
     messages = ({"role": "user", "content": user}, {"role": "assistant", "content": assistant})
     for provider in providers():
         task = asyncio.create_task(_record(provider, scope, messages, run_id, metadata))
-        _pending.add(task)  # the loop itself keeps only weak references
+        _pending.add(task)  # the event loop keeps only weak references
         task.add_done_callback(_pending.discard)
 
 
 async def recorded() -> None:
-    """Wait until all reports so far are delivered or given up (tests, shutdown)."""
+    """Wait until all pending reports were delivered or failed (tests, shutdown)."""
     await asyncio.gather(*_pending, return_exceptions=True)
 
 
@@ -119,6 +118,6 @@ async def _record(
     try:
         async with asyncio.timeout(settings.PROVIDER_SECONDS):
             await provider.record_interaction(scope, messages, run_id, metadata)
-    except Exception as error:  # noqa: BLE001 - somebody else's code; it never reaches the client
+    except Exception as error:  # noqa: BLE001 - third-party code; its errors never reach the client
         failures[provider.name] += 1
         logger.warning("provider %s did not record run %s: %s", provider.name, run_id, type(error).__name__)

@@ -1,4 +1,4 @@
-"""What this app needs of the apps above it. It may not import them, so they register it when Django starts."""
+"""Dependencies on apps of higher layers. This app may not import them, so they register values when Django starts."""
 
 from typing import Generic, TypeVar
 
@@ -6,7 +6,7 @@ T = TypeVar("T")
 
 
 class Registered(Generic[T]):
-    """One thing that an app above registers, in its AppConfig's ready(); call this to get it."""
+    """A value that an app of a higher layer registers in its AppConfig.ready(). Call the instance to get it."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""Memories, read side: rows and values, always of one owner. Writers are in memories.services."""
+"""Reading of memories, always of one owner. Writers are in memories.services."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -12,64 +12,64 @@ from memories.caller import DEFAULT_BOOK, UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 
 Row = TypeVar("Row", bound=Model)
-_LONGEST_CHAIN = 20  # undos of undos that are followed
+_MAX_UNDO_CHAIN = 20  # undos of undos that are followed
 _KEYS_PAGE = 5_000
 
 
 def row_by_id(rows: QuerySet[Row], given: str) -> Row | None:
-    """Return the row with that UUID; None if there is none, or if the text is not a UUID."""
+    """Return the row with this UUID, or None if there is none or the text is not a UUID."""
     key = parse_uuid(given)
     return rows.filter(pk=key).first() if key else None
 
 
-def counted_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
-    """Return how many of the rows have each value of a column. One query."""
+def count_by(rows: "QuerySet[Any]", column: str) -> dict[Any, int]:
+    """Return the number of rows for each value of a column. One query."""
     return dict(rows.order_by().values_list(column).annotate(Count("pk")))
 
 
 def undeleted(book: Book) -> QuerySet[Memory]:
-    """Return the memories of a book that are not deleted, expired and blocked ones too, in no order yet."""
+    """Return the memories of a book that are not deleted, including expired and blocked ones, unordered."""
     return Memory.objects.filter(owner_id=book.owner_id, book_id=book.pk, deleted_at__isnull=True)
 
 
 def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
-    """Return the memories of a book that are neither deleted nor expired, in insertion order; blocked ones too."""
+    """Return the memories of a book that are neither deleted nor expired, including blocked ones, by number."""
     return Memory.objects.filter(live_condition(), owner_id=owner_id, book_id=book_id).order_by("number")
 
 
 def live_in(book: Book) -> QuerySet[Memory]:
-    """Return the live memories of a book, neither deleted nor expired, in no order yet: those that can be written to,
-    and that count against its budget."""
+    """Return the live memories of a book, neither deleted nor expired, unordered: those that can be changed and that
+    count against its budget."""
     return undeleted(book).filter(unexpired(timezone.now()))
 
 
 def live_condition() -> Q:
-    """Return the condition of memories that are neither deleted nor expired: those that lists, searches and counts are
-    of. The sweep makes tombstones of expired ones later."""
+    """Return the condition for memories that are neither deleted nor expired, which lists, searches and counts include.
+    The sweep turns expired ones into tombstones later."""
     return Q(deleted_at__isnull=True) & unexpired(timezone.now())
 
 
 def unexpired(now: datetime | Expression) -> Q:
-    """Return the condition of memories that have not expired."""
+    """Return the condition for memories that have not expired."""
     return Q(expires_at__isnull=True) | Q(expires_at__gt=now)
 
 
 def blocked_condition() -> Q:
-    """Return the condition of `Memory.blocked`, for queries."""
+    """Return `Memory.blocked` as a query condition."""
     return ~Q(scan_rule="") & ~Q(allowed_hash=F("scan_hash"))
 
 
 def require_book(owner_id: UUID, name: str) -> None:
-    """Raises NotFound for a book that the owner does not have. `main` is there before its first use."""
+    """Raise NotFound if the owner has no such book. `main` counts as existing even before its first use."""
     if name != DEFAULT_BOOK and book_named(owner_id, name) is None:
         raise NotFound("There is no such book.")
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
-    """Return the owner's memory of that number. Raises NotFound, also for a deleted or expired one unless `deleted`."""
+    """Return the owner's memory with this number. Raises NotFound; `deleted` allows deleted and expired ones."""
     rows = limits.filter(Memory.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     found = number if isinstance(number, int) else parse_number(number)
     memory = rows.filter(number=found).first() if found is not None else None
@@ -79,20 +79,20 @@ def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limi
 
 
 def categories_of(book: Book) -> list[str]:
-    """Return the categories of a book's memories, in their order."""
+    """Return the distinct categories of a book's live memories, sorted."""
     return list(live_in(book).order_by("category").values_list("category", flat=True).distinct())
 
 
 def book_named(owner_id: UUID, name: str) -> Book | None:
-    """Return the owner's book of that name, or None."""
+    """Return the owner's book with this name, or None."""
     return Book.objects.filter(owner_id=owner_id, name=name).first()
 
 
 def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, ChangeSet, int]]:
-    """Yield what undid these change sets, what undid that, and so on: the change set that a chain began with, the step,
-    and how many steps away it is. One query for each distance."""
+    """Yield the undos of these change sets, the undos of those, and so on, as `(original, undo, distance)`. One query
+    for each distance."""
     root_of = {pk: pk for pk in sets}
-    for distance in range(1, _LONGEST_CHAIN + 1):
+    for distance in range(1, _MAX_UNDO_CHAIN + 1):
         steps = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)) if root_of else ()
         root_of = {step.pk: root_of[step.undoes_id] for step in steps if step.undoes_id}
         for step in steps:
@@ -100,17 +100,17 @@ def undo_steps(owner_id: UUID, sets: Iterable[UUID]) -> Iterator[tuple[UUID, Cha
 
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
-    """Return those of the memories of a book that are live, neither deleted nor expired, by number."""
+    """Return the live memories of a book among these numbers, by number."""
     return {memory.number: memory for memory in live_in(book).filter(number__in=numbers)}
 
 
 def known_keys(book: Book, keys: Sequence[str]) -> set[str]:
-    """Return those of the content keys that a live memory of the book has."""
+    """Return the content keys among `keys` that a live memory of the book has."""
     return set(live_in(book).filter(content_key__in=keys).values_list("content_key", flat=True))
 
 
 def live_keys(book: Book) -> Iterator[set[str]]:
-    """Yield the content keys of all live memories of a book, a page at a time."""
+    """Yield the content keys of all live memories of a book, page by page."""
     rows = live_in(book).order_by("number").values_list("number", "content_key")
     page = list(rows[:_KEYS_PAGE])
     while page:

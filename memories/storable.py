@@ -1,10 +1,10 @@
-"""Text and JSON as any database takes them: no NUL and no half characters, which escapes in JSON smuggle in."""
+"""Make text and JSON storable in any database: without NULs and lone surrogates, which JSON escapes can produce."""
 
 from typing import Any
 
 
 def storable_text(text: str) -> str:
-    """Return the text without NUL; half a character (a lone surrogate) becomes a question mark."""
+    """Return the text without NULs, and with lone surrogates replaced by question marks."""
     if "\x00" in text:
         text = text.replace("\x00", "")
     try:
@@ -15,7 +15,7 @@ def storable_text(text: str) -> str:
 
 
 def storable(data: Any) -> Any:
-    """Return JSON with every text in it made storable, keys too."""
+    """Return JSON data with all strings made storable, including keys."""
     if isinstance(data, str):
         return storable_text(data)
     if isinstance(data, list):

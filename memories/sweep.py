@@ -1,9 +1,9 @@
-"""The sweeps of memories in the worker: expiries, the purge of old tombstones, notifications and counts, verdicts of
-the scan that are older than its rules, a few hundred texts each time, and the log of the database.
+"""The worker's sweeps of memories: expiry, the purge of old tombstones, notifications and counters, the renewal of scan
+verdicts after a change of the rules, and the truncation of SQLite's write-ahead log (WAL).
 
-Until it is renewed a text keeps the verdict that it has; what has none is scanned before it is used
-(memories.recall.book_views). Where a verdict changes, the book's generation is raised, so that every process reads it
-anew."""
+Verdicts are renewed for a few hundred texts per sweep. Until then a text keeps its old verdict; a text without one is
+scanned before it is used (memories.recall.book_views). If a verdict changes, the book's generation is raised, so that
+every process reads the book again."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 import scanning
-from memories.database.access import log_empty
+from memories.database.access import truncate_wal
 from memories.models import (
     Artifact,
     Book,
@@ -30,14 +30,14 @@ from memories.models import (
 )
 from memories.selectors import undeleted
 from memories.services import Source, book_writing, scan_days_purge, tombstones_purge, verdicts_store
-from memories.verdicts import Judged, verdict_of, verdict_of_document
+from memories.verdicts import ScanVerdict, verdict_of, verdict_of_document
 
 _BATCH = 200
-SCAN_SECONDS = 1.0  # how long one sweep scans at most, roughly
-LOG_SECONDS = 60.0
-_log_due = 0.0
+SCAN_SECONDS = 1.0  # approximate limit of the time that one sweep scans
+WAL_SWEEP_SECONDS = 60.0
+_wal_sweep_due = 0.0
 _ROWS = 50
-_JUDGES: dict[type[Model], Callable[[Any], Judged]] = {
+_SCANNERS: dict[type[Model], Callable[[Any], ScanVerdict]] = {
     Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata),
     Artifact: lambda row: verdict_of_document(row.content),
 }
@@ -56,21 +56,21 @@ def memories_sweep() -> None:
     verdicts_renew()
 
 
-def log_sweep() -> None:
-    """Empty the log of the database, at most every LOG_SECONDS. Idempotent; safe in several workers."""
-    global _log_due
-    if time.monotonic() >= _log_due:
-        _log_due = time.monotonic() + LOG_SECONDS
-        log_empty()
+def wal_sweep() -> None:
+    """Truncate SQLite's WAL, at most every WAL_SWEEP_SECONDS. Idempotent; safe in several workers."""
+    global _wal_sweep_due
+    if time.monotonic() >= _wal_sweep_due:
+        _wal_sweep_due = time.monotonic() + WAL_SWEEP_SECONDS
+        truncate_wal()
 
 
 def expired_delete() -> int:
-    """Make tombstones of memories whose time is over, which have left answers, lists and budgets at once; return how
-    many. They can be restored as long as what a person deletes."""
-    over = Memory.objects.filter(deleted_at__isnull=True, expires_at__lte=timezone.now())
+    """Turn expired memories into tombstones and return their number. They left answers, lists and budgets when they
+    expired, and can be restored like memories that a person deleted."""
+    expired = Memory.objects.filter(deleted_at__isnull=True, expires_at__lte=timezone.now())
     source = Source(actor="system", origin=WriteOrigin.SYSTEM, kind=ChangeSet.Kind.SYSTEM)
     deleted = 0
-    for book in Book.objects.filter(pk__in=over.order_by("expires_at").values_list("book", flat=True)[:_ROWS]):
+    for book in Book.objects.filter(pk__in=expired.order_by("expires_at").values_list("book", flat=True)[:_ROWS]):
         with book_writing(book, source) as writer:
             for memory in undeleted(book).filter(expires_at__lte=timezone.now()).order_by("expires_at")[:_ROWS]:
                 writer.gather_deleted(memory, Revision.Action.EXPIRE)
@@ -79,23 +79,23 @@ def expired_delete() -> int:
 
 
 def verdicts_renew() -> int:
-    """Scan some more texts, if any have not been looked at under these rules; return how many. Idempotent; several
-    workers at once do some of it twice."""
-    looked_at = 0
+    """Scan some of the texts that were not yet scanned under the current rules, and return their number. Idempotent;
+    concurrent workers may scan some texts twice."""
+    scanned = 0
     until = time.monotonic() + SCAN_SECONDS
-    for model in _JUDGES:
+    for model in _SCANNERS:
         renewal, _ = ScanRenewal.objects.get_or_create(rules=scanning.RULES_VERSION, texts=model._meta.label_lower)
         while not renewal.over and time.monotonic() < until:
-            looked_at += _renew_some(model, renewal)
+            scanned += _renew_some(model, renewal)
     if not ScanRenewal.objects.filter(rules=scanning.RULES_VERSION, over=False).exists():
         ScanRenewal.objects.exclude(rules=scanning.RULES_VERSION).delete()
-    return looked_at
+    return scanned
 
 
 def _renew_some(model: type[Model], renewal: ScanRenewal) -> int:
     rows: list[Any] = list(model._default_manager.filter(pk__gt=renewal.reached).order_by("pk")[:_ROWS])
-    # Scanning is most of the work, and is done without a lock.
-    judged = [(row, _JUDGES[model](row)) for row in rows]
+    # Scanning is most of the work, and needs no lock.
+    judged = [(row, _SCANNERS[model](row)) for row in rows]
     verdicts_store([(row, verdict) for row, verdict in judged if row.scan_hash != verdict.scan_hash])
     reached = rows[-1].pk if rows else renewal.reached
     renewal.over = len(rows) < _ROWS

@@ -1,24 +1,24 @@
-"""How many tokens a text takes: one estimate for every model, on the safe side. Four ASCII characters are a
-token, and one and a half others: scripts beyond ASCII take more tokens per character."""
+"""A conservative estimate of token counts, the same for every model: 4 ASCII characters or 1.5 other characters per
+token, since other scripts take more tokens per character."""
 
 from collections.abc import Iterable
 
 CHARS_PER_TOKEN = 4
-_OTHERS_PER_TOKEN = 1.5
+_NON_ASCII_PER_TOKEN = 1.5
 _CUT = "\n[…]"
 
 
 def text_tokens(text: str) -> int:
-    """Return about how many tokens a text is."""
+    """Return the estimated number of tokens of a text."""
     plain = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
-    return round(plain / CHARS_PER_TOKEN + (len(text) - plain) / _OTHERS_PER_TOKEN)
+    return round(plain / CHARS_PER_TOKEN + (len(text) - plain) / _NON_ASCII_PER_TOKEN)
 
 
 def characters_within(characters: Iterable[str], limit: float) -> int:
-    """Return how many of the first characters take at most `limit` tokens together."""
+    """Return the length of the longest prefix that takes at most `limit` tokens."""
     count, cost = 0, 0.0
     for character in characters:
-        cost += 1 / CHARS_PER_TOKEN if character.isascii() else 1 / _OTHERS_PER_TOKEN
+        cost += 1 / CHARS_PER_TOKEN if character.isascii() else 1 / _NON_ASCII_PER_TOKEN
         if cost > limit:
             break
         count += 1
@@ -26,7 +26,7 @@ def characters_within(characters: Iterable[str], limit: float) -> int:
 
 
 def cut_to_tokens(text: str, limit: int) -> str:
-    """Return the beginning of a text, at most `limit` tokens long, cut at the end of a line where there is one."""
+    """Return the text truncated to `limit` tokens, at a line end if there is one in the second half."""
     if text_tokens(text) <= limit:
         return text
     kept = text[: characters_within(text, limit - text_tokens(_CUT) - 1)]

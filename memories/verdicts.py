@@ -1,7 +1,7 @@
-"""Verdicts of the scan that this process reached lately: who takes a lock for a write has the words scanned before.
+"""A cache of this process's recent scan verdicts. It lets texts be scanned before a write takes a lock.
 
-They are kept by hash of the words and of the rules, not with the words, and until something is forgotten. Asking again,
-or trying a refused text again and again, costs a hash."""
+Verdicts are cached by a hash of the text and the rules, without the text, until something is forgotten. Scanning the
+same text again, such as a refused one, only costs the hash."""
 
 import threading
 from collections import OrderedDict
@@ -17,16 +17,16 @@ from memories.metadata import metadata_words
 from memories.models import ScanRenewal
 from scanning import Finding
 
-SHORT = 500  # characters that are scanned where they are written: a thread of their own would cost more than the scan
-_MOST_KEPT = 20_000
-"""About 8 MB. An import is looked at before it is written: the verdicts of the preview hold for what follows."""
+INLINE_SCAN_CHARS = 500  # up to here a text is scanned under the lock: a thread hop would cost more than the scan
+_MAX_CACHED = 20_000
+"""About 8 MB. Large enough that an import can use the verdicts of its preview."""
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What the scan said: the first rule that blocks with its kind and reason, "" for a text that may be stored; else
-    in `hold` the first rule that is not sure."""
+class ScanVerdict:
+    """The scan's verdict: the first blocking rule with its kind and reason, or "" for a text that may be stored. `hold`
+    is then the first rule that is in doubt, if any."""
 
     scan_hash: str
     rule: str
@@ -36,76 +36,76 @@ class Judged:
 
 
 _lock = threading.Lock()
-_kept: "OrderedDict[tuple[str, bool], Judged]" = OrderedDict()
+_cache: "OrderedDict[tuple[str, bool], ScanVerdict]" = OrderedDict()
 
 
-def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:
-    """Return the verdict of a memory's words, scanned at most once. Metadata is scanned by itself: where only it or
-    only the rest changes, the other half is known."""
-    words = _judged(content, keywords, document=False)
+def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> ScanVerdict:
+    """Return the verdict of a memory, scanned at most once. Metadata is scanned separately, so that the cached verdict
+    of the other part can be used if only one of them changes."""
+    main = _scan_cached(content, keywords, document=False)
     if not metadata:
-        return words
-    beside = _judged("", metadata_words(metadata), document=False)
-    worse = max((words, beside), key=lambda judged: (bool(judged.rule), bool(judged.hold)))
-    return replace(worse, scan_hash=hash_of(content, keywords, metadata))
+        return main
+    extra = _scan_cached("", metadata_words(metadata), document=False)
+    worse = max((main, extra), key=lambda verdict: (bool(verdict.rule), bool(verdict.hold)))
+    return replace(worse, scan_hash=words_hash(content, keywords, metadata))
 
 
-def hash_of(
+def words_hash(
     content: str,
     keywords: Sequence[str],
     metadata: Mapping[str, str] = NO_METADATA,
     *,
     rules: str = scanning.RULES_VERSION,
 ) -> str:
-    """Return what the verdict of a memory's words is of."""
-    # A keyword has no equals sign, so it is never taken for metadata.
+    """Return the hash that identifies a memory's scanned texts under a version of the rules."""
+    # A keyword contains no equals sign, so it cannot be mistaken for metadata.
     return scanning.scan_hash(content, (*keywords, *metadata_words(metadata)), rules=rules)
 
 
-def verdict_of_document(content: str) -> Judged:
+def verdict_of_document(content: str) -> ScanVerdict:
     """Return the verdict of a document, scanned at most once."""
-    return _judged(content, (), document=True)
+    return _scan_cached(content, (), document=True)
 
 
 def older_rules() -> tuple[str, ...]:
-    """Return the versions of the rules whose verdicts are being renewed. One query."""
+    """Return the older versions of the rules whose verdicts have not all been renewed yet. One query."""
     rows = ScanRenewal.objects.exclude(rules=scanning.RULES_VERSION)
     return tuple(rows.values_list("rules", flat=True).distinct())
 
 
-def is_of_words(
+def is_verdict_for(
     scan_hash: str,
     content: str,
     keywords: Sequence[str],
     older: Sequence[str],
     metadata: Mapping[str, str] = NO_METADATA,
 ) -> bool:
-    """Return True if a stored verdict is of exactly these words, under the present rules or older ones."""
+    """Return True if a stored verdict is of exactly these texts, under the current rules or one of `older`."""
     return any(
-        scan_hash == hash_of(content, keywords, metadata, rules=rules) for rules in (scanning.RULES_VERSION, *older)
+        scan_hash == words_hash(content, keywords, metadata, rules=rules) for rules in (scanning.RULES_VERSION, *older)
     )
 
 
 async def scan_ahead(content: str, keywords: Sequence[str] = (), metadata: Mapping[str, str] = NO_METADATA) -> None:
-    """Scan a memory's words in a reading thread, so that the writing that follows finds the verdict. They are cleaned
-    as they will be stored."""
-    if len(content) > SHORT or metadata:
+    """Scan a memory in a read thread, so that the write that follows finds the verdict in the cache. Expects cleaned
+    values, as they will be stored."""
+    if len(content) > INLINE_SCAN_CHARS or metadata:
         await in_read_thread(verdict_of, content, tuple(keywords), metadata)
 
 
 async def scan_document_ahead(content: str) -> None:
-    """Scan a document, cleaned as it will be stored, in a reading thread."""
-    if len(content) > SHORT:
+    """Scan a cleaned document in a read thread."""
+    if len(content) > INLINE_SCAN_CHARS:
         await in_read_thread(verdict_of_document, content)
 
 
-def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
+def _scan_cached(content: str, keywords: Sequence[str], *, document: bool) -> ScanVerdict:
     scan_hash = scanning.scan_hash(content, keywords)
     key = scan_hash, document
     with _lock:
-        known = _kept.get(key)
+        known = _cache.get(key)
         if known is not None:
-            _kept.move_to_end(key)
+            _cache.move_to_end(key)
             return known
     if document:
         judged = _verdict(scan_hash, scan_document(content), ())
@@ -113,23 +113,23 @@ def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
         verdict = scanning.scan(content, keywords)
         judged = _verdict(scan_hash, verdict.findings, verdict.doubts)
     with _lock:
-        _kept[key] = judged
-        while len(_kept) > _MOST_KEPT:
-            _kept.popitem(last=False)
+        _cache[key] = judged
+        while len(_cache) > _MAX_CACHED:
+            _cache.popitem(last=False)
     return judged
 
 
-def _verdict(scan_hash: str, findings: Sequence[Finding], doubts: Sequence[Finding]) -> Judged:
+def _verdict(scan_hash: str, findings: Sequence[Finding], doubts: Sequence[Finding]) -> ScanVerdict:
     if findings:
-        return Judged(scan_hash, findings[0].rule, findings[0].kind, findings[0].reason)
+        return ScanVerdict(scan_hash, findings[0].rule, findings[0].kind, findings[0].reason)
     if doubts:
-        return Judged(scan_hash, "", doubts[0].kind, doubts[0].reason, hold=doubts[0].rule)
-    return Judged(scan_hash, "", "", "")
+        return ScanVerdict(scan_hash, "", doubts[0].kind, doubts[0].reason, hold=doubts[0].rule)
+    return ScanVerdict(scan_hash, "", "", "")
 
 
 def _clear() -> None:
     with _lock:
-        _kept.clear()
+        _cache.clear()
 
 
 register_cache(lambda _: _clear(), clear=_clear)

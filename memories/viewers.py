@@ -1,4 +1,4 @@
-"""The viewer of a page: the owner and their time zone. Decorators for the views of every app."""
+"""The viewer of a page, and the view decorators of every app."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from memories.services import owner_for_user
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The owner, and the zone their times are shown in."""
+    """The signed-in owner, and the time zone in which times are shown."""
 
     owner: Owner
     zone: ZoneInfo
@@ -37,13 +37,13 @@ class Viewer:
         return moment.astimezone(self.zone)
 
     def day(self, moment: datetime) -> str:
-        """`20 Nov`, with the year when it is another one."""
+        """`20 Nov`, with the year if it is not the current one."""
         there, now = self.local(moment), self.local(timezone.now())
         year = "" if there.year == now.year else f" {there.year}"
         return f"{there.day} {there:%b}{year}"
 
     def near_day(self, moment: datetime) -> str:
-        """`today`, `yesterday`, else like day()."""
+        """`today`, `yesterday`, else the same as day()."""
         there, now = self.local(moment).date(), self.local(timezone.now()).date()
         if there == now:
             return "today"
@@ -58,7 +58,7 @@ View = Callable[..., HttpResponse]
 
 
 def zone_of(owner: Owner) -> ZoneInfo:
-    """Return the owner's time zone; UTC when the stored name is unknown here."""
+    """Return the owner's time zone, or UTC if the stored name is unknown on this system."""
     try:
         return ZoneInfo(owner.time_zone)
     except (ZoneInfoNotFoundError, ValueError):
@@ -66,8 +66,7 @@ def zone_of(owner: Owner) -> ZoneInfo:
 
 
 def _for_viewer(view: View) -> View:
-    """Pass the view its viewer, and render the page in the viewer's time zone. What the view does not find is answered
-    404."""
+    """Pass the viewer to the view and activate the viewer's time zone. NotFound becomes a 404 response."""
 
     @wraps(view)
     def with_viewer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -85,7 +84,7 @@ def _for_viewer(view: View) -> View:
 
 
 def _view(*decorators: Callable[[View], View]) -> Callable[[View], View]:
-    """Return a decorator of views that are given their viewer; the first of `decorators` is the outermost."""
+    """Return a decorator for views that take a viewer, which applies `decorators`, the first one outermost."""
 
     def decorate(view: View) -> View:
         for decorator in (_for_viewer, *reversed(decorators)):
@@ -95,9 +94,9 @@ def _view(*decorators: Callable[[View], View]) -> Callable[[View], View]:
     return decorate
 
 
-def _form_of_a_page(view: View) -> View:
-    """Lead whoever is not signed in to the sign-in page, and from there to the page that the form is on, since the
-    form's own address is for POST only. A form that a script sent, to replace a part of the page, gets status 401."""
+def _redirect_to_form_page(view: View) -> View:
+    """Redirect anonymous users to the sign-in page, and from there to the page with the form, since the form's own URL
+    accepts only POST. A form submitted by htmx gets status 401 instead."""
 
     @wraps(view)
     def signed_in(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -110,9 +109,9 @@ def _form_of_a_page(view: View) -> View:
     return signed_in
 
 
-page_view = _view(require_GET, login_required)  # of a page; who is not signed in is redirected to sign in
-form_view = _view(require_POST, _form_of_a_page)  # that a form of a page is sent to
-dialog_view = _view(require_http_methods(["GET", "POST"]), login_required)  # of a page whose form is sent back to it
-# Of a part of a page, and of a write that a page's script asks for. Who was signed out gets status 401, since the
-# sign-in page does not fit into a part.
+page_view = _view(require_GET, login_required)  # for pages; anonymous users are redirected to sign in
+form_view = _view(require_POST, _redirect_to_form_page)  # for the target of a form on another page
+dialog_view = _view(require_http_methods(["GET", "POST"]), login_required)  # for a page whose form posts to itself
+# For a fragment of a page, and for a write by a page's script. Anonymous users get status 401, since a fragment cannot
+# show the sign-in page.
 fragment_view, action_view = _view(require_GET), _view(require_POST)

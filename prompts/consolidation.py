@@ -1,4 +1,4 @@
-"""The prompts of consolidation: extraction, synthesis, and the Memory Guidance of a session."""
+"""Prompts for consolidation (extraction and synthesis), and the Memory Guidance block."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _GUIDANCE = "memories/read_path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentDocument:
-    """A document as it is now, with the lines that a person wrote and those that they took out."""
+    """A document's current content, with the lines that a person wrote and those that they removed."""
 
     path: str
     content: str
@@ -28,7 +28,7 @@ class CurrentDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionNotes:
-    """What the extraction of one session noted."""
+    """The result of a session's extraction."""
 
     session_id: str
     date: str
@@ -37,8 +37,8 @@ class SessionNotes:
 
 
 def extraction_messages(*, thread_id: str, items: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return the request of one extraction: `items` are `{role, content}` in order."""
-    # No content can end the tag around it: in JSON, "<" may be written as an escape.
+    """Return the messages for one extraction; `items` are `{role, content}` in order."""
+    # "<" is escaped as JSON allows, so that no content can end the tag around it.
     listed = json.dumps(list(items), ensure_ascii=False, indent=1).replace("<", "\\u003c")
     return (
         {"role": "system", "content": prompt_file(_SYSTEM).text},
@@ -49,7 +49,7 @@ def extraction_messages(*, thread_id: str, items: Sequence[dict[str, Any]]) -> t
 def synthesis_messages(
     *, documents: Sequence[CurrentDocument], notes: Sequence[SessionNotes]
 ) -> tuple[dict[str, Any], ...]:
-    """Return the request of one synthesis: documents by path, notes newest first."""
+    """Return the messages for one synthesis; `documents` are sorted by path, `notes` newest first."""
     text = fill(
         prompt_file(_SYNTHESIS),
         current_memory_md="\n".join(map(_document, documents)) or "(none yet)",
@@ -62,15 +62,15 @@ def synthesis_messages(
 
 
 def guidance(summary: str, *, read_tool: str = "read") -> str:
-    """Return the Memory Guidance block around a summary, or "" for none; nothing in it can end the tag. `read_tool` is
-    the name of the tool that reads documents."""
+    """Return the Memory Guidance block for a summary, or "" if it is blank; the summary cannot end the block's tag.
+    `read_tool` is the name of the tool that reads documents."""
     if not summary.strip():
         return ""
     return fill(prompt_file(_GUIDANCE), memory_summary=escape(summary), read_tool=read_tool)
 
 
 def prompts_sha256() -> dict[str, str]:
-    """Return the hashes of the prompts that a consolidation is made with, by file name."""
+    """Return the hashes of the consolidation prompts by name."""
     return {name: prompt_file(name).sha256 for name in (_SYSTEM, _INPUT, _SYNTHESIS)}
 
 

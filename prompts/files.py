@@ -1,5 +1,5 @@
-"""Prompt files: every word that is sent to a model is in a *.md file. An administrator's own folder comes before the
-files beside this module; what cannot be used is named, and the packaged text stands in for it."""
+"""Prompt files: the texts that are sent to models are in *.md files. Files in an administrator's folder take precedence
+over those beside this module; unusable files are reported and replaced by the packaged text."""
 
 import hashlib
 import json
@@ -12,18 +12,18 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-# The texts as they were shipped, for files that were edited in place; `python -m prompts.packaged` writes it.
+# The shipped texts, as a fallback for files that were edited in place; written by `python -m prompts.packaged`.
 PACKAGED = FOLDER / "packaged.json"
-MOST_BYTES = 200_000
+MAX_BYTES = 200_000
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
-_MEANT_AS_ONE = re.compile(r"\{\{\s*([\w-]+)\s*\}\}")
+_LIKE_VARIABLE = re.compile(r"\{\{\s*([\w-]+)\s*\}\}")
 
 logger = logging.getLogger("daybook.prompts")
 
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """The `{{variables}}` of a prompt: those that its file must hold, and those that it may leave out."""
+    """The `{{variables}}` that a prompt file must contain, and those that it may contain."""
 
     required: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class Variables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptFile:
-    """A prompt as it is used; the hash lets any reply be traced to the words that made it."""
+    """A prompt in use; the hash allows a reply to be traced to its prompt."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class PromptFile:
 
 
 class PromptError(Exception):
-    """A file that cannot be used as the prompt of its name, or a value that no such prompt has a variable for."""
+    """A prompt file cannot be used, or the values for its variables do not match."""
 
 
 def _variables(required: str = "", optional: str = "") -> Variables:
@@ -61,24 +61,23 @@ PROMPTS = {
     "memories/stage_one_input": _variables("response_items_json thread_id"),
     "memories/stage_one_system": _variables(),
 }
-# Names that files in an administrator's folder may still have.
-_FORMER = {"keyword_generation": "found_by"}
-_own: Path | None = None
+# Former names, still accepted in an administrator's folder.
+_FORMER_NAMES = {"keyword_generation": "found_by"}
+_custom_folder: Path | None = None
 
 
 def use_folder(folder: Path | None) -> None:
-    """Look for prompts in this folder first; called once, when Django starts. It need not exist."""
-    global _own
-    _own = folder
+    """Prefer prompt files in this folder, which need not exist. Called once, when Django starts."""
+    global _custom_folder
+    _custom_folder = folder
     prompt_file.cache_clear()
 
 
 @cache
 def prompt_file(name: str) -> PromptFile:
-    """Return the prompt `name` (a path below the folder, without .md). Raises KeyError for a name that is not in
-    PROMPTS.
+    """Return the prompt `name`, a path in the folder without .md. Raises KeyError for a name that is not in PROMPTS.
 
-    A file that cannot be used is logged, once in a process, and the next one is taken."""
+    An unusable file is logged once per process, and the next source is used."""
     for path in _sources(name):
         try:
             return _read(name, path)
@@ -88,7 +87,7 @@ def prompt_file(name: str) -> PromptFile:
 
 
 def prompt_problems() -> list[str]:
-    """Return one sentence for each prompt file that cannot be used, or that belongs to no prompt."""
+    """Return a sentence for each prompt file that cannot be used or is not the file of a prompt."""
     problems = []
     for name in PROMPTS:
         for path in _sources(name):
@@ -96,12 +95,12 @@ def prompt_problems() -> list[str]:
                 _read(name, path)
             except PromptError as error:
                 problems.append(str(error))
-    folder = _own
+    folder = _custom_folder
     for path in sorted(folder.rglob("*.md")) if folder and folder.is_dir() else ():
         name = path.relative_to(folder).with_suffix("").as_posix() if folder else ""
-        present = {former: name for name, former in _FORMER.items()}.get(name)
+        present = {former: name for name, former in _FORMER_NAMES.items()}.get(name)
         if present and path not in _sources(present):
-            problems.append(f"{path} is not read: {present}.md stands beside it.")
+            problems.append(f"{path} is not read, since {present}.md exists, too.")
         elif not present and name not in PROMPTS:
             problems.append(f"{path} is not read: there is no prompt of that name.")
     return problems
@@ -109,37 +108,38 @@ def prompt_problems() -> list[str]:
 
 @cache
 def packaged_texts() -> dict[str, str]:
-    """Return the texts that this version was shipped with, by name."""
+    """Return the shipped texts by name."""
     texts: dict[str, str] = json.loads(PACKAGED.read_text(encoding="utf-8"))
     return texts
 
 
 def fill(file: PromptFile, **values: str) -> str:
-    """Return the text with its `{{variables}}` replaced, in one pass: a value is never looked through for variables.
+    """Replace the `{{variables}}` of a prompt in one pass, so that variables in values are not replaced.
 
-    Values are given for all variables of the prompt, also for those that its file leaves out; else PromptError."""
+    Raises PromptError unless there are values for exactly the variables in PROMPTS, including those that the file does
+    not use."""
     variables = PROMPTS[file.name]
     if variables.required | variables.optional != values.keys():
         wanted = sorted(variables.required | variables.optional)
-        raise PromptError(f"prompt {file.name}: wants {wanted}, was given {sorted(values)}")
+        raise PromptError(f"prompt {file.name}: expects {wanted}, got {sorted(values)}")
     return _VARIABLE.sub(lambda match: values[match[1]], file.text)
 
 
 def _sources(name: str) -> Iterator[Path]:
-    """Return the files that may hold a prompt, best first. An administrator's folder need not have all of them."""
-    names = [own for own in (name, _FORMER.get(name)) if own]
-    in_folder = [_own / f"{own}.md" for own in names] if _own else []
+    """Yield the possible files of a prompt in order of precedence. An administrator's folder need not have all."""
+    names = [candidate for candidate in (name, _FORMER_NAMES.get(name)) if candidate]
+    in_folder = [_custom_folder / f"{candidate}.md" for candidate in names] if _custom_folder else []
     yield from [path for path in in_folder if os.path.lexists(path)][:1]
     yield FOLDER / f"{name}.md"
 
 
 def _read(name: str, path: Path) -> PromptFile:
-    """Raises PromptError, with one sentence that names the file."""
+    """Read a prompt file. Raises PromptError with a sentence that names the file."""
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise PromptError(f"{path} has more than {MOST_BYTES:,} bytes.")
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise PromptError(f"{path} has more than {MAX_BYTES:,} bytes.")
         text = data.decode("utf-8").strip("\r\n")
     except OSError as error:
         raise PromptError(f"{path} cannot be read: {error.strerror}.") from None
@@ -150,7 +150,7 @@ def _read(name: str, path: Path) -> PromptFile:
     variables, found = PROMPTS[name], set(_VARIABLE.findall(text))
     if missing := sorted(variables.required - found):
         raise PromptError(f"{path} lacks {_listed(missing)}.")
-    if unknown := sorted(set(_MEANT_AS_ONE.findall(text)) - variables.required - variables.optional):
+    if unknown := sorted(set(_LIKE_VARIABLE.findall(text)) - variables.required - variables.optional):
         raise PromptError(f"{path} holds {_listed(unknown)}, which this prompt does not have.")
     return _prompt(name, text)
 

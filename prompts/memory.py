@@ -1,5 +1,5 @@
-"""Remembered data as models see it: escaped, inside a tag, after one sentence that says what it is; and the requests
-that are about it."""
+"""Formats remembered data for models: escaped, inside a tag, after a sentence that says what it is; and prompts about
+it."""
 
 import re
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from prompts.files import fill, prompt_file
 _QUOTE = {'"': "&quot;"}
 _TAGS = "memory|snippet|memory_summary|memories|thread_memories|earlier_conversation"
 _TAG = re.compile(rf"</?(?:{_TAGS})(?: [^<>]*)?>")
-_WORDS = re.compile(r"<(memory|snippet|memory_summary)(?: [^<>]*)?>([^<]*)</\1>")
-_NOTHING = "(Nothing is remembered in this book yet.)"
+_TAGGED_TEXT = re.compile(r"<(memory|snippet|memory_summary)(?: [^<>]*)?>([^<]*)</\1>")
+_EMPTY_BOOK = "(Nothing is remembered in this book yet.)"
 
 
 class MemoryLine(NamedTuple):
@@ -27,14 +27,14 @@ class MemoryLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """One earlier turn of this conversation, cut to its limit."""
+    """One earlier turn of this conversation, truncated."""
 
     turn: int
     text: str
 
 
 def tagged_line(tag: str, content: str, **attributes: object) -> str:
-    """Return `  <tag key="value">content</tag>`; nothing in it can end the tag."""
+    """Return `  <tag key="value">content</tag>`, escaped so that the content cannot end the tag."""
     named = "".join([f' {key}="{_escaped(str(value))}"' for key, value in attributes.items()])
     return f"  <{tag}{named}>{escape(content)}</{tag}>"
 
@@ -44,44 +44,44 @@ def _escaped(value: str) -> str:
 
 
 def memory_line(memory: MemoryLine) -> str:
-    """`<memory id="12" category="preference">…</memory>`; no content can end the tag."""
+    """Return `  <memory id="12" category="preference">…</memory>`, escaped like `tagged_line`."""
     number, category, content = memory
     return f'  <memory id="{_escaped(str(number))}" category="{_escaped(category)}">{escape(content)}</memory>'
 
 
 def memory_block(memories: Sequence[MemoryLine]) -> str:
-    """Return the `<memories>` block, or "" for none."""
+    """Return the `<memories>` block, or "" without memories."""
     if not memories:
         return ""
     return fill(prompt_file("memory_block"), memories="\n".join(map(memory_line, memories)))
 
 
 def thread_block(snippets: Sequence[Snippet]) -> str:
-    """Return the `<thread_memories>` block, or "" for none."""
+    """Return the `<thread_memories>` block, or "" without snippets."""
     if not snippets:
         return ""
     lines = (tagged_line("snippet", snippet.text, turn=snippet.turn) for snippet in snippets)
     return fill(prompt_file("thread_block"), snippets="\n".join(lines))
 
 
-def words_in_blocks(text: str) -> list[str]:
-    """Return the words in the tags of these blocks and of the Memory Guidance, each as it was before it was escaped."""
-    return [words for match in _WORDS.finditer(text) if (words := unescape(match[2]).strip())]
+def texts_in_blocks(text: str) -> list[str]:
+    """Return the unescaped texts inside the tags of these blocks and of the Memory Guidance."""
+    return [words for match in _TAGGED_TEXT.finditer(text) if (words := unescape(match[2]).strip())]
 
 
 def without_tags(text: str) -> str:
-    """Return a text that was copied from such a block without its tags."""
+    """Return a text copied from such a block without its tags, unescaped."""
     return unescape(_TAG.sub(" ", text)) if _TAG.search(text) else text
 
 
 def review_my_memory(memories: Sequence[MemoryLine], *, book: str, tools_book: str, note: str = "") -> str:
-    """Return the prompt with which a person has a client of MCP go through a book; `tools_book` is the one that the
-    client's tools work on, `note` is said after the memories."""
-    block = "\n".join(part for part in (memory_block(memories) or _NOTHING, note) if part)
+    """Return the prompt that makes an MCP client review a book with the person. `tools_book` is the book that the
+    client's tools use; `note` follows the memories."""
+    block = "\n".join(part for part in (memory_block(memories) or _EMPTY_BOOK, note) if part)
     return fill(prompt_file("review_my_memory"), memories=block, book=book, tools_book=tools_book)
 
 
 def keyword_generation_prompt(notes: Sequence[tuple[int, str]]) -> str:
-    """Return the request for search words of notes that were written without them, each (number, content)."""
+    """Return the prompt that asks for keywords for (number, content) notes without any."""
     lines = (tagged_line("note", content, id=number) for number, content in notes)
     return fill(prompt_file("keyword_generation"), notes="\n".join(lines))

@@ -1,4 +1,4 @@
-"""`python -m prompts.packaged`: keep the texts of the prompt files as what this version is shipped with."""
+"""`python -m prompts.packaged`: write the current texts of the prompt files to packaged.json."""
 
 import json
 
@@ -6,7 +6,7 @@ from prompts.files import FOLDER, PACKAGED, PROMPTS
 
 
 def texts_now() -> dict[str, str]:
-    """Return the texts of the files beside this module, by name."""
+    """Return the texts of the prompt files beside this module, by name."""
     return {name: (FOLDER / f"{name}.md").read_text(encoding="utf-8").strip("\n") for name in sorted(PROMPTS)}
 
 

@@ -1,4 +1,4 @@
-"""The review prompt: its file, filled with what is stored already and the budget that is left."""
+"""The review prompt, filled with the stored memories and the remaining budget."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ class ExistingMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewPrompt:
-    """The values of the review prompt. `room`: characters left by target, None = no limit."""
+    """The values of the review prompt. `room`: remaining characters by target, None for no limit."""
 
     existing: Sequence[ExistingMemory]
     room: dict[str, int | None]
@@ -41,13 +41,14 @@ class ReviewPrompt:
 
 
 def review_in_json(tools: Sequence[Mapping[str, Any]]) -> str:
-    """Return what follows a review prompt for a model that takes no tools; `tools` are their definitions."""
+    """Return the text that follows the review prompt for a model that accepts no tools; `tools` are their
+    definitions."""
     lines = [json.dumps(tool["function"], ensure_ascii=False) for tool in tools]
     return fill(prompt_file("review_in_json"), tools="\n".join(lines))
 
 
 def review_prompt_sha256() -> str:
-    """Return the hash of the words that a review is made with."""
+    """Return the hash of the review prompt."""
     return prompt_file("review").sha256
 
 

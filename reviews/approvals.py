@@ -1,6 +1,6 @@
-"""Writes of a review that wait for a person: approving them, all or single ones and edited if need be, rejecting them,
-and letting them expire. A write waits (`waiting`), is approved (`applied`), or was `rejected` or has `expired`; those
-two can still be approved until they are purged. Nothing that waits is given to a model."""
+"""Approving, rejecting and expiring writes that wait for a person, all writes of a review or single ones, with edits if
+needed. A write is `waiting`, approved (`applied`), `rejected` or `expired`; the last two can still be approved until
+they are purged. Waiting writes are never sent to a model."""
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
@@ -30,20 +30,20 @@ _ORIGINS: dict[str, WriteOrigin] = {
     ReviewRun.Trigger.NOTES: WriteOrigin.CONSOLIDATION,
     ReviewRun.Trigger.IMPORT: WriteOrigin.IMPORT,
 }
-_TURNED_DOWN = frozenset({WriteState.REJECTED, WriteState.EXPIRED})
+_NOT_APPROVED = frozenset({WriteState.REJECTED, WriteState.EXPIRED})
 _BATCH = 100
-# Refusals of the words themselves; others are about the book, which may change.
-_UNFIT = (BlockedByScan, InvalidRequest, TooLarge)
+# Errors about the text itself. Others are about the book, which may change.
+_INVALID_TEXT = (BlockedByScan, InvalidRequest, TooLarge)
 
 
 def review_approve(
     review: ReviewRun, *, actor: str, only: frozenset[int] | None = None, edits: Mapping[int, str] | None = None
 ) -> ReviewRun:
-    """Apply writes that wait: all, or those of the given indexes; `edits` replaces the content of some by index.
+    """Apply the review's waiting writes, or those with the indexes in `only`. `edits` replaces contents by index.
 
-    Raises InvalidRequest for an index or edit that does not fit, Conflict when there is nothing (left) to approve or
-    the book was cleared since, and what refused the writes when none of them could be applied. A write that is
-    refused beside others that were applied stays open, with its reason."""
+    Raises InvalidRequest for an unknown index or an edit that does not apply, Conflict if there is nothing to approve
+    or the book was cleared, and the first write's error if no write could be applied. If only some are refused, they
+    stay waiting, with the reason."""
     try:
         return _approve(review.pk, actor, only, dict(edits or {}))
     except BookCleared:
@@ -54,9 +54,10 @@ def review_approve(
 
 @transaction.atomic
 def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None = None) -> ReviewRun:
-    """Turn down writes that wait, all or some by index. Raises InvalidRequest, Conflict when none of them waits."""
+    """Reject the review's waiting writes, or those with the indexes in `only`. Raises InvalidRequest for an unknown
+    index, Conflict if nothing waits."""
     run = _locked(review.pk)
-    for write in _chosen(run, only, _WAITING):
+    for write in _select(run, only, _WAITING):
         write.state, write.reason = WriteState.REJECTED, ""
     run.rejected_at = timezone.now()
     _settle(run, {"code": "rejected", "message": "Its writes were rejected.", "actor": actor})
@@ -64,15 +65,15 @@ def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None 
 
 
 def expire_approvals(now: datetime) -> int:
-    """Let writes expire that nobody decided about in time. Returns how many reviews were affected."""
+    """Let writes expire that have waited for APPROVAL_DAYS. Returns the number of reviews affected."""
     before = now - timedelta(days=settings.APPROVAL_DAYS)
     late = ReviewRun.objects.filter(state=State.AWAITING_APPROVAL, finished_at__lt=before).values_list("pk", flat=True)
     return sum(_expire(pk) for pk in list(late[:_BATCH]))
 
 
 def imported_withdraw(owner_id: UUID, change_set: UUID) -> Slices[int]:
-    """Drop what still waits of an import that was undone, unless something else wants it too, some reviews in each
-    slice. Returns how many writes it was."""
+    """Drop the waiting writes of an import that was undone, unless another source proposed them too. Yields between
+    batches of reviews; returns the number of writes dropped."""
     rows = ReviewRun.objects.filter(owner_id=owner_id, trigger=ReviewRun.Trigger.IMPORT, state=State.AWAITING_APPROVAL)
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
     withdrawn = 0
@@ -84,14 +85,14 @@ def imported_withdraw(owner_id: UUID, change_set: UUID) -> Slices[int]:
 
 
 def purge_proposals(now: datetime) -> int:
-    """Forget writes that were turned down or expired long ago. Returns how many reviews it was."""
+    """Delete writes that were rejected or expired more than UNDO_DAYS ago. Returns the number of reviews affected."""
     before = now - timedelta(days=settings.UNDO_DAYS)
     old = ReviewRun.objects.filter(rejected_at__lt=before).values_list("pk", flat=True)
     return sum(_purge(pk, before) for pk in list(old[:_BATCH]))
 
 
 def forget_orphans() -> int:
-    """Cancel reviews whose session was deleted, also those that wait for a person. Returns how many."""
+    """Cancel open or waiting reviews whose session was deleted. Returns how many."""
     orphans = ReviewRun.objects.filter(session=None, state__in=ReviewRun.UNDECIDED)
     orphans = orphans.exclude(trigger__in=ReviewRun.WITHOUT_SESSION)
     return reviews_cancel(orphans, "The session was deleted.", rejected_at=None)
@@ -102,10 +103,10 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
     run = _locked(review_id)
     if run.orphaned:
         raise Conflict("The session of this review was deleted; nothing of it can be saved now.")
-    # Without indexes, what was turned down beside others that were kept stays so.
-    usual = PENDING if run.state == State.CANCELLED else _WAITING
-    chosen = _chosen(run, only, usual if only is None else PENDING)
-    proposed = _edit(chosen, edits, actor)
+    # Approving all includes rejected writes only if all were rejected (the run is cancelled).
+    states = _WAITING if only is None and run.state != State.CANCELLED else PENDING
+    chosen = _select(run, only, states)
+    originals = _edit(chosen, edits, actor)
     source = Source(
         actor=actor,
         origin=_ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW),
@@ -119,7 +120,7 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
         raise next(iter(refused.values()))
     for write in chosen:
         if error := refused.get(write.index):
-            _refuse(write, error, proposed)
+            _refuse(write, error, originals)
     _settle(run, run.error)
     return run
 
@@ -128,8 +129,9 @@ def _locked(review_id: UUID) -> ReviewRun:
     return ReviewRun.objects.select_for_update(of=("self",)).select_related("book").get(pk=review_id)
 
 
-def _chosen(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]) -> list[ReviewWrite]:
-    """Return the writes that are meant; each must be in one of the states."""
+def _select(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]) -> list[ReviewWrite]:
+    """Return the run's writes in one of the states, or those with the indexes in `only`. Raises Conflict if one of
+    these has another state, or if there are none."""
     if only is None:
         chosen = [write for write in run.writes if write.state in states]
     else:
@@ -139,40 +141,39 @@ def _chosen(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]
         if decided := [write for write in chosen if write.state not in states]:
             raise Conflict(f"Write {decided[0].index} is {decided[0].state} already.")
     for write in chosen:
-        write.proposed = True  # rows of earlier versions do not say so
+        write.proposed = True  # rows of earlier versions lack this
     if not chosen or run.state in ReviewRun.OPEN:
         raise Conflict("No write of this review waits for a decision.")
     return chosen
 
 
 def _edit(chosen: list[ReviewWrite], edits: dict[int, str], actor: str) -> dict[int, ReviewWrite]:
-    """Put the edited words in; returns by index the writes as they were proposed."""
+    """Apply the edits to the writes. Returns copies of the edited writes as they were proposed, by index."""
     by_index = {write.index: write for write in chosen}
-    proposed = {}
+    originals = {}
     for index, content in edits.items():
         write = by_index.get(index)
         if write is None or write.action == "delete":
             raise InvalidRequest(f"There is nothing to edit in write {index}.", param="edits")
-        proposed[index] = replace(write)
+        originals[index] = replace(write)
         write.after, write.edited, write.edited_by = content, True, actor
-    return proposed
+    return originals
 
 
-def _refuse(write: ReviewWrite, error: DomainError, proposed: dict[int, ReviewWrite]) -> None:
-    """Note why a write that stays open was refused. Edited words that no memory may hold are replaced by those
-    proposed."""
-    if isinstance(error, _UNFIT) and (was := proposed.get(write.index)):
-        write.after, write.edited, write.edited_by = was.after, was.edited, was.edited_by
+def _refuse(write: ReviewWrite, error: DomainError, originals: dict[int, ReviewWrite]) -> None:
+    """Note why a waiting write was refused. If its edited text is invalid in any book, restore the proposed text."""
+    if isinstance(error, _INVALID_TEXT) and (original := originals.get(write.index)):
+        write.after, write.edited, write.edited_by = original.after, original.edited, original.edited_by
     write.reason = str(error)
 
 
 def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
-    """Store the decisions. While some write waits the run does; else it is saved if any was applied. `problem`: what
-    the run says when none of its writes came to anything."""
+    """Store the decisions and the run's resulting state. `problem` becomes the run's error if none of its writes was
+    applied and none waits."""
     states = {write.state for write in run.writes}
-    if not states & _TURNED_DOWN:
+    if not states & _NOT_APPROVED:
         run.rejected_at = None
-    elif run.rejected_at is None:  # an undone clear may bring back what was turned down long before
+    elif run.rejected_at is None:  # undoing a clear may restore writes that were rejected long before
         run.rejected_at = timezone.now()
     state = _state_after(states)
     reviews_end(
@@ -219,18 +220,18 @@ def _withdraw(review_id: UUID, change_set: str) -> int:
         return 0
     for write in wanted:
         write.imports.remove(change_set)
-    gone = [write for write in wanted if not write.imports]
-    run.writes = [write for write in run.writes if write not in gone]
+    dropped = [write for write in wanted if not write.imports]
+    run.writes = [write for write in run.writes if write not in dropped]
     _settle(run, {"code": "cancelled", "message": "Its import was undone."})
-    return len(gone)
+    return len(dropped)
 
 
 @transaction.atomic
 def _purge(review_id: UUID, before: datetime) -> bool:
     run = _locked(review_id)
     if run.rejected_at is None or run.rejected_at >= before:
-        return False  # somebody decided about it this moment
-    run.writes = [write for write in run.writes if write.state not in _TURNED_DOWN]
+        return False  # a person decided in the meantime
+    run.writes = [write for write in run.writes if write.state not in _NOT_APPROVED]
     run.rejected_at = None
     run.save(update_fields=["writes", "rejected_at"])
     return True

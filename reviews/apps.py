@@ -6,10 +6,10 @@ class ReviewsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        # Models can be imported only now. One listener of each kind is for reviews, the other for consolidation.
+        # Models can be imported only now.
         from gateway.chat.held_notes import held_of_review, held_of_session
         from gateway.hooks import session_forgotten, turn_completed
-        from memories.evidence import Keeper, held_keeper
+        from memories.evidence import ProposalStore, proposal_store
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
         from memories.history.provenance import reviewed_turns_reader
@@ -42,7 +42,7 @@ class ReviewsConfig(AppConfig):
         register_exporter("reviews", export_reviews)
         on_health(consolidation_facts)
         on_health(review_facts)
-        held_keeper.register(Keeper(keep=proposals_keep, withdraw=imported_withdraw))
+        proposal_store.register(ProposalStore(keep=proposals_keep, withdraw=imported_withdraw))
         held_of_session.register(held_notes.of_session)
         held_of_review.register(held_notes.of_review)
         reviewed_turns_reader.register(turns_of)

@@ -1,5 +1,5 @@
-"""Claiming a review: of several workers one gets it, in the order of its session and within its owner's day. Called by
-reviews.runner."""
+"""Claiming a review for one of several workers. The reviews of a session run one at a time and in order, and within
+their owner's daily quota. Called by reviews.runner."""
 
 import time
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gateway.runs.holder import this_process
 from memories.ids import uuid7
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
-from reviews.quotas import day_of
+from reviews.quotas import usage_today
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
@@ -23,7 +23,7 @@ LEASE_MARGIN = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewClaim:
-    """A review that this worker holds until its lease runs out. `deadline` is in the clock of time.monotonic()."""
+    """A review that this worker holds until its lease expires. `deadline` is a time of time.monotonic()."""
 
     review: ReviewRun
     session_id: UUID
@@ -33,11 +33,11 @@ class ReviewClaim:
 
 
 def review_claim(run_id: UUID) -> ReviewClaim | None:
-    """Take a scheduled run, or the oldest due one of its session. None if it is not time; the log says why."""
+    """Claim a scheduled run, or the oldest due run of its session. Returns None, and logs why, if that fails."""
     try:
         return _claim(run_id)
-    except NotClaimed as why:
-        why.log("review", run_id)
+    except NotClaimed as reason:
+        reason.log("review", run_id)
         return None
 
 
@@ -54,11 +54,11 @@ def _claim(run_id: UUID) -> ReviewClaim | None:
         reviews_cancel(ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED), "Its session was deleted.")
         raise NotClaimed("session_deleted")
     if run.session is not None and run.session.deleted_at:
-        raise NotClaimed("session_deleted")  # it waits: the session may be restored
+        raise NotClaimed("session_deleted")  # the run stays scheduled, since the session may be restored
     due = ReviewRun.objects.filter(session_id=run.session_id, state=State.SCHEDULED, not_before__lte=now)
     first = due.order_by("id").first()
     if first and first.pk != run.pk:
-        # In order, whichever job came first; the end of that one wakes this one.
+        # Reviews run in order, whichever job comes first; the earlier run enqueues this one when it ends.
         NotClaimed("earlier_first", first=first.pk).log("review", run_id)
         return review_claim(first.pk)
     if _postponed(run):
@@ -67,7 +67,7 @@ def _claim(run_id: UUID) -> ReviewClaim | None:
 
 
 def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> ReviewClaim:
-    """Set a run that is due to running, if it still is; its time began at `began`. Raises NotClaimed."""
+    """Set a due run to running, if it still is due. Its timeout counts from `began`. Raises NotClaimed."""
     timeout = int(run.settings["memory_review_timeout"])
     token = uuid7()
     due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
@@ -83,7 +83,7 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
                 error=None,
             )
     except IntegrityError:
-        # One review per session at a time: it stays scheduled behind the running one.
+        # A unique constraint allows one running review per session; this one stays scheduled.
         raise NotClaimed("session_busy") from None
     if claimed != 1:
         raise NotClaimed("taken")
@@ -98,14 +98,15 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
 
 
 def _postponed(run: ReviewRun) -> bool:
-    """Return True if the owner's day is used up: the run waits for the next one, or leaves its turns to a later run."""
-    day = day_of(run.owner)
+    """Return False if the owner's daily quota is not used up. Otherwise postpone the run to the next day, or cancel it
+    if a later run will read its turns."""
+    day = usage_today(run.owner)
     if not day.reached:
         return False
-    mine = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED)
+    scheduled = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED)
     if ReviewRun.objects.filter(session=run.session, state=State.SCHEDULED, pk__gt=run.pk).exists():
-        reviews_cancel(mine, day.reached, code="daily_limit")
+        reviews_cancel(scheduled, day.reached, code="daily_limit")
     else:
         problem = {"code": "daily_limit", "message": day.reached}
-        mine.update(not_before=day.ends, enqueued_at=None, error=problem)
+        scheduled.update(not_before=day.ends, enqueued_at=None, error=problem)
     return True

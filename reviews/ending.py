@@ -1,6 +1,5 @@
-"""The end of a review, for whatever reason. Called by reviews.services (the
-model is done, time is over, the worker died), reviews.approvals (a person decided), reviews.forgetting and
-reviews.consolidation.withdrawal (what it is about was taken away)."""
+"""Ending a review. Called by reviews.services (the model is done or timed out, the worker died), reviews.approvals (a
+person decided), reviews.forgetting and reviews.consolidation.withdrawal (session or book were forgotten or cleared)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +15,7 @@ from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite
 
 State = ReviewRun.State
-_WHO: dict[str, str] = {
+_REQUESTERS: dict[str, str] = {
     ReviewRun.Trigger.TURN: "Your agent",
     ReviewRun.Trigger.APP: "A connected app",
     ReviewRun.Trigger.NOTES: "Consolidation",
@@ -30,15 +29,15 @@ def reviews_end(
     *,
     error: Mapping[str, Any] | None = None,
     finished_at: datetime | None = None,
-    told: ReviewRun | None = None,
+    notify_for: ReviewRun | None = None,
     **values: Any,
 ) -> int:
-    """End runs, or let their writes wait for a person, in one statement of the caller's transaction: the state and why,
-    the time (now unless given), and no lease. Returns how many it was.
+    """End runs, or let their writes wait for approval, in one UPDATE of the caller's transaction, which also releases
+    their leases. Returns the number of runs updated.
 
-    `runs` filters by what the runs must still be, which makes this a compare-and-set. `values` are further columns: the
-    writes, their change set, what it cost. `told` is the run whose owner is notified of the result, by the last
-    statement."""
+    `runs` filters by the state that the runs must still have, which makes this a compare-and-set. `finished_at`
+    defaults to now. `values` are further columns, such as writes, change set and usage. The owner of `notify_for` is
+    notified of the result, if a run was updated."""
     ended = runs.update(
         state=state,
         error=error,
@@ -47,24 +46,25 @@ def reviews_end(
         finished_at=finished_at or timezone.now(),
         **values,
     )
-    if ended and told is not None:
-        review_notify(told, state, values["writes"])
+    if ended and notify_for is not None:
+        review_notify(notify_for, state, values["writes"])
     return ended
 
 
 def reviews_cancel(runs: "QuerySet[ReviewRun]", reason: str, *, code: str = "cancelled", **values: Any) -> int:
-    """End runs without a result; writes that waited are dropped. Returns how many it was."""
+    """Cancel runs and drop their waiting writes. Returns the number of runs updated."""
     return reviews_end(runs, State.CANCELLED, error={"code": code, "message": reason}, writes=[], **values)
 
 
 def review_notify(review: ReviewRun, state: ReviewRun.State, writes: list[ReviewWrite]) -> None:
-    """Tell the owner that writes wait, or were saved if the agent's reviews say so."""
+    """Notify the owner that writes wait for approval or, if the agent's reviews are verbose, that they were saved."""
     if state == State.AWAITING_APPROVAL:
+        waiting = (write for write in writes if write.waiting)
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
             book=review.book.name,
-            text=waiting_text((write for write in writes if write.waiting), who=_WHO.get(review.trigger, "A review")),
+            text=waiting_text(waiting, requester=_REQUESTERS.get(review.trigger, "A review")),
             review_id=review.pk,
         )
         return

@@ -1,15 +1,15 @@
-"""The reviews' own refusals; the tree and the codes are in memories.errors."""
+"""Errors of reviews and consolidation. The class hierarchy and the codes are in memories.errors."""
 
 from memories.errors import DomainError
 
 
 class NeedsTools(DomainError):
-    """The model of a review takes no tools, and wrote nothing that could be read in their place."""
+    """The review's model does not support tools, and its answer contained no JSON to read instead."""
 
     code, http_type, http_status = "model_without_tools", "api_error", 502
 
 
-class WorkBroke(DomainError):
-    """Something in a review or a consolidation itself went wrong; the log says what."""
+class InternalError(DomainError):
+    """An unexpected exception in a review or a consolidation; the log has the traceback."""
 
     code, http_type, http_status = "internal_error", "api_error", 500

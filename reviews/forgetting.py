@@ -1,4 +1,4 @@
-"""What is left of reviews when a session or a book is forgotten, and what of them is in an owner's export."""
+"""Erasing reviews when a session or a book is forgotten, and exporting them with an owner's data."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -16,25 +16,24 @@ from reviews.consolidation.clear import notes_forget
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 
-# What a review wrote, proposed, or stumbled over may repeat somebody's words.
-_FORGOTTEN: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_hash": ""}
+_ERASED: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_hash": ""}
 
 
 def session_was_forgotten(owner_id: UUID, session_id: UUID) -> None:
-    """Erase the notes on a forgotten session, end its reviews that are under way or wait for a decision, and erase what
-    the others quote of it, in the same transaction."""
+    """Erase the notes on a forgotten session, cancel its reviews that are open or wait for approval, and erase quotes
+    from it in other reviews, in the caller's transaction."""
     notes_forget(owner_id, session_id)
     runs = ReviewRun.objects.filter(owner_id=owner_id, session_id=session_id)
-    reviews_cancel(runs.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_FORGOTTEN)
+    reviews_cancel(runs.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_ERASED)
     _forget_quotes(runs.exclude(writes=[]), session_id)
-    # Writes of other sessions quote it, too, where the same was wanted in both (reviews.repeated).
+    # Writes of other sessions quote it too if both proposed the same (reviews.repeated).
     others = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).exclude(session_id=session_id)
-    quoting = others.annotate(told=Cast("writes", TextField())).filter(told__contains=str(session_id))
+    quoting = others.annotate(writes_text=Cast("writes", TextField())).filter(writes_text__contains=str(session_id))
     _forget_quotes(quoting, session_id)
 
 
 def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:
-    """Erase what writes quote of a session. What its own reviews quote is erased whole."""
+    """Erase quotes from a session in writes, and all quotes in the session's own reviews."""
     for run in runs.select_for_update(of=("self",)).order_by("pk"):
         for write in run.writes:
             if session_id in {run.session_id, write.evidence.session_id}:
@@ -43,21 +42,20 @@ def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:
 
 
 def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """Return the step that counts the conversations so far as reviewed, so that they are not read again."""
+    """Return the step that marks all conversations as reviewed, so that they are not read again."""
     names = Book.objects.filter(owner_id=owner_id, pk__in=books).values_list("name", flat=True)
     sessions = Session.objects.filter(owner_id=owner_id, agent__book__in=list(names))
     return [ErasureStep("", updating(sessions, reviewed_through=F("message_seq"), turns_since_memory_review=0))]
 
 
 def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """Return the steps that end open reviews and erase the words of all. The rows stay, since they say what reviews
-    cost."""
-    before = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
-    end = partial(reviews_cancel, reason="Everything was forgotten.", **_FORGOTTEN)
+    """Return the steps that cancel open reviews and erase the texts of all. The rows are kept as a record of usage."""
+    runs = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
+    cancel = partial(reviews_cancel, reason="Everything was forgotten.", **_ERASED)
     return [
-        ErasureStep("reviews", updating(before.exclude(writes=[]), writes=[], **_FORGOTTEN)),
-        ErasureStep("", each_page(before.filter(state__in=ReviewRun.UNDECIDED), end)),
-        ErasureStep("", updating(before.exclude(change_set=None, frozen_hash="", rejected_at=None), **_FORGOTTEN)),
+        ErasureStep("reviews", updating(runs.exclude(writes=[]), writes=[], **_ERASED)),
+        ErasureStep("", each_page(runs.filter(state__in=ReviewRun.UNDECIDED), cancel)),
+        ErasureStep("", updating(runs.exclude(change_set=None, frozen_hash="", rejected_at=None), **_ERASED)),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What reviews know of a book's health: sessions covered, how the last review went, what waits, and used-up days."""
+"""The reviews' part of a book's health: session coverage, the last review, waiting reviews and used-up quotas."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,29 +9,29 @@ from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
 from memories.number_words import counted
-from memories.selectors import counted_by
+from memories.selectors import count_by
 from reviews.frozen import unreviewed
 from reviews.labels import applied, counts
 from reviews.models import ReviewRun
-from reviews.quotas import Day, day_of
+from reviews.quotas import DailyUsage, usage_today
 from reviews.selectors import newest_by_book
 
 State = ReviewRun.State
-_LEFT_OUT = (*ReviewRun.OPEN, State.CANCELLED)
+_IGNORED = (*ReviewRun.OPEN, State.CANCELLED)
 
 
 def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
-    """Return figures and sentences for memories.health."""
+    """Return figures and sentences by book for memories.health."""
     owner = books[0].owner
     agents = list(Agent.objects.filter(book__in={book.name for book in books}))
     on = {agent.book for agent in agents if agent_settings(agent).reviews_on}
     sessions = Session.objects.filter(owner_id=owner.pk, agent__in=agents, temporary=False, turns__gt=0)
-    total, open_ = counted_by(sessions, "agent__book"), counted_by(unreviewed(sessions), "agent__book")
+    total, open_ = count_by(sessions, "agent__book"), count_by(unreviewed(sessions), "agent__book")
     runs = ReviewRun.objects.filter(owner_id=owner.pk, book__in=books)
-    waiting = counted_by(runs.filter(state=State.AWAITING_APPROVAL), "book")
-    over = ReviewRun.objects.filter(owner_id=owner.pk).exclude(state__in=_LEFT_OUT).exclude(finished_at=None)
-    last = newest_by_book(books, over, "-finished_at")
-    day = day_of(owner, now)
+    waiting = count_by(runs.filter(state=State.AWAITING_APPROVAL), "book")
+    finished = ReviewRun.objects.filter(owner_id=owner.pk).exclude(state__in=_IGNORED).exclude(finished_at=None)
+    last = newest_by_book(books, finished, "-finished_at")
+    day = usage_today(owner, now)
     return {
         book.pk: _book_facts(
             last.get(book.pk),
@@ -47,10 +47,10 @@ def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
 
 
 def _book_facts(
-    last: ReviewRun | None, day: Day, now: datetime, *, on: bool, total: int, covered: int, waiting: int
+    last: ReviewRun | None, day: DailyUsage, now: datetime, *, on: bool, total: int, covered: int, waiting: int
 ) -> Facts:
     saved, removed = counts(applied(last.writes)) if last else (0, 0)
-    sentences = [(LAST_REVIEW, _last_words(last, on, now))]
+    sentences = [(LAST_REVIEW, _last_review_text(last, on, now))]
     if on and total:
         sentences.append((COVERAGE, f"Covers {covered} of {counted(total, 'session')}."))
     if waiting > bool(last and last.state == State.AWAITING_APPROVAL):
@@ -71,7 +71,7 @@ def _book_facts(
     )
 
 
-def _last_words(last: ReviewRun | None, on: bool, now: datetime) -> str:
+def _last_review_text(last: ReviewRun | None, on: bool, now: datetime) -> str:
     if last is None or last.finished_at is None:
         return "No review yet." if on else "Reviews are off for every agent of this book."
     when = ago(last.finished_at, now)

@@ -1,4 +1,4 @@
-"""What waits for the person of one session or one review, as the chat shows it (gateway.chat.held_notes)."""
+"""Writes of a session or a review that wait for approval, as the chat shows them (gateway.chat.held_notes)."""
 
 from typing import Any
 from uuid import UUID
@@ -11,24 +11,24 @@ from reviews.models import ReviewRun
 from reviews.presenter import ShownWrite
 from reviews.writes import ReviewWrite
 
-_MOST = 100
+_MAX_REVIEWS = 100
 
 
 def of_session(owner_id: UUID, session_id: UUID) -> list[HeldNote]:
-    """Return what waits of a session, oldest first, each with the turn it was read up to. One query."""
+    """Return the session's waiting reviews, oldest first, each with the last turn that it read. One query."""
     rows = _waiting(owner_id).filter(session_id=session_id)
-    return [_note(run) for run in rows.order_by("id")[:_MOST]]
+    return [_note(run) for run in rows.order_by("id")[:_MAX_REVIEWS]]
 
 
 def of_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
-    """Return what waits of a review; None where nothing does. One query."""
+    """Return the review's waiting writes, or None if there are none. One query."""
     run = _waiting(owner_id).filter(pk=review_id).first()
     return _note(run) if run else None
 
 
 def _waiting(owner_id: UUID) -> "QuerySet[ReviewRun]":
-    said = Message.objects.filter(owner_id=owner_id, session=OuterRef("session"), seq__lte=OuterRef("last_seq"))
-    last = said.exclude(run=None).order_by("-seq").values("run_id")[:1]
+    read = Message.objects.filter(owner_id=owner_id, session=OuterRef("session"), seq__lte=OuterRef("last_seq"))
+    last = read.exclude(run=None).order_by("-seq").values("run_id")[:1]
     rows = ReviewRun.objects.filter(owner_id=owner_id, state=ReviewRun.State.AWAITING_APPROVAL)
     return rows.annotate(last_turn=Subquery(last, output_field=UUIDField())).only("session_id", "writes")
 

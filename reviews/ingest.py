@@ -1,5 +1,5 @@
-"""Memories from messages that were said elsewhere: they become history of a session, and a review of it is scheduled.
-All else (limits, attempts, approval, undo, forgetting) is that of any review. Called by reviews.api.ingest."""
+"""Ingesting messages of a conversation that took place elsewhere: they are stored as history of a session, and a review
+of it is scheduled, which behaves like any other review. Called by reviews.api.ingest."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
 from gateway.models import Message
-from gateway.runs.brought import messages_bring
+from gateway.runs.ingested import messages_add
 from gateway.runs.rows import message_rows
 from memories.caller import Caller
 from memories.errors import Conflict
@@ -20,7 +20,7 @@ from reviews.selectors import review_get
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingest:
-    """What a client brings, prepared for its transaction: messages of person and assistant, words only."""
+    """A client's request, prepared for its transaction: text messages of the person and the assistant."""
 
     messages: Sequence[Message]
     book: str | None
@@ -31,31 +31,31 @@ class Ingest:
 
 def ingest_prepare(
     caller: Caller,
-    said: Sequence[dict[str, str]],
+    messages: Sequence[dict[str, str]],
     *,
     book: str | None = None,
     session_ref: str = "",
     idempotency_key: str = "",
 ) -> Ingest:
-    """Return what is to be stored. Nothing is asked of the database, and nobody waits for it."""
+    """Prepare messages for storage, without using the database."""
     return Ingest(
-        messages=message_rows(caller.owner_id, None, said, history=len(said)),
+        messages=message_rows(caller.owner_id, None, messages, history=len(messages)),
         book=book,
         session_ref=session_ref,
         idempotency_key=idempotency_key,
-        request_hash=_hash(caller, said, book, session_ref) if idempotency_key else "",
+        request_hash=_hash(caller, messages, book, session_ref) if idempotency_key else "",
     )
 
 
 def review_ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
-    """Store the messages and schedule their review; for a key that was used before, return the review it made.
+    """Store the messages and schedule their review. For an idempotency key that was used before, return its review.
 
-    Raises what gateway.runs.brought.messages_bring raises, InvalidRequest for a temporary session, and Conflict for a
-    key that came with another request."""
+    Raises the errors of gateway.runs.ingested.messages_add, InvalidRequest for a temporary session, and Conflict for
+    a key that was used for a different request."""
     try:
         return _ingest(caller, ingest)
     except IntegrityError:
-        # Another request made the session of that name, or came with the same key, between our look and our insert.
+        # A concurrent request inserted the same session or the same idempotency key.
         return _ingest(caller, ingest)
 
 
@@ -63,7 +63,7 @@ def review_ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
 def _ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
     if ingest.idempotency_key and (earlier := _earlier(caller, ingest.idempotency_key, ingest.request_hash)):
         return earlier
-    session = messages_bring(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
+    session = messages_add(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
     review = review_session(caller.owner_id, session.pk, ReviewRun.Trigger.INGEST)
     if ingest.idempotency_key:
         review.idempotency_key, review.request_hash = ingest.idempotency_key, ingest.request_hash
@@ -76,11 +76,11 @@ def _earlier(caller: Caller, key: str, request_hash: str) -> ReviewRun | None:
     if found is None:
         return None
     if found.request_hash != request_hash:
-        raise Conflict("This Idempotency-Key came with another request. Use a new key for each set of messages.")
+        raise Conflict("This Idempotency-Key was used for another request. Use a new key for each set of messages.")
     return review_get(caller.owner_id, found.pk, limits=caller.limits)
 
 
-def _hash(caller: Caller, said: Sequence[dict[str, str]], book: str | None, session_ref: str) -> str:
-    # Keyed: it outlives the messages, and must not tell anybody who guesses what they said.
-    given = json.dumps([said, book if session_ref else caller.limits.book_name(book), session_ref])
-    return salted_hmac("daybook.ingest", given, algorithm="sha256").hexdigest()
+def _hash(caller: Caller, messages: Sequence[dict[str, str]], book: str | None, session_ref: str) -> str:
+    # Keyed, because the hash outlives the messages and must not let anyone confirm a guess of their contents.
+    request = json.dumps([messages, book if session_ref else caller.limits.book_name(book), session_ref])
+    return salted_hmac("daybook.ingest", request, algorithm="sha256").hexdigest()

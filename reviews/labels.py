@@ -1,4 +1,4 @@
-"""Sentences about reviews, for notifications."""
+"""Texts of the notifications about reviews."""
 
 from collections.abc import Iterable
 
@@ -7,35 +7,35 @@ from reviews.writes import ReviewWrite, WriteState
 
 
 def saved_text(writes: Iterable[ReviewWrite]) -> str:
-    """Return the sentence of a verbose review; empty when nothing is different after it."""
-    kept, gone = counts(applied(writes))
-    if kept:
-        return f"Saved {memories(kept)} from your last conversation."
-    return f"Removed {memories(gone)} after your last conversation." if gone else ""
+    """Return what a verbose review reports; empty if it changed nothing."""
+    saved, removed = counts(applied(writes))
+    if saved:
+        return f"Saved {memories(saved)} from your last conversation."
+    return f"Removed {memories(removed)} after your last conversation." if removed else ""
 
 
-def waiting_text(writes: Iterable[ReviewWrite], *, who: str = "A review") -> str:
-    """Return the sentence about writes that wait for a person; `who` wants them."""
-    kept, gone = counts(writes)
-    return f"{who} wants to {'save' if kept else 'remove'} {memories(kept or gone)}."
+def waiting_text(writes: Iterable[ReviewWrite], *, requester: str) -> str:
+    """Return the sentence that asks a person to approve writes."""
+    saved, removed = counts(writes)
+    return f"{requester} wants to {'save' if saved else 'remove'} {memories(saved or removed)}."
 
 
 def applied(writes: Iterable[ReviewWrite]) -> list[ReviewWrite]:
-    """Return those of the writes that were saved and are in effect."""
+    """Return the writes that were saved and are in effect."""
     return [write for write in writes if write.state == WriteState.APPLIED]
 
 
 def counts(writes: Iterable[ReviewWrite]) -> tuple[int, int]:
-    """Return how many memories are saved (added or updated), and how many removed, after these writes in their order.
-    One that is changed twice counts once; one that is added and deleted again not at all."""
-    kept: dict[str, str] = {}
+    """Return how many memories the writes, taken in order, save (add or update) and how many they remove. A memory
+    that is changed twice counts once; one that is added and deleted again does not count."""
+    net: dict[str, str] = {}
     for write in writes:
-        key, before = write.key, kept.get(write.key)
+        key, before = write.key, net.get(write.key)
         if write.action != "delete":
-            kept[key] = "add" if before == "add" else write.action
+            net[key] = "add" if before == "add" else write.action
         elif before == "add":
-            del kept[key]
+            del net[key]
         else:
-            kept[key] = "delete"
-    gone = sum(1 for action in kept.values() if action == "delete")
-    return len(kept) - gone, gone
+            net[key] = "delete"
+    removed = sum(1 for action in net.values() if action == "delete")
+    return len(net) - removed, removed

@@ -1,4 +1,4 @@
-"""The models of the reviews app: one ReviewRun for each background review of a frozen part of a conversation."""
+"""Models of background reviews (ReviewRun) and of consolidation."""
 
 from django.db import models
 from django.db.models import Q
@@ -11,8 +11,8 @@ from reviews.writes import WritesField
 
 
 class ReviewRun(models.Model):
-    """A review: its frozen range of messages, its settings as they were, its claim, and what came of it. Writes of a
-    turn or an app that wait for a person are kept like those of a review that nobody executed."""
+    """A background review of a range of a session's messages: its settings when it was scheduled, its lease, and its
+    result. Writes of a turn, an app or an import that wait for approval are stored as a review that never executes."""
 
     class State(models.TextChoices):
         SCHEDULED = "scheduled", "Scheduled"
@@ -100,16 +100,16 @@ class ReviewRun(models.Model):
 
     @property
     def orphaned(self) -> bool:
-        """Whether the session that it is about was deleted."""
+        """Whether the reviewed session was deleted."""
         return self.session_id is None and self.trigger not in self.WITHOUT_SESSION
 
     def __str__(self) -> str:
-        # With its id: the admin log keeps this when the row is gone.
+        # Includes the id because the admin log keeps this text after the row is deleted.
         return f"Review of {timezone.localtime(self.created_at):%-d %b %Y, %H:%M}, {self.pk}"
 
 
 class ClearedReview(models.Model):
-    """Writes that waited for a person when their book was cleared: what an undo of the clear brings back."""
+    """The writes of a review that waited for approval when their book was cleared; undoing the clear restores them."""
 
     review = models.OneToOneField(ReviewRun, primary_key=True, on_delete=models.CASCADE, related_name="cleared")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="cleared_reviews")
@@ -132,8 +132,8 @@ class ClearedReview(models.Model):
 
 
 class ConsolidationRun(models.Model):
-    """One run of the two-phase pipeline over a book: extraction of past sessions, then synthesis of the documents.
-    It is executed in slices by whichever worker holds the phase's lease."""
+    """One run of the two phases of consolidation over a book: extraction of past sessions, then synthesis of documents.
+    The worker that holds the phase's lease executes it in slices."""
 
     class State(models.TextChoices):
         SCHEDULED = "scheduled", "Scheduled"
@@ -217,8 +217,9 @@ class ConsolidationRun(models.Model):
 
 
 class Extraction(models.Model):
-    """What one session gave: a raw memory block and a short synopsis, both empty for "nothing durable".
-    The row is also the unit of work of a run: `state` is that of the latest try, the words are of the last good one."""
+    """The notes extracted from one session: a raw memory block and a short synopsis, both empty for "nothing durable".
+    The row is also a run's unit of work: `state` is that of the latest attempt, the texts are those of the last
+    successful one."""
 
     class State(models.TextChoices):
         QUEUED = "queued", "Waiting"
@@ -262,7 +263,7 @@ class Extraction(models.Model):
 
 
 class ConsolidationState(models.Model):
-    """Where a book stands: how many changes its extractions had, and how many of these the documents know."""
+    """The state of a book's documents: how many changes its extractions had, and how many of those are synthesized."""
 
     book = models.OneToOneField(Book, primary_key=True, on_delete=models.CASCADE, related_name="consolidation")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_states")
@@ -279,7 +280,7 @@ class ConsolidationState(models.Model):
 
 
 class ConsolidationDay(models.Model):
-    """What consolidation cost an owner on one day (UTC)."""
+    """An owner's usage of consolidation on one day (UTC)."""
 
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_days")
     day = models.DateField()

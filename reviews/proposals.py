@@ -1,5 +1,5 @@
-"""Writes that wait for a person, one by one: those of reviews, and those of turns and apps, which are kept as reviews
-that nobody executed. Deciding about them is reviews.approvals. Lock order: session → run, not under a book's lock."""
+"""Proposals: single writes that wait for approval. Those of turns, apps and imports are stored as reviews that are
+never executed. Decisions about them are in reviews.approvals. Lock order: session → run, not under a book's lock."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from gateway.agents.settings import AgentSettings
 from gateway.models import Agent, Session
 from memories.caller import KeyLimits
 from memories.errors import InvalidRequest, NotFound
-from memories.evidence import HeldStep, Kept, Proposal, proposal_id
+from memories.evidence import HeldWrites, KnownProposal, Proposal, proposal_id
 from memories.ids import parse_uuid
 from memories.models import Book
 from reviews.ending import review_notify
 from reviews.models import ReviewRun
 from reviews.repeated import repeats_join
-from reviews.schedule import kept_settings
+from reviews.schedule import stored_settings
 from reviews.selectors import review_get
 from reviews.writes import ReviewWrite
 
@@ -39,7 +39,7 @@ _SOURCES = {
 
 
 class ProposalState(StrEnum):
-    """What was decided about a held write."""
+    """The state of a proposal."""
 
     WAITING = "waiting"
     APPROVED = "approved"
@@ -48,8 +48,8 @@ class ProposalState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """One write that waits or waited for a person, in its review."""
+class ProposedWrite:
+    """A write that waits or waited for approval, with its review."""
 
     review: ReviewRun
     write: ReviewWrite
@@ -68,17 +68,19 @@ class Waiting:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it is too late to decide, while it waits."""
+        """When the proposal expires, if it is still waiting."""
         if not self.write.waiting or self.review.finished_at is None:
             return None
         return self.review.finished_at + timedelta(days=settings.APPROVAL_DAYS)
 
 
 @transaction.atomic
-def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = Trigger.TURN) -> dict[str, Kept]:
-    """Keep the held writes of a step of a turn or an app, or of other work, and tell the owner of those that are new.
-    They are dropped where their session is gone by now, or their book was cleared. Returns what became of those that
-    were asked about before, by the id that they were added with."""
+def proposals_keep(
+    book: Book, step: HeldWrites, *, trigger: ReviewRun.Trigger = Trigger.TURN
+) -> dict[str, KnownProposal]:
+    """Store the held writes of a turn's step, an app or other work, and notify the owner of new ones. They are dropped
+    if their session was deleted or their book cleared. Returns, by proposal id, the earlier proposal that a repeated
+    write joined."""
     seq = 0
     if step.session_id is not None:
         session = Session.objects.select_for_update().filter(pk=step.session_id, owner_id=book.owner_id).first()
@@ -95,7 +97,7 @@ def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = T
     return {proposal_id(step.id, index): kept for index, kept in joined.items()}
 
 
-def _keep(book: Book, step: HeldStep, trigger: ReviewRun.Trigger, seq: int, writes: list[ReviewWrite]) -> None:
+def _keep(book: Book, step: HeldWrites, trigger: ReviewRun.Trigger, seq: int, writes: list[ReviewWrite]) -> None:
     now = timezone.now()
     agent = Agent.objects.filter(name=step.agent).first() if step.agent else None
     run = ReviewRun(
@@ -108,7 +110,7 @@ def _keep(book: Book, step: HeldStep, trigger: ReviewRun.Trigger, seq: int, writ
         first_seq=seq,
         last_seq=seq,
         agent_name=step.agent,
-        settings=kept_settings(agent_settings(agent) if agent else AgentSettings()),
+        settings=stored_settings(agent_settings(agent) if agent else AgentSettings()),
         book_epoch=book.epoch,
         writes=writes,
         proposals=len(writes),
@@ -119,40 +121,40 @@ def _keep(book: Book, step: HeldStep, trigger: ReviewRun.Trigger, seq: int, writ
     review_notify(run, State.AWAITING_APPROVAL, writes)
 
 
-def proposal_get(owner_id: UUID, given: str, *, limits: KeyLimits) -> Waiting:
-    """Return the owner's held write with that public id. Raises NotFound."""
-    review_id, index = _parsed(given)
+def proposal_get(owner_id: UUID, given: str, *, limits: KeyLimits) -> ProposedWrite:
+    """Return the owner's proposal with this public id. Raises NotFound."""
+    review_id, index = _parse_id(given)
     if review_id is not None:
-        for found in _of(review_get(owner_id, review_id, limits=limits)):
-            if found.write.index == index:
-                return found
+        for proposal in _of(review_get(owner_id, review_id, limits=limits)):
+            if proposal.write.index == index:
+                return proposal
     raise NotFound("There is no such proposal.")
 
 
 def proposals_list(
-    owner_id: UUID, *, limits: KeyLimits, state: ProposalState | None = None, after: str = "", most: int
-) -> tuple[list[Waiting], bool]:
-    """Return held writes, newest first, in one state or all, and whether there are more. Raises InvalidRequest."""
+    owner_id: UUID, *, limits: KeyLimits, state: ProposalState | None = None, after: str = "", page_size: int
+) -> tuple[list[ProposedWrite], bool]:
+    """Return proposals, newest first, of one state or all, and whether there are more. Raises InvalidRequest."""
     rows = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).select_related("book").order_by("-id")
     rows = limits.filter(rows, book="book__name", agent="agent_name")
     if state == ProposalState.WAITING:
         rows = rows.filter(state=State.AWAITING_APPROVAL)
     elif state in {ProposalState.REJECTED, ProposalState.EXPIRED}:
         rows = rows.filter(rejected_at__isnull=False)
-    begin, index = _parsed(after) if after else (None, -1)
+    begin, index = _parse_id(after) if after else (None, -1)
     if after and begin is None:
-        raise InvalidRequest("`after` is the last_id of the page before.", param="after")
-    found: list[Waiting] = []
-    for one in _each(rows, begin):
-        if (one.review.pk == begin and one.write.index <= index) or (state and one.state != state):
+        raise InvalidRequest("`after` must be the last_id of the previous page.", param="after")
+    found: list[ProposedWrite] = []
+    for proposal in _each(rows, begin):
+        if (proposal.review.pk == begin and proposal.write.index <= index) or (state and proposal.state != state):
             continue
-        found.append(one)
-        if len(found) > most:
-            return found[:most], True
+        found.append(proposal)
+        if len(found) > page_size:
+            return found[:page_size], True
     return found, False
 
 
-def _each(rows: "QuerySet[ReviewRun]", begin: UUID | None) -> Iterator[Waiting]:
+def _each(rows: "QuerySet[ReviewRun]", begin: UUID | None) -> Iterator[ProposedWrite]:
     page = list((rows.filter(pk__lte=begin) if begin else rows)[:_PAGE])
     while page:
         for run in page:
@@ -160,15 +162,15 @@ def _each(rows: "QuerySet[ReviewRun]", begin: UUID | None) -> Iterator[Waiting]:
         page = list(rows.filter(pk__lt=page[-1].pk)[:_PAGE]) if len(page) == _PAGE else []
 
 
-def _of(run: ReviewRun) -> Iterator[Waiting]:
-    """Yield the writes of a review that wait or waited. Those of earlier versions say so by their state alone."""
-    return (Waiting(review=run, write=write) for write in run.writes if write.proposed or write.pending)
+def _of(run: ReviewRun) -> Iterator[ProposedWrite]:
+    """Yield a review's proposals. Rows of earlier versions lack `proposed`, hence the look at the state."""
+    return (ProposedWrite(review=run, write=write) for write in run.writes if write.proposed or write.pending)
 
 
-def _parsed(given: str) -> tuple[UUID | None, int]:
+def _parse_id(given: str) -> tuple[UUID | None, int]:
     review, _, index = given.rpartition("-")
-    known = index.isdecimal() and len(index) < 6
-    return (parse_uuid(review), int(index)) if known else (None, -1)
+    valid = index.isdecimal() and len(index) < 6
+    return (parse_uuid(review), int(index)) if valid else (None, -1)
 
 
 def _write(index: int, proposal: Proposal, imports: Sequence[str]) -> ReviewWrite:

@@ -1,5 +1,5 @@
-"""Quotas of reviews: their number and their tokens per owner and day. The worker checks them when it claims a review,
-so they never slow down or refuse a turn. A review beyond the quota waits for the next day."""
+"""Daily quotas of reviews: the number of reviews and their tokens, per owner. The worker checks them when it claims a
+review, so they never slow down or refuse a turn. A review beyond the quota waits for the next day."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -12,17 +12,16 @@ from reviews.models import ReviewRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
-    """An owner's day so far: when it began and ends, how many reviews began in it, and the tokens they took."""
+class DailyUsage:
+    """An owner's usage on one day: when the day ends, the reviews started in it, and their tokens."""
 
-    begins: datetime
     ends: datetime
     reviews: int
     tokens: int
 
     @property
     def reached(self) -> str:
-        """A sentence about the quota that is used up, "" if none is."""
+        """A sentence about the quota that is used up, or "" if none is."""
         if settings.REVIEWS_PER_DAY and self.reviews >= settings.REVIEWS_PER_DAY:
             return f"Today's {settings.REVIEWS_PER_DAY:,} reviews are used up; the next one runs tomorrow."
         if settings.REVIEW_TOKENS_PER_DAY and self.tokens >= settings.REVIEW_TOKENS_PER_DAY:
@@ -36,11 +35,11 @@ def begin_of(day: date) -> datetime:
     return datetime.combine(day, time.min, UTC)
 
 
-def day_of(owner: Owner, now: datetime | None = None) -> Day:
-    """Return the owner's present day. Quotas count days of UTC, so a change of time zone does not begin a new day."""
+def usage_today(owner: Owner, now: datetime | None = None) -> DailyUsage:
+    """Return the owner's usage today. Days are UTC, so a change of time zone does not begin a new one."""
     today = (now or timezone.now()).astimezone(UTC).date()
     begins, ends = begin_of(today), begin_of(today + timedelta(days=1))
     started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
     usages = list(started.values_list("usage", flat=True))
     tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
-    return Day(begins=begins, ends=ends, reviews=len(usages), tokens=tokens)
+    return DailyUsage(ends=ends, reviews=len(usages), tokens=tokens)

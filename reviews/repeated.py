@@ -1,6 +1,6 @@
-"""A person is asked about a write once. One that says the same in the same book joins the first while that waits: it is
-counted, and its words and reason take the place of the first's. One that was rejected is not asked about again while
-it can still be saved after all, if it comes from the same source."""
+"""Asking a person about the same write only once. A write that repeats a waiting one of the same book joins it: the
+repetition is counted, and its reason and evidence replace the earlier ones. A rejected write is not proposed again from
+the same source while it can still be approved."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -11,45 +11,45 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memories.entry_rules import content_key
-from memories.evidence import Kept, proposal_id
+from memories.evidence import KnownProposal, proposal_id
 from memories.evidence.quotes import folded
 from memories.models import Book
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
 
-MOST_RUNS = 200
-MOST_WRITES = 2_000
-"""Earlier writes that are looked at, the newest ones."""
+MAX_RUNS = 200
+MAX_WRITES = 2_000
+"""How many earlier reviews and writes are compared, newest first."""
 _WAITS = "It waits for a decision already."
-_TURNED_DOWN = "It was rejected before, and is not asked about again."
+_REJECTED = "It was rejected before, and is not asked about again."
 _Key = tuple[str, str, str]
 _Earlier = tuple[ReviewRun, ReviewWrite]
 
 
-def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWrite]) -> dict[int, Kept]:
-    """Let those of the waiting writes join that were asked about before; returns by index what they joined.
+def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWrite]) -> dict[int, KnownProposal]:
+    """Let waiting writes join the earlier writes that they repeat. Returns what was joined by index.
 
-    Called in a transaction that holds the book's lock. Earlier runs that somebody decides about at this moment are
-    passed over instead of waited for, since that somebody may wait for the book."""
+    Called in a transaction that holds the book's lock. Locked runs are skipped, since the transaction that holds them
+    may be waiting for the book."""
     keys = [write.key for write in writes]
     wanted = {_key(write): write for write in writes if write.waiting and keys.count(write.key) == 1}
     found = _earlier(book, session_id, wanted) if wanted else {}
-    joined: dict[int, Kept] = {}
+    joined: dict[int, KnownProposal] = {}
     touched: dict[UUID, ReviewRun] = {}
     for key, (run, earlier) in found.items():
         write = wanted[key]
-        joined[write.index] = Kept(id=proposal_id(run.pk, earlier.index), turned_down=not earlier.waiting)
+        joined[write.index] = KnownProposal(id=proposal_id(run.pk, earlier.index), rejected=not earlier.waiting)
         if earlier.waiting:
             earlier.repeat(write)
             touched[run.pk] = run
-        write.join(_WAITS if earlier.waiting else _TURNED_DOWN)
+        write.join(_WAITS if earlier.waiting else _REJECTED)
     for run in touched.values():
         run.save(update_fields=["writes"])
     return joined
 
 
 def _earlier(book: Book, session_id: UUID | None, wanted: Mapping[_Key, ReviewWrite]) -> dict[_Key, _Earlier]:
-    """Return, for the wanted keys, the write that waits; where none does, one that was rejected."""
+    """Return, by key, the earlier write that waits or, if none does, one that was rejected."""
     found: dict[_Key, _Earlier] = {}
     for run, write in _recent(book):
         key = _key(write)
@@ -67,15 +67,15 @@ def _recent(book: Book) -> Iterator[_Earlier]:
     rows = ReviewRun.objects.filter(asked, owner_id=book.owner_id, book_id=book.pk, proposals__gt=0)
     rows = rows.select_for_update(skip_locked=True, of=("self",)).order_by("-id")
     seen = 0
-    for run in rows.only("writes", "session_id")[:MOST_RUNS]:
+    for run in rows.only("writes", "session_id")[:MAX_RUNS]:
         for write in run.writes:
             if write.waiting or write.state == WriteState.REJECTED:
                 yield run, write
         seen += len(run.writes)
-        if seen >= MOST_WRITES:
+        if seen >= MAX_WRITES:
             return
 
 
 def _key(write: ReviewWrite) -> _Key:
-    """Return what is the same for writes that say the same."""
+    """Return what identifies repetitions of a write."""
     return write.action, write.memory_id or "", content_key(write.after or "")

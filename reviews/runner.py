@@ -1,5 +1,6 @@
-"""The review itself: claimed, read once, asked within one deadline, staged, applied at most once.
-Runs in the queue's worker (reviews.tasks); the database is used before and after the model is asked, never between."""
+"""Executing a review in the queue's worker (reviews.tasks): claim it, read the conversation, ask the model within one
+deadline, stage its writes and apply them at most once. The database is used before and after the model call, never
+during it."""
 
 import asyncio
 import json
@@ -19,7 +20,7 @@ from gateway.model_call import ask
 from gateway.model_json import objects_in
 from gateway.steps import ModelStepResult
 from gateway.upstream import ModelTarget
-from gateway.upstream.calls import MOST_CALLS
+from gateway.upstream.calls import MAX_CALLS
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
@@ -31,7 +32,7 @@ from memories.tools import ToolCall
 from prompts.review import ExistingMemory, ReviewPrompt, review_in_json
 from reviews import services
 from reviews.claiming import ReviewClaim, review_claim
-from reviews.errors import NeedsTools, WorkBroke
+from reviews.errors import InternalError, NeedsTools
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
 from reviews.schedule import enqueue_next
@@ -42,8 +43,8 @@ from search.index import BookIndex
 logger = logging.getLogger("daybook.reviews")
 
 _NEEDS_TOOLS = (
-    "The model {model} takes no tools, and its answer could not be read in their place. Name another one for reviews "
-    "(memory_review_model)."
+    "The model {model} does not support tools, and its answer was not the JSON asked for instead. Choose another model "
+    "for reviews (memory_review_model)."
 )
 _NOTHING = "nothing to save"
 _ANSWER_BYTES = 200_000
@@ -52,7 +53,7 @@ RunAsync = Callable[[Coroutine[Any, Any, None]], None]
 
 @dataclass(slots=True, kw_only=True)
 class Reflection:
-    """What a review is asked about, and what asking the model came to."""
+    """The state of a review attempt in memory: what the model is asked about, and what it has answered so far."""
 
     book: StagedBook
     conversation: FrozenConversation
@@ -64,7 +65,6 @@ class Reflection:
     steps: int = 0
 
     def outcome(self) -> services.ReviewOutcome:
-        """Return what the run's row keeps."""
         return services.ReviewOutcome(
             writes=self.book.writes,
             usage=self.usage,
@@ -76,12 +76,12 @@ class Reflection:
 
 
 def execute(run_id: UUID, run_async: RunAsync) -> None:
-    """Execute one review, if it is still to be done. `run_async` runs it in the loop that has the upstream's client."""
+    """Execute one review, if it can be claimed. `run_async` runs it in the event loop with the upstream's client."""
     claim = review_claim(run_id)
     if claim is None:
         return
     try:
-        with refusals_stored():  # what the scan refuses while it is staged happens in no transaction
+        with refusals_stored():  # staging, and so the scan's refusals, run outside of any transaction
             _attempt(claim, run_async)
     finally:
         enqueue_next(claim.session_id)
@@ -101,13 +101,14 @@ def _attempt(claim: ReviewClaim, run_async: RunAsync) -> None:
         services.review_fail(claim, outcome, error)
     except Exception as error:
         logger.exception("review %s failed", claim.review.pk)
-        services.review_fail(claim, outcome, WorkBroke(f"The review broke off ({type(error).__name__})."))
+        message = f"The review was aborted by an internal error ({type(error).__name__})."
+        services.review_fail(claim, outcome, InternalError(message))
     else:
         services.review_finish(claim, outcome)
 
 
 def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
-    """Read everything a review needs: the book as it is now, and the frozen conversation."""
+    """Read everything that a review needs from the database: the current book and the frozen conversation."""
     target = review_target(review.settings)
     conversation = read_frozen(review, reviewed_through=reviewed_through)
     return Reflection(
@@ -136,8 +137,8 @@ async def _reflect_in_time(reflection: Reflection, deadline: float) -> None:
 
 
 async def reflect(reflection: Reflection, deadline: float) -> None:
-    """Ask the model until it has nothing more to write, or its steps are used up. `deadline` is in the event loop's
-    time. Raises DomainErrors; changes only `reflection`."""
+    """Ask the model until it makes no more tool calls or has used up its steps. `deadline` is a time of the event
+    loop. Changes only `reflection`. Raises DomainErrors."""
     if not reflection.conversation.has_news:
         return
     messages = list(build_messages(reflection))
@@ -169,9 +170,9 @@ async def _answer(
         request_id=reflection.request_id,
         answer_bytes=_ANSWER_BYTES,
     )
-    answered = ModelTarget(result.kept.upstream, result.kept.model)
-    reflection.target = reflection.target.preferring(answered)  # its reasoning is in the conversation now
-    reflection.model = result.model or answered.model
+    answering = ModelTarget(result.kept.upstream, result.kept.model)
+    reflection.target = reflection.target.preferring(answering)  # the conversation now contains its reasoning
+    reflection.model = result.model or answering.model
     reflection.usage = add_usage(reflection.usage, result.usage)
     return result
 
@@ -179,22 +180,22 @@ async def _answer(
 async def _reflect_in_json(
     reflection: Reflection, messages: Sequence[dict[str, Any]], deadline: float, tools: Sequence[dict[str, Any]]
 ) -> None:
-    """Ask a model that takes no tools to write its calls as JSON, once. Raises NeedsTools if it does not."""
+    """Ask a model that does not support tools, once, to write its calls as JSON. Raises NeedsTools if it does not."""
     *before, last = messages
-    asked = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
-    said = (await _answer(reflection, [*before, asked], deadline, ())).said
-    given = next((data["calls"] or [] for data in objects_in(said) if "calls" in data), None)
-    if not isinstance(given, list):
-        if _NOTHING in said.casefold():
+    prompt = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
+    answer = (await _answer(reflection, [*before, prompt], deadline, ())).visible_text
+    calls = next((data["calls"] or [] for data in objects_in(answer) if "calls" in data), None)
+    if not isinstance(calls, list):
+        if _NOTHING in answer.casefold():
             return
         raise NeedsTools(_NEEDS_TOOLS.format(model=reflection.target.model))
-    for number, call in enumerate(call for call in given[:MOST_CALLS] if isinstance(call, dict)):
+    for number, call in enumerate(call for call in calls[:MAX_CALLS] if isinstance(call, dict)):
         name, arguments = str(call.get("tool") or call.get("name")), json.dumps(call.get("arguments") or {})
         reflection.book.call(ToolCall(id=str(number), name=name, arguments=arguments))
 
 
 def build_messages(reflection: Reflection) -> tuple[dict[str, Any], ...]:
-    """Return the frozen conversation and, last, the review prompt."""
+    """Return the frozen conversation, followed by the review prompt."""
     conversation = reflection.conversation.messages
     prompt = ReviewPrompt(
         existing=choose_existing(list(reflection.book.entries.values()), conversation),
@@ -205,19 +206,19 @@ def build_messages(reflection: Reflection) -> tuple[dict[str, Any], ...]:
 
 
 def choose_existing(entries: Sequence[StagedEntry], conversation: Sequence[dict[str, Any]]) -> Sequence[ExistingMemory]:
-    """Return what a review is shown of the book: all entries in their order or, where they take more than
-    settings.REVIEW_TOKENS, first those that the conversation is about, then the newest, until that is full."""
+    """Return the memories that the prompt shows: all entries or, if they take more than settings.REVIEW_TOKENS, those
+    that match the conversation, then the newest, up to that limit."""
     if sum(text_tokens(entry.content) for entry in entries) <= settings.REVIEW_TOKENS:
         return [_shown(entry) for entry in entries]
     index = BookIndex.build([Entry(number=int(e.key), content=e.content, keywords=tuple(e.keywords)) for e in entries])
-    said = [message["content"] for message in conversation if message["role"] == "user"]
-    hits = [hit.number for text in said for hit in index.search(text, limit=20)]
+    queries = [message["content"] for message in conversation if message["role"] == "user"]
+    hits = [hit.number for text in queries for hit in index.search(text, limit=20)]
     newest = sorted((int(entry.key) for entry in entries), reverse=True)
     by_number = {int(entry.key): entry for entry in entries}
-    left, chosen = settings.REVIEW_TOKENS, set()
+    tokens_left, chosen = settings.REVIEW_TOKENS, set()
     for number in dict.fromkeys([*hits, *newest]):
-        left -= text_tokens(by_number[number].content)
-        if left < 0:
+        tokens_left -= text_tokens(by_number[number].content)
+        if tokens_left < 0:
             break
         chosen.add(number)
     return [_shown(by_number[number]) for number in sorted(chosen)]

@@ -1,5 +1,5 @@
-"""When a review is due. Called by the gateway's hook inside the closing transaction of a turn, by the sweep for idle
-sessions, and by a person's request. Scheduling is one row and, on the database broker, one job in its transaction."""
+"""Scheduling reviews: after some turns (by the gateway's hook, in the transaction that closes the turn), for idle
+sessions (by the sweep), and on request. Scheduling inserts a row and, on the database broker, a job with it."""
 
 from typing import Any
 from uuid import UUID
@@ -15,14 +15,14 @@ from gateway.runs.context import TurnContext
 from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
 from memories.recall.book_views import BookState
-from reviews.frozen import said_through, unreviewed
+from reviews.frozen import last_reviewable_seq, unreviewed
 from reviews.models import ReviewRun
 
 State, Trigger = ReviewRun.State, ReviewRun.Trigger
 TASK = "reviews.tasks.review_execute"
-# The queue's own timeout is a backstop above a review's; it counts whole seconds.
+# The queue's timeout is a backstop and must be longer than the review's own.
 BACKSTOP_SECONDS = 30
-_KEPT = (
+_STORED_SETTINGS = (
     "model",
     "upstream",
     "memory_review_model",
@@ -35,7 +35,7 @@ _KEPT = (
 
 
 def after_turn(context: TurnContext, session: Session) -> bool:
-    """Schedule a review when enough user turns have passed; True resets the session's counter."""
+    """Schedule a review if enough user turns have passed. Returns True if the caller should reset the counter."""
     interval = context.agent.settings.memory_review_interval
     if context.book is None or not interval or session.turns_since_memory_review < interval:
         return False
@@ -45,7 +45,7 @@ def after_turn(context: TurnContext, session: Session) -> bool:
 
 
 def new_review(session: Session, trigger: ReviewRun.Trigger, last_seq: int) -> ReviewRun:
-    """Return a run that reads what is new in a session up to `last_seq`, with its agent and book of now; not stored."""
+    """Return an unsaved run over the messages since the last review, up to `last_seq`, with the current settings."""
     agent = session.agent
     book = book_state(session.owner_id, agent.book)
     return _review(session, book, agent.name, agent_settings(agent), trigger, last_seq)
@@ -60,7 +60,7 @@ def _review(
         book_id=book.book_id,
         book_epoch=book.epoch,
         agent_name=agent,
-        settings=kept_settings(settings),
+        settings=stored_settings(settings),
         trigger=trigger,
         first_seq=session.reviewed_through + 1,
         last_seq=last_seq,
@@ -68,39 +68,39 @@ def _review(
 
 
 def _schedule(run: ReviewRun) -> None:
-    """Insert a run, whose range and settings are fixed now, and hand it to the queue, in the caller's transaction."""
+    """Insert a run and enqueue its job, in the caller's transaction."""
     run.not_before = run.enqueued_at = timezone.now()
     run.save(force_insert=True)
     enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
 
 
-def kept_settings(agent: AgentSettings) -> dict[str, Any]:
-    """Return what a review is done with, as the agent is now."""
-    return {name: getattr(agent, name) for name in _KEPT}
+def stored_settings(agent: AgentSettings) -> dict[str, Any]:
+    """Return the agent's settings that a review is stored with, so that later changes do not affect it."""
+    return {name: getattr(agent, name) for name in _STORED_SETTINGS}
 
 
 def enqueue(run_id: UUID, *, timeout: int) -> None:
-    """Hand a run to the queue, in the caller's transaction. `timeout` in seconds is the review's own."""
+    """Enqueue a run's job, in the caller's transaction. `timeout` is the review's own, in seconds."""
     jobs.enqueue(TASK, run_id, timeout=timeout + BACKSTOP_SECONDS)
 
 
 def enqueue_next(session_id: UUID) -> None:
-    """Let the session's next scheduled review begin."""
+    """Enqueue the session's next scheduled review, if one is due."""
     now = timezone.now()
     due = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
-    following = due.order_by("id").first()
-    if following and due.filter(pk=following.pk).update(enqueued_at=now):
-        enqueue(following.pk, timeout=following.settings["memory_review_timeout"])
+    run = due.order_by("id").first()
+    if run and due.filter(pk=run.pk).update(enqueued_at=now):
+        enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
 
 
 @transaction.atomic
 def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = Trigger.REQUEST) -> ReviewRun:
-    """Schedule a review of what is new. Raises InvalidRequest for a temporary session, Conflict if nothing is."""
+    """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",)).get()
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
-    last_seq = said_through(owner_id, session_id)
+    last_seq = last_reviewable_seq(owner_id, session_id)
     open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=ReviewRun.OPEN)
     covered = max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
     if last_seq <= covered or not unreviewed(sessions.order_by()).exists():

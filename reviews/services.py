@@ -1,7 +1,7 @@
-"""Reviews, write side: how a ReviewRun that a worker claimed (reviews.claiming) ends. A transition compares the state,
-and the token where a worker holds the run: it happens at most once, also after a sweep gave the run to another. Called
-by reviews.runner, reviews.sweep, reviews.page and reviews.admin; what people decide is in reviews.approvals and
-reviews.undo. Lock order: session → run → book → memories → owner."""
+"""State transitions of a ReviewRun that a worker has claimed (reviews.claiming). A transition is a compare-and-set on
+the state and, while a worker holds the run, its lease token, so it happens at most once, even if the sweep has given
+the run to another worker. Called by reviews.runner, reviews.sweep, reviews.page and reviews.admin; decisions of people
+are in reviews.approvals and reviews.undo. Lock order: session → run → book → memories → owner."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,9 +16,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import rest_after
+from gateway.jobs import retry_pause
 from gateway.models import Session
-from gateway.runs.holder import is_gone
+from gateway.runs.holder import has_ended
 from gateway.upstream.usage import add_usage
 from memories.clocks import lease_over
 from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
@@ -36,13 +36,13 @@ from reviews.turns_read import last_turn_read
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
-# Seconds before the second, third and further attempts; a pause that the server asks for is respected.
+# Seconds before the second, third and further attempts, unless the server asks for a longer pause.
 RETRY_SECONDS = (5.0, 30.0, 120.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewOutcome:
-    """What an attempt came to: its staged writes, and what it cost."""
+    """The result of an attempt: its staged writes and its usage."""
 
     writes: list[ReviewWrite] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
@@ -53,42 +53,42 @@ class ReviewOutcome:
 
 
 class _Cancelled(Exception):
-    """What was to be written to is gone, or was cleared meanwhile."""
+    """The session was deleted, or the book cleared, while the review ran."""
 
 
-class _Lost(Exception):
-    """Another worker has the run now."""
+class _ClaimLost(Exception):
+    """Another worker has claimed the run since."""
 
 
 def review_finish(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
-    """End a review whose model is done: apply its writes in one transaction, let them wait, or note that none came."""
-    with suppress(_Lost):
+    """End a review whose model is done: apply its writes in one transaction or let them wait for approval."""
+    with suppress(_ClaimLost):
         try:
             with transaction.atomic():
-                _finish_held(_hold(claim), claim, outcome)
+                _finish_locked(_lock_claimed(claim), claim, outcome)
         except (_Cancelled, BookCleared) as reason:
-            # Nothing of it is kept: what was to be written is of a conversation or a book that was deleted.
+            # The writes are not kept, since they quote a conversation or a book that was deleted.
             problem = {"code": "cancelled", "message": str(reason)}
             _end(claim, outcome, State.CANCELLED, error=problem)
 
 
 def review_time_out(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
-    """End a review whose time is over: nothing of it is written, and it is not tried again."""
+    """End a review that timed out, without writing anything and without another attempt."""
     seconds = claim.review.settings["memory_review_timeout"]
     problem = {"code": "timed_out", "message": f"No result within {seconds} seconds."}
-    with suppress(_Lost):
+    with suppress(_ClaimLost):
         _end(claim, outcome, State.TIMED_OUT, error=problem)
 
 
 def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) -> None:
-    """End an attempt that failed; a passing fault of the upstream is tried again later."""
+    """End an attempt that failed. After a transient error of the upstream the run is scheduled again."""
     if isinstance(error, UpstreamTimeout) and not isinstance(error, UpstreamSilent):
         review_time_out(claim, outcome)
         return
     problem = {"code": error.code, "message": str(error)}
     delay = retry_delay(error, claim.review.attempts)
     if delay is None:
-        with suppress(_Lost):
+        with suppress(_ClaimLost):
             _end(claim, outcome, State.FAILED, error=problem)
         return
     ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token).update(
@@ -103,47 +103,45 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
 
 
 def retry_delay(error: DomainError, attempts: int) -> float | None:
-    """Return the seconds until the next attempt; None if the fault will not pass or the attempts are used up."""
+    """Return the seconds until the next attempt, or None if the error is permanent or the attempts are used up."""
     status = error.details.get("status")
-    passing = isinstance(error, RateLimited | UpstreamSilent) or (
+    transient = isinstance(error, RateLimited | UpstreamSilent) or (
         isinstance(error, UpstreamError) and (status is None or int(status) >= 500)
     )
-    if not passing or attempts >= settings.REVIEW_ATTEMPTS:
+    if not transient or attempts >= settings.REVIEW_ATTEMPTS:
         return None
-    return rest_after(error, least=RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1])
+    return retry_pause(error, least=RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1])
 
 
 def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> bool:
-    """Cancel a review that is not over; writes that wait are rejected. True when it was this call that did it."""
+    """Cancel an open review, or reject its waiting writes. Returns True if this call did so."""
     if review.state == State.AWAITING_APPROVAL:
         review_reject(review, actor=actor)
         return True
-    mine = ReviewRun.objects.filter(pk=review.pk, state__in=ReviewRun.OPEN)
-    return reviews_cancel(mine, reason) == 1
+    still_open = ReviewRun.objects.filter(pk=review.pk, state__in=ReviewRun.OPEN)
+    return reviews_cancel(still_open, reason) == 1
 
 
 def expire_leases(now: datetime) -> int:
-    """Schedule runs again whose worker stopped or died, or fail them if their attempts are used up. Returns how
-    many."""
+    """Reschedule runs whose worker stopped or died, or fail them if their attempts are used up. Returns how many."""
     running = ReviewRun.objects.filter(state=State.RUNNING)
-    gone = [holder for holder in set(running.values_list("holder", flat=True)) if is_gone(holder)]
+    gone = [holder for holder in set(running.values_list("holder", flat=True)) if has_ended(holder)]
     over = Q(lease_expires_at__lt=now) | Q(holder__in=gone)
     if connection.vendor != "sqlite":  # where a process is known to live, whatever the clock says
         for timeout in set(running.values_list("settings__memory_review_timeout", flat=True)):
             lease = timedelta(seconds=timeout) + LEASE_MARGIN
             over |= Q(settings__memory_review_timeout=timeout) & lease_over("lease_expires_at", now, lease=lease)
     stale = running.filter(over)
-    again = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
+    rescheduled = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None
     )
-    problem = {"code": "worker_lost", "message": "The worker went away in each of its attempts."}
-    return again + reviews_end(stale, State.FAILED, error=problem, finished_at=now)
+    problem = {"code": "worker_lost", "message": "The worker stopped or died during each attempt."}
+    return rescheduled + reviews_end(stale, State.FAILED, error=problem, finished_at=now)
 
 
-def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
-    """Finish a review in a transaction that has locked its session and run. Each way ends with the compare-and-set of
-    the run."""
-    # A clear that is under way waits for us, since it locks the book, too.
+def _finish_locked(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
+    """Finish a review in a transaction that has locked its session and run."""
+    # A concurrent clear waits for this lock, since it locks the book too.
     if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
         raise _Cancelled("The book was cleared meanwhile.")
     staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
@@ -160,7 +158,7 @@ def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) 
 
 
 def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> UUID | None:
-    """Apply the writes and note on each what became of it. Returns their change set."""
+    """Apply the staged writes and set their states. Returns their change set."""
     source = Source(
         actor="model",
         origin=WriteOrigin.BACKGROUND_REVIEW,
@@ -175,8 +173,8 @@ def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite])
     return change_set
 
 
-def _hold(claim: ReviewClaim) -> ReviewRun:
-    """Lock the session and the run, and check that both are still what they were."""
+def _lock_claimed(claim: ReviewClaim) -> ReviewRun:
+    """Lock the claim's session and run. Raises _ClaimLost, or _Cancelled if the session was deleted."""
     session = Session.objects.select_for_update().filter(pk=claim.session_id).first()
     review = (
         ReviewRun.objects.select_for_update(of=("self",))
@@ -185,7 +183,7 @@ def _hold(claim: ReviewClaim) -> ReviewRun:
         .first()
     )
     if review is None:
-        raise _Lost
+        raise _ClaimLost
     if session is None:
         raise _Cancelled("The session was deleted meanwhile.")
     return review
@@ -201,7 +199,7 @@ def _end(
     error: dict[str, Any] | None = None,
     reviewed: bool = False,
 ) -> None:
-    """End a run that the worker holds. Raises _Lost when it no longer does, which rolls everything back."""
+    """End a claimed run. Raises _ClaimLost, which rolls everything back, if another worker has it by now."""
     with transaction.atomic():
         if reviewed:
             last = claim.review.last_seq
@@ -210,7 +208,7 @@ def _end(
             ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token),
             state,
             error=error,
-            told=claim.review,
+            notify_for=claim.review,
             writes=list(writes),
             proposals=sum(write.proposed for write in writes),
             change_set=change_set,
@@ -222,4 +220,4 @@ def _end(
             prompt_sha256=review_prompt_sha256(),
         )
         if ended != 1:
-            raise _Lost
+            raise _ClaimLost

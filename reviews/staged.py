@@ -1,5 +1,6 @@
-"""A staged book: what a review's tool calls work on. It answers like the real book (scan, budgets, duplicates,
-existence, what is staged already), so the model learns at once; nothing is written until the review is over."""
+"""The staged book that a review's tool calls work on. It checks calls as the real book does (scan, budgets, duplicates,
+existence) and includes earlier staged writes, so the model gets errors at once; nothing is written until the review
+ends."""
 
 import json
 from collections import Counter
@@ -9,7 +10,7 @@ from typing import Any
 
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
-from memories.evidence import Conversation, Doubt, Hold, Speaker, Spoken, decide, evidence_for
+from memories.evidence import Conversation, Hold, HoldReason, Speaker, Utterance, decide, evidence_for
 from memories.models import Evidence, Memory, Target
 from memories.services import Budgets
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
@@ -24,13 +25,13 @@ from memories.tools.writing import (
 )
 from reviews.writes import ReviewWrite, WriteState
 
-_MOST_REFUSED = 50
+_MAX_REFUSED = 50
 NO_EVIDENCE = Evidence()
 
 
 @dataclass(slots=True, kw_only=True)
 class StagedEntry:
-    """A memory as the review sees it: stored, or staged by this review (then its id is `new1`, `new2` …)."""
+    """A memory as the review sees it: a stored one, or one added by this review (its key is `new1`, `new2` …)."""
 
     key: str
     version: int
@@ -38,13 +39,13 @@ class StagedEntry:
     category: str
     content: str
     keywords: list[str]
-    held: bool = False  # as it stands here it waits for a person: what changes it further waits, too
+    held: bool = False  # its last staged write waits for approval, so later ones have to wait too
 
 
 @dataclass(slots=True)
 class StagedBook:
-    """The book's live entries and everything staged so far. `budgets` also counts the blocked entries, which no model
-    is shown."""
+    """The book's live entries and the writes staged so far. `budgets` includes blocked entries, which are not shown to
+    models."""
 
     entries: dict[str, StagedEntry]
     budgets: Budgets
@@ -62,12 +63,12 @@ class StagedBook:
         limits: dict[Target, int],
         *,
         max_writes: int,
-        spoken: Sequence[Spoken] = (),
+        spoken: Sequence[Utterance] = (),
         answers: Sequence[str] = (),
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
-        """Return a staged book over the live rows of a book; `spoken`: what its writes can rest on, but for
-        what stands in `answers` that were given elsewhere."""
+        """Return a staged book over the live rows of a book. Its writes need evidence in `spoken` or in its memories;
+        text of `answers`, which models gave in other conversations, does not count as the person's own."""
         used = Counter[str]()
         for row in rows:
             used[row.target] += len(row.content)
@@ -87,17 +88,17 @@ class StagedBook:
             entries=entries,
             budgets=Budgets(limits, used),
             max_writes=max_writes,
-            conversation=Conversation([*(_remembered(row) for row in shown), *spoken], answers=answers),
+            conversation=Conversation([*(_as_spoken(row) for row in shown), *spoken], answers=answers),
             hold=hold,
         )
 
     @property
     def accepted(self) -> list[ReviewWrite]:
-        """The writes that stand, also those that are to wait for a person."""
+        """The writes that were not refused, including those that will wait for approval."""
         return [write for write in self.writes if write.state in {WriteState.STAGED, WriteState.WAITING}]
 
     def room(self) -> dict[str, int | None]:
-        """Return the characters that are left by target; None = no limit."""
+        """Return the characters left in the budget by target; None if there is no limit."""
         used = self.budgets.used
         return {
             str(target): max(0, limit - used.get(target, 0)) if limit else None
@@ -105,30 +106,30 @@ class StagedBook:
         }
 
     def call(self, call: ToolCall) -> str:
-        """Answer one tool call with the text of its result."""
-        verb = _VERBS.get(call.name)
-        if verb is None:
-            # To the model it looks accepted; the audit names it.
+        """Stage one tool call and return the text of its result."""
+        staged = _STAGED_TOOLS.get(call.name)
+        if staged is None:
+            # To the model the call looks accepted; the run counts it as dropped.
             self.dropped[call.name] = self.dropped.get(call.name, 0) + 1
             return ""
-        arguments = parse_arguments(verb.tool, call)
+        arguments = parse_arguments(staged.tool, call)
         if isinstance(arguments, dict):
             return json.dumps(arguments, ensure_ascii=False)
         if len(self.accepted) >= self.max_writes:
             result = failure("write_limit", f"No more writes: a review makes at most {self.max_writes}. Stop here.")
-            self._note_refused(verb.action, arguments, result["message"])
+            self._note_refused(staged.action, arguments, result["message"])
             return json.dumps(result)
         try:
-            result = verb.stage(self, arguments)
+            result = staged.stage(self, arguments)
         except DomainError as error:
-            self._note_refused(verb.action, arguments, str(error))
+            self._note_refused(staged.action, arguments, str(error))
             result = self._refusal(error)
         return json.dumps(result, ensure_ascii=False)
 
     def _delete(self, arguments: DeleteMemory) -> dict[str, Any]:
         entry = self._entry(arguments.id)
         del self.entries[entry.key]
-        self.budgets.give_back(entry.target, len(entry.content))
+        self.budgets.release(entry.target, len(entry.content))
         self._stage("delete", entry, before=entry.content)
         return {"ok": True, "id": entry.key}
 
@@ -165,8 +166,8 @@ class StagedBook:
             return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
         verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
-        evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
-        self.budgets.take(entry.target, len(content), freed=len(before), freed_of=entry.target)
+        evidence = evidence_for(self.conversation, content, arguments.evidence, previous=before)
+        self.budgets.take(entry.target, len(content), freed=len(before), freed_target=entry.target)
         entry.content, entry.keywords, entry.category = content, keywords, category
         self._stage("update", entry, before=before, evidence=evidence, doubt=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
@@ -178,10 +179,10 @@ class StagedBook:
         *,
         before: str | None = None,
         evidence: Evidence = NO_EVIDENCE,
-        doubt: Doubt | None = None,
+        doubt: HoldReason | None = None,
     ) -> None:
-        """Note an accepted write of an entry as it is now, or one that is to wait."""
-        gone = action == "delete"
+        """Append an accepted write with the entry's current fields; let it wait if there is a doubt."""
+        deleted = action == "delete"
         write = ReviewWrite(
             index=len(self.writes),
             action=action,
@@ -190,15 +191,15 @@ class StagedBook:
             version=None if action == "add" else entry.version,
             target=entry.target,
             category=entry.category,
-            keywords=None if gone else entry.keywords,
+            keywords=None if deleted else entry.keywords,
             before=before,
-            after=None if gone else entry.content,
+            after=None if deleted else entry.content,
             evidence=evidence,
         )
         if doubt:
             write.wait(doubt.reason, doubt.rule)
         elif entry.held:
-            write.wait("It changes a memory that waits for a decision itself.")
+            write.wait("It changes a memory that itself waits for a decision.")
         entry.held = write.waiting
         self.writes.append(write)
 
@@ -220,9 +221,9 @@ class StagedBook:
         return result
 
     def _note_refused(self, action: str, arguments: Any, reason: str) -> None:
-        """Keep a refused write for the audit, without its text: it may be refused for what it holds."""
-        if len(self.writes) - len(self.accepted) >= _MOST_REFUSED:
-            return  # a model that will not stop
+        """Append a refused write, without its text, which may be the reason for the refusal."""
+        if len(self.writes) - len(self.accepted) >= _MAX_REFUSED:
+            return  # the model does not stop
         key = str(getattr(arguments, "id", "new"))
         write = ReviewWrite(
             index=len(self.writes),
@@ -235,31 +236,30 @@ class StagedBook:
         self.writes.append(write)
 
 
-def _remembered(row: Memory) -> Spoken:
-    return Spoken(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
+def _as_spoken(row: Memory) -> Utterance:
+    return Utterance(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
 
 
 @dataclass(frozen=True, slots=True)
-class _Verb:
-    """How a review stages the calls of one tool; `action` is what its writes are kept as."""
+class _StagedTool:
+    """How a review stages the calls of one tool. `action` is that of its writes."""
 
     tool: Tool
     action: str
     stage: Callable[[StagedBook, Any], dict[str, Any]]
 
 
-def staging(*verbs: _Verb) -> dict[str, _Verb]:
-    """Return verbs by the name of their tool. Raises LookupError unless their tools are exactly those offered to
-    reviews."""
-    found = {verb.tool.name: verb for verb in verbs}
+def staged_tools(*tools: _StagedTool) -> dict[str, _StagedTool]:
+    """Return the tools by name. Raises LookupError unless they are exactly the tools offered to reviews."""
+    by_name = {staged.tool.name: staged for staged in tools}
     offered = {tool.name for tool in tools_at(Stage.REVIEW)}
-    if found.keys() != offered:
-        raise LookupError(f"reviews are offered {sorted(offered)} and can stage {sorted(found)}")
-    return found
+    if by_name.keys() != offered:
+        raise LookupError(f"reviews are offered {sorted(offered)} and can stage {sorted(by_name)}")
+    return by_name
 
 
-_VERBS = staging(
-    _Verb(ADD_MEMORY, "add", StagedBook._add),
-    _Verb(UPDATE_MEMORY, "update", StagedBook._update),
-    _Verb(DELETE_MEMORY, "delete", StagedBook._delete),
+_STAGED_TOOLS = staged_tools(
+    _StagedTool(ADD_MEMORY, "add", StagedBook._add),
+    _StagedTool(UPDATE_MEMORY, "update", StagedBook._update),
+    _StagedTool(DELETE_MEMORY, "delete", StagedBook._delete),
 )

@@ -1,6 +1,5 @@
-"""The sweep of reviews in the worker, every few seconds: lost jobs, expired leases, idle sessions with unreviewed
-turns, and decisions that nobody made. It is idempotent and safe in several workers: each step is a compare-and-set or a
-claim."""
+"""The worker's sweep of reviews, every few seconds: expired leases, lost jobs, expired approvals, idle sessions with
+unreviewed turns. It is idempotent and safe in several workers, since each step is a compare-and-set or a claim."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -33,11 +32,11 @@ def reviews_sweep() -> None:
 
 
 def enqueue_lost() -> int:
-    """Hand due runs to the queue whose job is missing: never enqueued, or so long ago that it must be lost.
-    Not while the queue is full: then they only wait their turn, and more jobs would make it longer."""
+    """Enqueue due runs without a job: never enqueued, or so long ago that the job must be lost. Does nothing while the
+    queue is full, since their jobs are probably still in it."""
     now = timezone.now()
     due = ReviewRun.objects.filter(state=State.SCHEDULED, not_before__lte=now)
-    # One whose session has a running review is enqueued when that one ends.
+    # While a session's review runs, its next run is not enqueued: the running one does that when it ends.
     running = ReviewRun.objects.filter(session_id=OuterRef("session_id"), state=State.RUNNING)
     missing = due.filter(without_job(now)).exclude(Exists(running))
     lost = list(missing.order_by("not_before")[:_BATCH])
@@ -51,26 +50,26 @@ def enqueue_lost() -> int:
 
 
 def review_idle_sessions() -> int:
-    """Review sessions that were left before their interval was full, or whose review failed; once a pause."""
+    """Schedule a review of idle sessions with unreviewed turns, also if a review failed; once per pause."""
     count = 0
     for agent in Agent.objects.all():
-        # Independently of reviews after so many turns.
+        # Independent of memory_review_interval.
         minutes = agent_settings(agent).memory_review_idle_minutes
         if not minutes:
             continue
         since = timezone.now() - timedelta(minutes=minutes)
-        left = Session.objects.filter(
+        idle = Session.objects.filter(
             agent=agent, temporary=False, last_active_at__lt=since, reviewed_through__lt=F("message_seq")
         )
-        for session in unreviewed(left).exclude(Exists(_looked_at())).order_by("last_active_at")[:_BATCH]:
+        for session in unreviewed(idle).exclude(Exists(_covering_reviews())).order_by("last_active_at")[:_BATCH]:
             with suppress(Conflict):  # something changed meanwhile
                 review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
                 count += 1
     return count
 
 
-def _looked_at() -> "QuerySet[ReviewRun]":
-    """Return the reviews that make an idle one needless: those still to come, and one made for this same pause."""
+def _covering_reviews() -> "QuerySet[ReviewRun]":
+    """Return the reviews of a session that make an idle one needless: open ones, and one scheduled in this pause."""
     still_open = Q(state__in=ReviewRun.OPEN)
     this_pause = Q(trigger=ReviewRun.Trigger.IDLE, created_at__gte=OuterRef("last_active_at"))
     return ReviewRun.objects.filter(still_open | this_pause, session_id=OuterRef("pk"))

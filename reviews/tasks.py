@@ -1,4 +1,4 @@
-"""Functions that the queue's worker calls."""
+"""Jobs of background reviews."""
 
 from uuid import UUID
 
@@ -9,5 +9,5 @@ from reviews.runner import execute
 
 def review_execute(run_id: str) -> None:
     """Execute one review, in the worker's event loop."""
-    scanning.warm()  # once a process, and not in the time of its first review
+    scanning.warm()  # once per process, so that the first review does not spend its timeout on it
     execute(UUID(run_id), run_async)

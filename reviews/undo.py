@@ -1,5 +1,5 @@
-"""Taking back what a review wrote, and keeping the run's state true whichever way it is taken or put back: from the
-toast, the review's page, the history of a change set, or the admin."""
+"""Undoing a review's writes, and updating the run's state whenever they are undone or redone: from the toast, the
+review's page, the history of a change set, or the admin."""
 
 from memories.database.batches import Slices
 from memories.errors import Conflict, InvalidRequest
@@ -18,10 +18,10 @@ _UNDOABLE = (State.SAVED, State.UNDONE, State.AWAITING_APPROVAL)
 def review_undo_slices(
     review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None
 ) -> Slices[Undone]:
-    """Take back what a review wrote, all or only some writes (by index), in slices. What is taken back already is not
-    listed.
+    """Undo a review's writes, all or those with the indexes in `only`, in slices. The result does not list writes that
+    were undone before.
 
-    Raises Conflict when it wrote nothing, InvalidRequest for an index it does not have."""
+    Raises Conflict if the review wrote nothing, InvalidRequest for an unknown index."""
     if review.change_set is None or review.state not in _UNDOABLE:
         raise Conflict("This review wrote nothing that could be undone.")
     change_set = change_set_get(review.owner_id, review.change_set)
@@ -40,7 +40,7 @@ def lock_review(root: ChangeSet) -> None:
         ReviewRun.objects.select_for_update(of=("self",)).filter(pk=root.review_id, change_set=root.pk).first()
 
 
-def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
+def note_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
     """Mark the writes of the review whose change set was undone or redone, and notify its owner."""
     if not root.review_id or not (undone.undone or undone.skipped):
         return
@@ -49,12 +49,12 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
         return
     for write in review.writes:
         if write.number in undone.undone and write.state in _WRITTEN:
-            write.state = WriteState.UNDONE if taken_back else WriteState.APPLIED
+            write.state = WriteState.UNDONE if is_undo else WriteState.APPLIED
         elif write.number in undone.skipped and write.state == WriteState.APPLIED:
             write.state = WriteState.SKIPPED
-    review.state = _state_after(review, undone, taken_back)
+    review.state = _state_after(review, undone, is_undo)
     review.save(update_fields=["writes", "state"])
-    if undone.undone and taken_back:
+    if undone.undone and is_undo:
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_UNDONE,
@@ -64,9 +64,9 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
         )
 
 
-def _state_after(review: ReviewRun, undone: Undone, taken_back: bool) -> str:
-    """Return the state after an undo: undone if no write stands any more; those changed since do not count."""
+def _state_after(review: ReviewRun, undone: Undone, is_undo: bool) -> str:
+    """Return the state after an undo or redo: undone if no write is in effect, ignoring memories changed since."""
     states = {write.state for write in review.writes}
     if WriteState.WAITING in states or not undone.undone:
         return review.state
-    return State.UNDONE if taken_back and WriteState.APPLIED not in states else State.SAVED
+    return State.UNDONE if is_undo and WriteState.APPLIED not in states else State.SAVED

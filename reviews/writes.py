@@ -1,5 +1,5 @@
-"""A write of a review: what the model wanted to do to one memory, and what became of it. Rows keep writes as JSON;
-`WritesField` is the column that turns them into this type and back."""
+"""A review's write: the change that the model wants to make to one memory, and its state. Rows store writes as JSON;
+`WritesField` converts them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -11,8 +11,6 @@ from memories.models import Evidence
 
 
 class WriteState(models.TextChoices):
-    """What became of a write."""
-
     STAGED = "staged", "Staged"
     REFUSED = "refused", "Refused"
     WAITING = "waiting", "Waiting"
@@ -26,16 +24,17 @@ class WriteState(models.TextChoices):
 
 
 PENDING = frozenset({WriteState.WAITING, WriteState.REJECTED, WriteState.EXPIRED})
-"""A person can still save these."""
+"""States in which a person can still approve a write."""
 _INTERNAL = {"key", "version", "left_version", "edited_by", "proposed", "more", "imports"}
 _LEFT_OUT_WHEN_EMPTY = _INTERNAL - {"key", "version"} | {"edited", "rule", "evidence", "times"}
 
 
 @dataclass(slots=True, kw_only=True)
 class ReviewWrite:
-    """One write, in the order of the model's calls. `key` names a stored memory by its number, or one that this review
-    added (`new1`, `new2` …); `version` is the memory's when the review read it, `left_version` after the write.
-    `proposed`: it waits or waited for a person, for `rule` unless the agent's settings say that all do."""
+    """One write; `index` is its place in the order of the model's calls. `key` is the number of a stored memory, or
+    `new1`, `new2` … for one that this review added. `version` is the memory's version when the review read it,
+    `left_version` the one after the write. `proposed`: it waits or waited for approval, because of `rule` or, if that
+    is empty, because the agent's settings require it for all writes."""
 
     index: int
     action: str = "add"  # add, update or delete
@@ -47,8 +46,8 @@ class ReviewWrite:
     keywords: list[str] | None = None
     before: str | None = None
     after: str | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)  # metadata, pinned, expires_at, where an import sets them
-    imports: list[str] = field(default_factory=list)  # change sets of the imports that want it, if nothing else does
+    more: Mapping[str, Any] = field(default_factory=dict)  # metadata, pinned, expires_at, if an import sets them
+    imports: list[str] = field(default_factory=list)  # change sets of imports, if only imports proposed it
     state: WriteState = WriteState.STAGED
     reason: str = ""
     left_version: int | None = None
@@ -56,18 +55,18 @@ class ReviewWrite:
     edited_by: str = ""
     rule: str = ""
     proposed: bool = False
-    times: int = 0  # that it was wanted again while it waited
+    times: int = 0  # how often it was proposed again while it waited
     evidence: Evidence = field(default_factory=Evidence)
 
     @property
     def number(self) -> int:
-        """The number of the memory it was stored as, else of the one that it names; 0 if there is none."""
-        named = self.memory_id or self.key
-        return int(named) if named.isdecimal() and len(named) < 10 else 0
+        """The number of the memory that it was stored as or refers to; 0 if there is none."""
+        key = self.memory_id or self.key
+        return int(key) if key.isdecimal() and len(key) < 10 else 0
 
     @property
     def pending(self) -> bool:
-        """Whether a person can still save it."""
+        """Whether a person can still approve it."""
         return self.state in PENDING
 
     @property
@@ -76,39 +75,40 @@ class ReviewWrite:
         return self.state == WriteState.WAITING
 
     def refuse(self, reason: str) -> None:
-        """Mark the write as one that cannot be applied. Its text is not kept, since that may be the reason."""
+        """Mark the write as refused, and drop its text, which may be the reason."""
         self.state, self.reason, self.after, self.keywords = WriteState.REFUSED, reason, None, None
         self.evidence = Evidence()
 
     def wait(self, reason: str = "", rule: str = "") -> None:
-        """Let the write wait until a person has decided about it."""
+        """Let the write wait for a person's decision."""
         self.state, self.reason, self.rule, self.proposed = WriteState.WAITING, reason, rule, True
 
     def repeat(self, write: "ReviewWrite") -> None:
-        """Count that the same is wanted again, with the newest reason and evidence, and the memory as it is now."""
+        """Count a repetition of this write, and take over its reason, its evidence and the memory's version."""
         self.times += 1
         self.imports = [*self.imports, *write.imports] if self.imports and write.imports else []
         self.version, self.before = write.version, write.before
         self.reason, self.rule, self.evidence = write.reason, write.rule, write.evidence
 
     def join(self, reason: str) -> None:
-        """Mark the write as one that a person was asked about before. Its text is kept there."""
+        """Mark the write as a repetition of an earlier one, which keeps the text."""
         self.refuse(reason)
         self.state, self.proposed, self.rule = WriteState.JOINED, False, ""
 
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
-        """Return what the row keeps or, if `public`, what the API shows."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)} | {"state": str(self.state)}
+        """Return the JSON that is stored in the row or, if `public`, shown by the API."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | {"state": str(self.state)}
         values["evidence"] = self.evidence.public() if public else self.evidence.to_json()
         hidden = {name for name in _LEFT_OUT_WHEN_EMPTY if not values[name]} | (_INTERNAL if public else set())
         return {name: value for name, value in values.items() if name not in hidden}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any], index: int = 0) -> "ReviewWrite":
-        """Return a write from a row; `index` is for rows without one. Raises ValueError for an unknown state."""
-        known = {one.name: kept[one.name] for one in fields(cls) if one.name in kept}
-        known["evidence"] = Evidence.from_json(kept.get("evidence") or {})
-        return cls(**{"index": index, **known, "state": WriteState(kept.get("state", WriteState.STAGED))})
+    def from_json(cls, stored: Mapping[str, Any], index: int = 0) -> "ReviewWrite":
+        """Return a write from a row's JSON; `index` is for rows that lack one. Raises ValueError for an unknown
+        state."""
+        known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
+        known["evidence"] = Evidence.from_json(stored.get("evidence") or {})
+        return cls(**{"index": index, **known, "state": WriteState(stored.get("state", WriteState.STAGED))})
 
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ else:
 
 
 class WritesField(_Column):
-    """A column of JSON whose value is a list of ReviewWrite. What is assigned may also be the JSON of writes."""
+    """A JSONField whose value is a list of ReviewWrite; their JSON may be assigned, too."""
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return self.to_python(super().from_db_value(value, expression, connection))
@@ -137,6 +137,6 @@ class WritesField(_Column):
         return self.get_prep_value(self.value_from_object(obj))
 
     def deconstruct(self) -> Any:
-        # To the database it is JSON, and so it is to migrations.
+        # Migrations see a plain JSONField.
         name, _, args, keywords = super().deconstruct()
         return name, "django.db.models.JSONField", args, keywords

@@ -1,27 +1,27 @@
-"""Finding memories: strict substring search and ranked search over one book, in memory, without a model.
+"""Search for memories: strict substring search and ranked search over one book, in memory, without a model.
 
-Knows nothing of the database, of owners or of the web; settings come in as arguments. Each module needs only those
-above it; docs/search.md says why it works as it does.
+Independent of the database, owners and the web; settings are passed as arguments. Each module imports only modules
+listed above it. docs/search.md explains the design.
 
-    entries          one thing that can be found: a remembered fact or one turn of a conversation
+    entries          the searchable unit: a remembered fact or one turn of a conversation
     keywords         the `local` keyword rule and the strict search
     languages        function words, stemmers and other word lists
-    times            does a text ask when, does it say when, which days does it name
-    tokens           cuts a text into search terms
+    times            whether a text asks for or states a time, and the dates it names
+    tokens           splits a text into search terms
     vectors          static word embeddings, and products of rows
-    analysis         what is worked out once per entry and kept in the process
+    analysis         per-entry analysis, cached in the process
     postings         BM25 over sparse arrays
-    context_window   entries of one session in order, and what spreads between them
-    book             the arrays of one book, laid out from the analyses of its entries
-    upstream         vectors of an embedding model, and how close a message is by them
-    term_similarity  which words of a book are close to a word of a message
-    parts            the parts of a long message, each searched by itself
-    query            what a message asks for
-    evidence         how well each entry answers, one kind of evidence at a time
-    ranking          one score from all evidence, when to return nothing, and the best entries
-    superseded       of two facts about the same thing the newer one first
-    hits             what is returned, and why
-    index            `BookIndex`, which puts these together
+    context_window   neighbouring entries of a session, and how evidence spreads between them
+    book             the arrays of one book, built from the analyses of its entries
+    upstream         vectors of an embedding model, and their closeness to a message
+    term_similarity  the words of a book that are close to a word of a message
+    parts            splits a long message into parts that are searched separately
+    query            analysis of a message
+    evidence         how well each entry answers, by kind of evidence
+    ranking          the combined score, the cut-off, and the best entries
+    superseded       moves newer facts before the older ones that they replace
+    hits             results with their reasons
+    index            `BookIndex`, which combines all of these
 """
 
 from collections.abc import Callable
@@ -32,12 +32,12 @@ from search.entries import Entry
 from search.hits import Hit, Reason
 from search.index import BookIndex
 from search.keywords import extract_keywords
-from search.parts import PART as LONG_MESSAGE
+from search.parts import PART_CHARS as LONG_MESSAGE
 
 
 def forget(matches: Callable[[BookKey | None], bool]) -> None:
-    """Drop what this process keeps of the texts of the books that `matches` names (None: texts of no book), and every
-    word that it keeps only to save time."""
+    """Drop this process's cached analyses of the books for which `matches` returns True (None: texts without a book),
+    and all cached words."""
     PROCESS_CACHE.forget(matches)
     query.forget_words()
     tokens.forget_words()

@@ -1,4 +1,4 @@
-"""What is worked out once per entry and kept: its terms, its vector, and the vectors of words."""
+"""Analysis of entries: their terms and vectors, computed once and cached, and the vectors of words."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from search.vectors import DIMENSIONS, Floats, StaticVectors, static_vectors, un
 Ints = NDArray[np.int64]
 
 KEYWORD_SHARE: Final = 0.8
-"""Most that keywords count beside the same match in the content, in every kind of evidence."""
-_MOST_SPELLINGS: Final = 200_000
-"""Spellings one vocabulary holds (1 KB each with its vector) before the cache starts a new one."""
+"""Maximum weight of a match in the keywords, relative to the same match in the content, in every kind of evidence."""
+_MAX_SPELLINGS: Final = 200_000
+"""Spellings in one vocabulary (1 KB each with its vector) before the cache starts a new one."""
 _QUESTION_END: Final = re.compile(r"[?؟？]\W*$")
 
 
 BookKey = tuple[Hashable, Hashable]
-"""Names the book that a text belongs to: its owner and itself."""
+"""Identifies the book of a text: (owner, book)."""
 
 
 class Vocabulary:
-    """Vectors of spellings, by number. A number is never given twice, so readers need no lock; a spelling that no kept
-    text uses any longer is erased. What a spelling means is the same in every book, so books may share a vocabulary."""
+    """Vectors of spellings, by number. Numbers are never reused, so readers need no lock; spellings that no cached text
+    uses any more are erased. A spelling has the same vector in every book, so books share a vocabulary."""
 
     def __init__(self, vectors: StaticVectors) -> None:
         self.vectors = vectors
@@ -42,13 +42,13 @@ class Vocabulary:
         self._uses: list[int] = []
         self._lock = threading.Lock()
         self._rows: Floats = np.zeros((1024, DIMENSIONS), dtype=np.float32)
-        self._filled = 0
+        self._computed = 0
 
     def __len__(self) -> int:
         return len(self._spellings)
 
     def add(self, spelling: str) -> int:
-        """Return the number of a spelling, giving it the next one if it is new."""
+        """Return the number of a spelling, assigning the next one if it is new."""
         known = self._numbers.get(spelling)
         if known is not None:
             return known
@@ -61,142 +61,144 @@ class Vocabulary:
         return known
 
     def use(self, numbers: Iterable[int]) -> None:
-        """Count one more kept text that uses each of these spellings."""
+        """Increment the use counts of these spellings for a newly cached text."""
         with self._lock:
             for number in numbers:
                 self._uses[number] += 1
 
     def release(self, numbers: Iterable[int], *, vectors: bool) -> None:
-        """Count one text less, and erase the spellings that none uses now; with `vectors` their vectors too."""
+        """Decrement the use counts and erase unused spellings; with `vectors` their vectors, too."""
         with self._lock:
             for number in numbers:
                 self._uses[number] -= 1
                 if not self._uses[number]:
                     self._numbers.pop(self._spellings[number], None)
                     self._spellings[number] = ""
-                    if vectors and number < self._filled:
+                    if vectors and number < self._computed:
                         self._rows[number] = 0
 
-    def fill(self) -> None:
-        """Work out the vectors that are missing."""
+    def compute_missing(self) -> None:
+        """Compute the vectors of new spellings."""
         with self._lock:
-            if self._filled < len(self._spellings):
-                self._fill()
+            if self._computed < len(self._spellings):
+                self._compute_missing()
 
     def word_vectors(self, numbers: Ints) -> Floats:
-        """Return unit vectors of the spellings, one row each."""
-        self.fill()
+        """Return the unit vectors of spellings, one row each."""
+        self.compute_missing()
         return self._rows[numbers]
 
-    def _fill(self) -> None:
-        missing = self._spellings[self._filled :]
+    def _compute_missing(self) -> None:
+        missing = self._spellings[self._computed :]
         if len(self._spellings) > len(self._rows):
-            grown = np.zeros((len(self._spellings) * 2, DIMENSIONS), dtype=np.float32)
-            grown[: self._filled] = self._rows[: self._filled]
-            self._rows = grown
-        self._rows[self._filled : len(self._spellings)] = unit(self.vectors.embed(missing))
-        self._filled = len(self._spellings)
+            larger = np.zeros((len(self._spellings) * 2, DIMENSIONS), dtype=np.float32)
+            larger[: self._computed] = self._rows[: self._computed]
+            self._rows = larger
+        self._rows[self._computed : len(self._spellings)] = unit(self.vectors.embed(missing))
+        self._computed = len(self._spellings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """One analysed entry. Arrays are read only."""
+    """An analysed entry. Its arrays are read-only."""
 
     vocabulary: Vocabulary
     words: tuple[str, ...]
     """The distinct terms, in the order of the columns of `terms`."""
     terms: NDArray[np.int32]
-    """One column per distinct term: the number of its first spelling, how often it occurs in the content and in the
-    keywords, and whether the content writes it as a name or number (4, K)."""
+    """One column per distinct term (4, K): the number of its first spelling, its counts in the content and in the
+    keywords, and whether the content writes it as a name or number."""
     length: int
-    """Terms of the content, with repeats."""
+    """Number of terms in the content, with repeats."""
     keywords_length: int
     vector: Floats
-    """Mean static vector of the content with a share of the keywords', not normalised (256)."""
-    asks: bool
+    """Mean static vector of the content plus a share of the keywords', not normalised (256)."""
+    is_question: bool
     """The content ends with a question mark."""
     says_when: bool
-    """The content holds words or figures of time."""
+    """The content has words or numbers that denote a time."""
     language: str
-    """Of the content, see `language_of`."""
+    """Language of the content, see `language_of`."""
 
 
 class AnalysisCache:
-    """Analyses by hash of content and keywords, least recently used dropped first; thread-safe."""
+    """An LRU cache of analyses by hash of content and keywords. Thread-safe."""
 
     def __init__(self, *, max_texts: int = 50_000) -> None:
         self._max = max_texts
-        self._kept: OrderedDict[bytes, Analysis] = OrderedDict()
+        self._cache: OrderedDict[bytes, Analysis] = OrderedDict()
         self._book_of: dict[bytes, BookKey | None] = {}
         self._lock = threading.Lock()
         self._vocabulary: Vocabulary | None = None
-        self._drops = 0
+        self._evictions = 0
         self.misses = 0
-        """Entries analysed so far; tests and metrics read it."""
+        """Number of entries analysed so far, for tests and metrics."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._cache)
 
     def vocabulary(self) -> Vocabulary:
-        """Return the vocabulary in use; a new one when the old has grown too large."""
+        """Return the current vocabulary; start a new one if it has grown too large."""
         with self._lock:
-            if self._vocabulary is None or len(self._vocabulary) > _MOST_SPELLINGS:
+            if self._vocabulary is None or len(self._vocabulary) > _MAX_SPELLINGS:
                 self._vocabulary = Vocabulary(static_vectors())
-                self._kept.clear()
+                self._cache.clear()
                 self._book_of.clear()
             return self._vocabulary
 
     def analyse(self, entries: Sequence[Entry], book: BookKey | None = None) -> tuple[Vocabulary, list[Analysis]]:
-        """Return one analysis per entry, all over the returned vocabulary. They are kept as texts of `book`."""
+        """Return one analysis per entry, all over the returned vocabulary, and cache them as texts of `book`."""
         keys = [entry.words_key for entry in entries]
         while True:
             vocabulary = self.vocabulary()
             with self._lock:
-                drops = self._drops
-                found = {key: self._kept[key] for key in keys if key in self._kept}
-                found = {key: kept for key, kept in found.items() if kept.vocabulary is vocabulary}
-                for key in found:
-                    self._kept.move_to_end(key)
-            missing = {key: entry for key, entry in zip(keys, entries, strict=True) if key not in found}
+                evictions = self._evictions
+                analyses = {key: self._cache[key] for key in keys if key in self._cache}
+                analyses = {key: analysis for key, analysis in analyses.items() if analysis.vocabulary is vocabulary}
+                for key in analyses:
+                    self._cache.move_to_end(key)
+            missing = {key: entry for key, entry in zip(keys, entries, strict=True) if key not in analyses}
             texts = [(entry.content, entry.joined_keywords) for entry in missing.values()]
             fresh = dict(zip(missing, _analyse(texts, vocabulary), strict=True))
-            vocabulary.fill()
-            if self._keep(fresh, book, vocabulary, drops):
-                found.update(fresh)
-                return vocabulary, [found[key] for key in keys]
+            vocabulary.compute_missing()
+            if self._store(fresh, book, vocabulary, evictions):
+                analyses.update(fresh)
+                return vocabulary, [analyses[key] for key in keys]
 
     def forget(self, matches: Callable[[BookKey | None], bool]) -> None:
-        """Drop the texts of the books that `matches` names, with the words that no other text uses. Also texts that
-        another book has come to hold since: they are analysed again when that book is laid out next."""
+        """Drop the texts of the books for which `matches` returns True, with the words that no other text uses. This
+        includes texts that another book contains, too: they are analysed again when that book is next built."""
         with self._lock:
-            chosen = {book for book in set(self._book_of.values()) if matches(book)}
-            for key in [key for key, book in self._book_of.items() if book in chosen]:
-                self._drop(key, self._kept.pop(key), vectors=True)
+            forgotten = {book for book in set(self._book_of.values()) if matches(book)}
+            for key in [key for key, book in self._book_of.items() if book in forgotten]:
+                self._evict(key, self._cache.pop(key), vectors=True)
 
-    def _keep(self, fresh: dict[bytes, Analysis], book: BookKey | None, vocabulary: Vocabulary, drops: int) -> bool:
-        """Keep new analyses. False when a text was dropped since they were begun: its words, which they may share, may
-        have been erased before these were kept."""
+    def _store(
+        self, fresh: dict[bytes, Analysis], book: BookKey | None, vocabulary: Vocabulary, evictions: int
+    ) -> bool:
+        """Cache new analyses. Return False if a text was evicted since they were begun, since spellings that they share
+        with it may have been erased."""
         with self._lock:
-            if drops != self._drops or vocabulary is not self._vocabulary:
+            if evictions != self._evictions or vocabulary is not self._vocabulary:
                 return False
             self.misses += len(fresh)
             for key, analysis in fresh.items():
-                if key not in self._kept:  # another thread may have been quicker
+                if key not in self._cache:  # another thread may have been faster
                     vocabulary.use(analysis.terms[0].tolist())
-                    self._kept[key], self._book_of[key] = analysis, book
-            while len(self._kept) > self._max:
-                # A thread may be laying out a book of these texts right now, with their vectors.
-                self._drop(*self._kept.popitem(last=False), vectors=False)
+                    self._cache[key], self._book_of[key] = analysis, book
+            while len(self._cache) > self._max:
+                # Another thread may be building a book from these texts and need their vectors.
+                self._evict(*self._cache.popitem(last=False), vectors=False)
             return True
 
-    def _drop(self, key: bytes, analysis: Analysis, *, vectors: bool) -> None:
-        self._drops += 1
+    def _evict(self, key: bytes, analysis: Analysis, *, vectors: bool) -> None:
+        self._evictions += 1
         del self._book_of[key]
         analysis.vocabulary.release(analysis.terms[0].tolist(), vectors=vectors)
 
 
 PROCESS_CACHE: Final = AnalysisCache()
-"""What every index of the process shares unless it is told otherwise."""
+"""The default cache of every index in the process."""
 
 
 def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[Analysis]:
@@ -209,24 +211,24 @@ def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[A
 
 def _analysis(content: str, keywords: str, vector: Floats, vocabulary: Vocabulary) -> Analysis:
     language = language_of(content)
-    said = tokens_of(content, language if content.isascii() else None)
-    written = tokens_of(keywords)
-    # The first spelling of a term counts, and one of the content before those of the keywords.
-    spelled = {token.term: token.surface for token in (*reversed(written), *reversed(said))}
-    in_content, in_keywords = (Counter(token.term for token in tokens) for tokens in (said, written))
-    names = {token.term for token in said if token.is_name}
+    content_tokens = tokens_of(content, language if content.isascii() else None)
+    keyword_tokens = tokens_of(keywords)
+    # The first spelling of a term is used; those of the content take precedence over those of the keywords.
+    surfaces = {token.term: token.surface for token in (*reversed(keyword_tokens), *reversed(content_tokens))}
+    in_content, in_keywords = (Counter(token.term for token in tokens) for tokens in (content_tokens, keyword_tokens))
+    names = {token.term for token in content_tokens if token.is_name}
     columns = [
         (vocabulary.add(surface.casefold()), in_content[term], in_keywords[term], term in names)
-        for term, surface in spelled.items()
+        for term, surface in surfaces.items()
     ]
     return Analysis(
         vocabulary=vocabulary,
-        words=tuple(map(sys.intern, spelled)),
+        words=tuple(map(sys.intern, surfaces)),
         terms=np.array(columns, dtype=np.int32).reshape(-1, 4).T.copy(),
-        length=len(said),
-        keywords_length=len(written),
+        length=len(content_tokens),
+        keywords_length=len(keyword_tokens),
         vector=vector,
-        asks=bool(_QUESTION_END.search(content)),
+        is_question=bool(_QUESTION_END.search(content)),
         says_when=says_when(content),
         language=language,
     )

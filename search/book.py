@@ -17,29 +17,29 @@ from search.postings import Postings, Triples, build_postings, idf_of, merged, t
 from search.vectors import DIMENSIONS, Floats, StaticVectors, unit
 
 CONTEXT_SATURATION: Final = 0.8
-"""k1 for words of the surroundings: that something is talked about counts, not how often."""
+"""k1 for words of neighbouring entries: whether a word occurs matters more than how often."""
 SMALL_BOOK: Final = 60
-"""Entries below which a book is too small to tell common words from rare ones by itself."""
+"""Below this number of entries, a book is too small to tell common words from rare ones."""
 CENTRE_SHRINK: Final = 10
-"""Entries' worth of "no common direction" mixed into the centre, so that a book of two is not torn apart."""
+"""Number of zero vectors averaged into the centre, so that it means little in very small books."""
 
 TermsOf = Callable[[int], tuple[frozenset[int], frozenset[int]]]
-"""Gives the terms of an entry's content and those of its keywords, by its place."""
+"""Returns the terms of an entry's content and those of its keywords, by its place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntryFacts:
-    """What is known of each entry beside its words; arrays of N."""
+    """Properties of each entry other than its terms; arrays of length N."""
 
     lengths: Floats
-    """Terms of the content, with repeats."""
-    asks: NDArray[np.bool_]
+    """Number of terms in the content, with repeats."""
+    is_question: NDArray[np.bool_]
     says_when: NDArray[np.bool_]
     speakers: tuple[str, ...]
     speaker_of: Ints
-    """Place of the speaker in `speakers`, -1 for none."""
+    """Index of the speaker in `speakers`, -1 for none."""
     days: Ints
-    """Ordinal day on which it was said, 0 if unknown."""
+    """Ordinal of the day it was said on, 0 if unknown."""
     months: Ints
     """Year * 12 + month - 1, 0 if unknown."""
     languages: tuple[str, ...]
@@ -52,39 +52,40 @@ class EntryFacts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BookArrays:
-    """Everything about a book that does not depend on the query. N entries, T terms, P pairs of entry and term."""
+    """Everything about a book that does not depend on the query. N entries, T terms, P (entry, term) pairs."""
 
     static: StaticVectors
     places: dict[str, int]
-    """Place of each of the book's terms (T). The book's own: a view keeps no word of another book alive."""
+    """Index of each of the book's terms (T). Not shared, so that a book keeps no words of another book in memory."""
     named: NDArray[np.bool_]
-    """The entries write the term as a name: with a capital inside a sentence, or with a digit (T)."""
+    """Whether entries write the term as a name: capitalised inside a sentence, or with a digit (T)."""
     word_vectors: Floats
     """Centred unit vectors of the terms (T, 256)."""
     word_centre: Floats
     entry_starts: Ints
-    """Where the terms of each entry begin in the three arrays of pairs (N + 1)."""
+    """Start offset of each entry in the three arrays of pairs (N + 1)."""
     entry_terms: Ints
-    """Terms of content and keywords, entry by entry (P)."""
+    """Terms of content and keywords, by entry (P)."""
     in_content: NDArray[np.bool_]
     in_keywords: NDArray[np.bool_]
     holding: Postings
-    """Over content and keywords; impacts are 1 in the content and `KEYWORD_SHARE` in the keywords alone."""
+    """Over content and keywords; impacts are 1 for terms in the content and `KEYWORD_SHARE` for those only in the
+    keywords."""
     content: Postings
-    """Over the entries' own words."""
+    """Over the content."""
     rarity: Floats
-    """Summed rarity of the terms of each entry's content, and of its keywords where there are any (1 or 2, N)."""
+    """Summed idf of the terms of each entry's content, and of its keywords if the book has any (1 or 2, N)."""
     shareable: Floats
-    """The largest part of these that is of terms which another entry holds, too (N)."""
+    """The larger share of these sums that comes from terms which other entries contain, too (N)."""
     context: Postings
-    """Over each entry with fading shares of its neighbours; the same as `content` without neighbours."""
+    """Over each entry's content with decaying shares of its neighbours'; the same as `content` without neighbours."""
     keywords: Postings
     sessions: Postings | None
-    """Documents are sessions; None when no entry has a neighbour."""
+    """Over whole sessions; None if no entry has a neighbour."""
     vectors: Floats
-    """Centred unit vectors of content, keywords and surroundings (N, 256)."""
+    """Centred unit vectors of content, keywords and neighbours (N, 256)."""
     centre: Floats
-    around: ContextWindow
+    window: ContextWindow
     facts: EntryFacts
 
     @property
@@ -94,11 +95,11 @@ class BookArrays:
         return sum(value.nbytes for value in values if hasattr(value, "nbytes"))
 
     def places_of(self, terms: Sequence[str]) -> Ints:
-        """Return the places of terms among the book's terms, -1 where it lacks them."""
+        """Return the indexes of terms, -1 for terms that the book does not contain."""
         return np.array([self.places.get(term, -1) for term in terms], dtype=np.int64)
 
     def idf_of(self, terms: Ints) -> Floats:
-        """Return how rare terms are, by their places; what the book lacks (-1) is as rare as can be."""
+        """Return the idf of terms by index; a term that the book does not contain (-1) has the highest."""
         unknown = np.float32(np.log1p((max(self.content.size, SMALL_BOOK) + 0.5) / 0.5))
         return np.where(terms >= 0, self.content.idf[terms], unknown) if self.places else np.full(len(terms), unknown)
 
@@ -113,28 +114,28 @@ class BookArrays:
 
 
 def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey | None = None) -> BookArrays:
-    """Analyse what is new, and lay the book out."""
+    """Analyse new entries and build the arrays of the book."""
     vocabulary, analyses = cache.analyse(entries, book)
-    pairs = np.concatenate([np.zeros((4, 0), dtype=np.int32), *(one.terms for one in analyses)], axis=1)
-    words = list(chain.from_iterable(one.words for one in analyses))
-    # In the order of the book: nothing that other books hold may change a sum or decide between equals.
+    pairs = np.concatenate([np.zeros((4, 0), dtype=np.int32), *(analysis.terms for analysis in analyses)], axis=1)
+    words = list(chain.from_iterable(analysis.words for analysis in analyses))
+    # In the order of the book, so that the cache's other books can change neither sums nor ties.
     places = {word: place for place, word in enumerate(dict.fromkeys(words))}
     local = np.fromiter(map(places.__getitem__, words), dtype=np.int64, count=len(words))
-    sizes = np.array([one.terms.shape[1] for one in analyses], dtype=np.int64)
+    sizes = np.array([analysis.terms.shape[1] for analysis in analyses], dtype=np.int64)
     documents = np.repeat(np.arange(len(entries)), sizes)
     in_content, in_keywords, named = pairs[1:] > 0
-    own: Triples = (local[in_content], documents[in_content], pairs[1][in_content].astype(np.float32))
+    content_triples: Triples = (local[in_content], documents[in_content], pairs[1][in_content].astype(np.float32))
     keyword_triples: Triples = (local[in_keywords], documents[in_keywords], pairs[2][in_keywords].astype(np.float32))
     idf = idf_of(np.bincount(local, minlength=len(places)), len(entries), at_least=SMALL_BOOK)
     facts = _entry_facts(entries, analyses)
-    around = context_window_of(entries)
-    content = build_postings(own, facts.lengths, idf)
-    context, sessions = _context_postings(own, facts.lengths, around, content)
-    written = (own, keyword_triples) if len(keyword_triples[0]) else (own,)
-    rarity, shareable = np.stack([_rarity(one, idf, len(entries)) for one in written], axis=1)
+    window = context_window_of(entries)
+    content = build_postings(content_triples, facts.lengths, idf)
+    context, sessions = _context_postings(content_triples, facts.lengths, window, content)
+    sources = (content_triples, keyword_triples) if len(keyword_triples[0]) else (content_triples,)
+    rarity, shareable = np.stack([_rarity(triples, idf, len(entries)) for triples in sources], axis=1)
     word_vectors, word_centre = _centred(vocabulary.word_vectors(_spellings(pairs, local, len(places))))
     vectors, centre = _centred(_text_vectors(analyses))
-    keyword_lengths = np.array([one.keywords_length for one in analyses], dtype=np.float32)
+    keyword_lengths = np.array([analysis.keywords_length for analysis in analyses], dtype=np.float32)
     return BookArrays(
         static=vocabulary.vectors,
         places=places,
@@ -152,30 +153,30 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
         context=context,
         keywords=build_postings(keyword_triples, keyword_lengths, idf),
         sessions=sessions,
-        vectors=unit(smoothed(vectors, around)) if around.any else vectors,
+        vectors=unit(smoothed(vectors, window)) if window.has_neighbours else vectors,
         centre=centre,
-        around=around,
+        window=window,
         facts=facts,
     )
 
 
 def _spellings(pairs: NDArray[np.int32], local: Ints, count: int) -> Ints:
-    """Return the number of each term's spelling: the commonest in the book's contents, or else in its keywords."""
+    """Return the number of each term's most common spelling in the book's contents, or else in its keywords."""
     numbers, spellings = pairs[0], np.empty(count, dtype=np.int64)
-    often = np.minimum(np.bincount(numbers), 2**16 - 1).astype(np.uint16)
+    frequencies = np.minimum(np.bincount(numbers), 2**16 - 1).astype(np.uint16)
     for times in (pairs[2], pairs[1]):
-        there = times.nonzero()[0][::-1]
-        # Of several values for one place the last is kept: of the commonest the one that comes first in the book.
-        there = there[often[numbers[there]].argsort(kind="stable")]
-        spellings[local[there]] = numbers[there]
+        used = times.nonzero()[0][::-1]
+        # The last assignment wins, hence the order: of equally common spellings, the first in the book.
+        used = used[frequencies[numbers[used]].argsort(kind="stable")]
+        spellings[local[used]] = numbers[used]
     return spellings
 
 
 def _rarity(triples: Triples, idf: Floats, size: int) -> Floats:
-    """Return the summed rarity of each document's terms, and of those that another one holds, too (2, `size`)."""
+    """Return the summed idf of each document's terms, and of those that other documents contain, too (2, `size`)."""
     terms, documents, _ = triples
-    often = idf * (np.bincount(terms, minlength=len(idf)) > 1)
-    sums = [np.bincount(documents, weights=rarity[terms], minlength=size) for rarity in (idf, often)]
+    shared = idf * (np.bincount(terms, minlength=len(idf)) > 1)
+    sums = [np.bincount(documents, weights=rarity[terms], minlength=size) for rarity in (idf, shared)]
     return np.maximum(sums, 1e-9).astype(np.float32)
 
 
@@ -184,27 +185,24 @@ def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> Entr
     numbered = {speaker: at for at, speaker in enumerate(speakers)}
     said = [entry.said_at for entry in entries]
     return EntryFacts(
-        lengths=np.array([one.length for one in analyses], dtype=np.float32),
-        asks=np.array([one.asks for one in analyses], dtype=bool),
-        says_when=np.array([one.says_when for one in analyses], dtype=bool),
+        lengths=np.array([analysis.length for analysis in analyses], dtype=np.float32),
+        is_question=np.array([analysis.is_question for analysis in analyses], dtype=bool),
+        says_when=np.array([analysis.says_when for analysis in analyses], dtype=bool),
         speakers=speakers,
         speaker_of=np.array([numbered.get(entry.speaker or "", -1) for entry in entries], dtype=np.int64),
         days=np.array([day.toordinal() if day else 0 for day in said], dtype=np.int64),
         months=np.array([day.year * 12 + day.month - 1 if day else 0 for day in said], dtype=np.int64),
-        languages=tuple(one.language for one in analyses),
+        languages=tuple(analysis.language for analysis in analyses),
     )
 
 
 def _text_vectors(analyses: Sequence[Analysis]) -> Floats:
-    rows = [one.vector for one in analyses]
+    rows = [analysis.vector for analysis in analyses]
     return np.concatenate(rows).reshape(-1, DIMENSIONS) if rows else np.zeros((0, DIMENSIONS), dtype=np.float32)
 
 
 def _centred(rows: Floats) -> tuple[Floats, Floats]:
-    """Return the rows without their common direction, scaled to length one, and that direction: weaker for few rows.
-
-    The rows are changed in place.
-    """
+    """Subtract the mean (shrunk for few rows) from the rows in place and normalise them. Return rows and mean."""
     centre = np.asarray(rows.sum(axis=0) / (len(rows) + CENTRE_SHRINK), dtype=np.float32)
     rows -= centre
     rows /= np.maximum(np.sqrt(np.vecdot(rows, rows)), np.float32(1e-9))[:, None]
@@ -212,18 +210,20 @@ def _centred(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def _context_postings(
-    own: Triples, lengths: Floats, around: ContextWindow, content: Postings
+    content_triples: Triples, lengths: Floats, window: ContextWindow, content: Postings
 ) -> tuple[Postings, Postings | None]:
-    """Return postings over entries with their surroundings, and over whole sessions."""
-    if not around.any:
+    """Return postings over entries with their neighbours, and over whole sessions."""
+    if not window.has_neighbours:
         return content, None
-    spread, spread_lengths = spread_counts(own, lengths, around)
+    spread, spread_lengths = spread_counts(content_triples, lengths, window)
     context = build_postings(merged(spread, len(lengths)), spread_lengths, content.idf, saturation=CONTEXT_SATURATION)
-    terms, documents, counts = own
-    session = around.session_of[documents]
-    inside = session >= 0
-    said = merged((terms[inside], session[inside], counts[inside]), around.n_sessions)
-    has = around.session_of >= 0
-    session_lengths = np.bincount(around.session_of[has], weights=lengths[has], minlength=around.n_sessions)
-    idf = idf_of(np.bincount(said[0], minlength=len(content.idf)), around.n_sessions)
-    return context, build_postings(said, session_lengths.astype(np.float32), idf)
+    terms, documents, counts = content_triples
+    session = window.session_of[documents]
+    in_session = session >= 0
+    session_triples = merged((terms[in_session], session[in_session], counts[in_session]), window.n_sessions)
+    in_session_entries = window.session_of >= 0
+    session_lengths = np.bincount(
+        window.session_of[in_session_entries], weights=lengths[in_session_entries], minlength=window.n_sessions
+    )
+    idf = idf_of(np.bincount(session_triples[0], minlength=len(content.idf)), window.n_sessions)
+    return context, build_postings(session_triples, session_lengths.astype(np.float32), idf)

@@ -1,4 +1,4 @@
-"""What the search reads: one remembered fact or one turn of a conversation, without database or web."""
+"""The searchable unit: a remembered fact or one turn of a conversation, independent of the database."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from functools import cached_property
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One thing that can be found.
+    """A searchable text.
 
-    The position in the sequence given to the index is the insertion order. Entries that share a
-    `session_id` are neighbours, in that order.
+    The insertion order is the position in the sequence given to the index. Entries with the same `session_id` are
+    neighbours in that order.
     """
 
     number: int
-    """The id that results name."""
+    """The id in results."""
     content: str
     keywords: tuple[str, ...] = ()
-    """Words written so that the entry is found; searched, never shown to a model."""
+    """Additional search words; searched, never shown to a model."""
     category: str = "general"
     target: str = "memory"
     """`user` or `memory`."""
     session_id: str | None = None
     speaker: str | None = None
     said_at: datetime | None = None
-    """Aware. A date in a query may match it, and among facts that disagree the later one wins."""
+    """Timezone-aware. Matched by dates in a query; of two facts about the same subject, the later one ranks first."""
 
     @property
     def joined_keywords(self) -> str:
-        """The keywords as one text."""
+        """The keywords as a single text."""
         return ", ".join(self.keywords)
 
     @cached_property
     def words_key(self) -> bytes:
-        """A hash of content and keywords, which keeps no forgotten text alive where it stands for them."""
+        """A hash of content and keywords, used as a cache key so that no forgotten text stays in memory."""
         text = f"{len(self.content)} {self.content}{self.joined_keywords}"
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""How well each entry of a book answers a query, one kind of evidence at a time. Arrays of N floats."""
+"""How well each entry of a book answers a query, by kind of evidence. Arrays of N floats."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ import numpy as np
 
 from search.analysis import KEYWORD_SHARE
 from search.book import BookArrays
-from search.postings import added
+from search.postings import summed
 from search.query import Query
 from search.times import NamedTime
 from search.upstream import Closeness
 from search.vectors import Floats
 
 FIRST_OF_SEVERAL: Final = 0.7
-"""Strength of having said it for the first of several people named."""
+"""Strength of the speaker evidence if several people are named; the first one counts."""
 DAYS_AFTER: Final = 10
-"""Days for which people talk about what happened on a day."""
+"""Days after an event during which people still talk about it."""
 DAYS_BEFORE: Final = 3
 MONTH_MATCH: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """All kinds of evidence for one query, one value per entry."""
+    """All evidence for one query, one value per entry."""
 
     graded: Floats
-    """Rows of shared words by rarity with surroundings and keywords; of each query word's closest word in the entry, by
-    rarity; of the cosine of static embeddings; and, where there are sessions, of words shared with the whole one."""
+    """Rows: BM25 with neighbours and keywords; the closest word to each query word, weighted by idf; the cosine of
+    static embeddings; and, if the book has sessions, BM25 of the whole session."""
     near_words: Floats
-    """The second of these rows."""
+    """The second row of `graded`."""
     meaning: Floats
-    """The third."""
+    """The third row of `graded`."""
     names: Floats
-    """Sum of the query's words that the entry holds and that the book writes as names or numbers."""
+    """Summed weights of the query's words that the entry contains and that the book writes as names or numbers."""
     speaker: Floats
-    """Said by whom the message names, 0 to 1."""
+    """The message names the entry's speaker, 0 to 1."""
     time: Floats
-    """The message asks when and the entry says when, 0 or 1."""
+    """The message asks for a time and the entry states one, 0 or 1."""
     date: Floats
-    """Said on or near a day that the message names, 0 to 1."""
+    """The entry was said on or near a date in the message, 0 to 1."""
     upstream: Closeness | None
-    """Closeness by an embedding model, where one gave vectors of the entries and of the message."""
+    """Closeness by an embedding model, if there are vectors of the entries and of the message."""
 
 
 def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None = None) -> Evidence:
-    """Work out every kind of evidence."""
+    """Compute every kind of evidence."""
     size = book.content.size
     none = np.zeros(size, dtype=np.float32)
     graded = np.zeros((3 if book.sessions is None else 4, size), dtype=np.float32)
@@ -63,7 +63,7 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
         graded=graded,
         near_words=near_words,
         meaning=meaning,
-        names=added([word.names for word in query.words], size) if any(word.is_named for word in query.words) else none,
+        names=summed([word.names for word in query.words if word.is_named], size),
         speaker=said_by_named(query, book) if query.speakers else none,
         time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
         date=said_near(query.times, book) if query.times else none,
@@ -72,37 +72,37 @@ def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None =
 
 
 def shared_words(query: Query, book: BookArrays) -> Floats:
-    """Return BM25 over content and surroundings plus a share of BM25 over the keywords.
+    """Return BM25 over content and neighbours plus a share of BM25 over the keywords.
 
-    The keywords' part never passes that share of one plain occurrence of every word of the message, so
-    that stuffed keywords can't beat a content that says the same.
+    The keywords count at most as much as that share of one occurrence of every word of the message, so that keyword
+    stuffing cannot outrank content.
     """
-    found = added([word.context for word in query.words], book.content.size)
+    found = summed([word.context for word in query.words], book.content.size)
     if book.keywords.documents.size:
         ceiling = np.array([word.idf_weight for word in query.words], dtype=np.float32).sum()
-        by_keywords = added([word.keywords for word in query.words], book.content.size)
+        by_keywords = summed([word.keywords for word in query.words], book.content.size)
         found += KEYWORD_SHARE * np.minimum(by_keywords, ceiling)
     return found
 
 
 def session_words(query: Query, book: BookArrays, sessions: int) -> Floats:
-    """Return the BM25 score of each entry's whole session, 0 without one."""
-    scores = added([word.sessions for word in query.words], sessions)
-    inside = book.around.session_of >= 0
-    return np.where(inside, scores[book.around.session_of], np.float32(0))
+    """Return the BM25 score of each entry's session, 0 without one."""
+    scores = summed([word.sessions for word in query.words], sessions)
+    inside = book.window.session_of >= 0
+    return np.where(inside, scores[book.window.session_of], np.float32(0))
 
 
 def said_by_named(query: Query, book: BookArrays) -> Floats:
-    """Return 1 for entries by the one speaker whom the message names.
+    """Return 1 for entries by the speaker whom the message names.
 
-    Of several, the first named is more often the one who acts ("What did Ann give to Ben?").
+    If it names several, only the first counts, with less weight; it is usually who acts ("What did Ann give to Ben?").
     """
     strength = 1.0 if len(query.speakers) == 1 else FIRST_OF_SEVERAL
     return np.where(book.facts.speaker_of == query.speakers[0], strength, 0).astype(np.float32)
 
 
 def said_near(times: tuple[NamedTime, ...], book: BookArrays) -> Floats:
-    """Return 1 on a named day, falling to 0 over the days after it; 0.5 in a named month."""
+    """Return 1 on a named day, decreasing to 0 over the following days; 0.5 in a named month."""
     found = np.zeros(book.content.size, dtype=np.float32)
     known = book.facts.days > 0
     for time in times:

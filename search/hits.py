@@ -1,4 +1,4 @@
-"""What a search returns, and why an entry was found, in a person's words."""
+"""Search results, and sentences that explain why an entry was found."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from search.evidence import Evidence
 from search.query import Query
 from search.tokens import tokens_of
 
-MOST_WORDS: Final = 4
-"""Words named per reason."""
+MAX_WORDS: Final = 4
+"""Words listed per reason."""
 CLEAR_MEANING: Final = 0.3
-"""Cosine from which the whole text is called close in meaning."""
+"""Cosine from which a similar meaning is given as a reason."""
 NEIGHBOUR_REACH: Final = 2
 
 
 class Reason(NamedTuple):
-    """One cause for which an entry was found."""
+    """One reason why an entry was found."""
 
     kind: str
     """`words`, `keywords`, `near_words`, `neighbour`, `meaning`, `speaker`, `date`, `time`, `all_keywords`,
     `no_keywords` or `rest`."""
     words: tuple[str, ...] = ()
-    """The words meant; for `speaker` the name, for `date` the day."""
+    """The words concerned; for `speaker` the name, for `date` the day."""
     number: int | None = None
-    """The neighbouring entry meant, for `neighbour`."""
+    """For `neighbour`: the neighbouring entry."""
     side: str = "before"
-    """Where that neighbour is: `before` or `after`."""
+    """For `neighbour`: `before` or `after`."""
 
 
 class Hit:
-    """One found entry. `reasons` and `why` are worked out when they are read."""
+    """One found entry. `reasons` and `why` are computed lazily."""
 
     def __init__(self, number: int, score: float, place: int, explain: Callable[[int], tuple[Reason, ...]]) -> None:
         self.number = number
         self.score = score
-        """Only the order within one search means something; never rises down the list."""
+        """Only comparable within one search; never increases down the list."""
         self._place = place
         self._explain = explain
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
-        """What speaks for the entry, strongest kinds first; never empty."""
+        """Why the entry was found, strongest kinds first; never empty."""
         return self._explain(self._place)
 
     @property
     def why(self) -> str:
-        """One sentence for a person; it may quote keywords, so it is never given to a model."""
+        """The reasons as a sentence for people. It may quote keywords, so it must not be shown to a model."""
         return sentence(self.reasons)
 
     def __eq__(self, other: object) -> bool:
@@ -73,17 +73,17 @@ def strict_reasons(has_keywords: bool, at: int) -> tuple[Reason, ...]:
 def ranked_reasons(
     query: Query, evidence: Evidence, entries: Sequence[Entry], book: BookArrays, terms_of: TermsOf, at: int
 ) -> tuple[Reason, ...]:
-    """Explain a hit of the ranked search: what speaks for the entry `at`, strongest kinds first; never empty."""
-    said, written = terms_of(at)
-    own = _spelled(query, said)
+    """Explain why the ranked search found the entry `at`, strongest kinds first; never empty."""
+    content_terms, keyword_terms = terms_of(at)
+    shared = _spelled(query, content_terms)
     found: list[Reason] = []
-    if own:
-        found.append(Reason("words", own))
-    if written and (by_keywords := tuple(word for word in _spelled(query, written) if word not in own)):
+    if shared:
+        found.append(Reason("words", shared))
+    if keyword_terms and (by_keywords := tuple(word for word in _spelled(query, keyword_terms) if word not in shared)):
         found.append(Reason("keywords", by_keywords))
-    if near := _near(said | written if written else said, query, book, entries[at]):
+    if near := _near(content_terms | keyword_terms if keyword_terms else content_terms, query, book, entries[at]):
         found.append(Reason("near_words", near))
-    if book.around.any and (neighbour := _neighbour(at, query, entries, book, terms_of, own)):
+    if book.window.has_neighbours and (neighbour := _neighbour(at, query, entries, book, terms_of, shared)):
         found.append(neighbour)
     if evidence.meaning[at] >= CLEAR_MEANING:
         found.append(Reason("meaning"))
@@ -105,7 +105,7 @@ def sentence(reasons: Sequence[Reason]) -> str:
 
 _CLAUSES: Final[dict[str, Callable[[Reason], str]]] = {
     "words": lambda r: f"shares the {'word' if len(r.words) == 1 else 'words'} {_listed(r.words)}",
-    "keywords": lambda r: f"written to be found by {_listed(r.words)}",
+    "keywords": lambda r: f"has the {'keyword' if len(r.words) == 1 else 'keywords'} {_listed(r.words)}",
     "near_words": lambda r: (
         f"{_listed(r.words)} in it {'is' if len(r.words) == 1 else 'are'} close to words of the message"
     ),
@@ -113,34 +113,34 @@ _CLAUSES: Final[dict[str, Callable[[Reason], str]]] = {
     "meaning": lambda r: "similar meaning",
     "speaker": lambda r: f"said by {r.words[0]}",
     "date": lambda r: f"said on {r.words[0]}, near the day asked about",
-    "time": lambda r: "says when",
-    "all_keywords": lambda r: "holds every keyword of the message",
+    "time": lambda r: "states a time",
+    "all_keywords": lambda r: "contains every keyword of the message",
     "no_keywords": lambda r: "listed because the message gave no keywords",
     "rest": lambda r: "the next best in this book",
 }
 
 
 def _listed(words: Sequence[str]) -> str:
-    quoted = [f"“{word}”" for word in words[:MOST_WORDS]]
+    quoted = [f"“{word}”" for word in words[:MAX_WORDS]]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
 def _spelled(query: Query, terms: Set[int]) -> tuple[str, ...]:
-    """Return the message's words that are among the terms, as the message spells them, weightiest first."""
+    """Return the message's words that are among the terms, as the message spells them, by descending weight."""
     return tuple(dict.fromkeys([surface for term, surface in query.spelled if term in terms]))
 
 
 def _near(terms: Set[int], query: Query, book: BookArrays, entry: Entry) -> tuple[str, ...]:
-    """Return the entry's words that are close to words of the message which it lacks, closest first."""
+    """Return the entry's words that are close to message words it does not contain, closest first."""
     near = query.near
-    lacking = [(value, term) for term in terms & near.keys() for value, asked in near[term] if asked not in terms]
-    if not lacking:
+    missing = [(value, term) for term in terms & near.keys() for value, asked in near[term] if asked not in terms]
+    if not missing:
         return ()
-    # As the entry itself spells them: terms are stems.
+    # Terms are stems; show the entry's own spelling.
     tokens = [*tokens_of(entry.content), *tokens_of(", ".join(entry.keywords))]
-    own = {token.term: token.surface for token in reversed(tokens)}
-    spelled = {book.places.get(term, -1): surface for term, surface in own.items()}
-    found = [spelled.get(term) for _, term in sorted(lacking)]
+    surfaces = {token.term: token.surface for token in reversed(tokens)}
+    spelled = {book.places.get(term, -1): surface for term, surface in surfaces.items()}
+    found = [spelled.get(term) for _, term in sorted(missing)]
     return tuple(dict.fromkeys(word for word in found if word and not word.isdecimal()))
 
 
@@ -150,16 +150,16 @@ def _neighbour(
     entries: Sequence[Entry],
     book: BookArrays,
     terms_of: TermsOf,
-    own: tuple[str, ...],
+    shared: tuple[str, ...],
 ) -> Reason | None:
-    """Return the nearest entry around this one that holds words of the message which it lacks."""
-    for side, towards in (("before", book.around.before), ("after", book.around.after)):
+    """Return the nearest neighbour that contains message words which this entry does not."""
+    for side, neighbours in (("before", book.window.before), ("after", book.window.after)):
         place = at
         for _ in range(NEIGHBOUR_REACH):
-            place = int(towards[place])
+            place = int(neighbours[place])
             if place < 0:
                 break
-            words = tuple(word for word in _spelled(query, terms_of(place)[0]) if word not in own)
+            words = tuple(word for word in _spelled(query, terms_of(place)[0]) if word not in shared)
             if words:
                 return Reason("neighbour", words, entries[place].number, side)
     return None

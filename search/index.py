@@ -1,4 +1,4 @@
-"""The search over one book: build once, ask many times, from any thread."""
+"""The search index of one book: built once, searched many times, from any thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from search.hits import Hit, ranked_reasons, strict_reasons
 from search.keywords import FoldedContents, extract_keywords
 from search.parts import parts_of
 from search.query import analyse_query, searched_part
-from search.ranking import best_places, least_score, spread_over_sessions, total_score
+from search.ranking import best_places, min_score, spread_over_sessions, total_score
 from search.superseded import newest_first
 from search.term_similarity import TermSimilarity
 from search.tokens import language_of
@@ -28,21 +28,21 @@ from search.vectors import Floats
 STRATEGIES: Final = ("ranked", "match_all")
 RESERVE: Final = 10
 """Entries ranked beyond the limit."""
-_MOST_KEPT: Final = 1024
-"""Entries of which the terms are kept as sets: the same ones are found again and again."""
+_CACHE_SIZE: Final = 1024
+"""Entries whose term sets are cached, since the same entries are found again and again."""
 _TERMS_BYTES: Final = 1000
-"""Bytes of such sets, about."""
+"""Approximate size of a cached term set."""
 
 
 class BookIndex:
-    """An index over the entries of one book; any number of threads may search it at once."""
+    """An index over the entries of one book. Thread-safe."""
 
     def __init__(self, entries: tuple[Entry, ...], arrays: BookArrays, upstream: UpstreamVectors | None) -> None:
         self.entries = entries
         self._places = {entry.number: at for at, entry in enumerate(entries)}
         self._arrays = arrays
         self._similarity = TermSimilarity(arrays)
-        self._terms_of = lru_cache(_MOST_KEPT)(arrays.terms_of)
+        self._terms_of = lru_cache(_CACHE_SIZE)(arrays.terms_of)
         self._folded = FoldedContents([entry.content for entry in entries])
         self._upstream = upstream
 
@@ -55,20 +55,20 @@ class BookIndex:
         book: BookKey | None = None,
         vectors: Mapping[int, Vector] | None = None,
     ) -> BookIndex:
-        """Index `entries`, whose numbers differ; what `analysis` has seen before is not analysed again. What it sees
-        for the first time it keeps as texts of `book`, until that is forgotten.
+        """Build an index of `entries`, which must have distinct numbers. Entries in the cache `analysis` are not
+        analysed again; new ones are cached as texts of `book` until that is forgotten.
 
-        `vectors` are those of an upstream embedding model by entry number; entries may lack one.
+        `vectors` are vectors of an upstream embedding model by entry number; some may be missing.
         """
         arrays = build_arrays(entries, analysis, book)
         return cls(tuple(entries), arrays, upstream_vectors(entries, arrays, vectors))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays and folded texts, for a cache bounded by bytes."""
+        """Size of the arrays and texts, for a cache limited by bytes."""
         upstream = self._upstream.nbytes if self._upstream is not None else 0
-        kept = _TERMS_BYTES * self._terms_of.cache_info().currsize
-        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + kept + upstream
+        term_sets = _TERMS_BYTES * self._terms_of.cache_info().currsize
+        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + term_sets + upstream
 
     def search(
         self,
@@ -85,10 +85,9 @@ class BookIndex:
     ) -> list[Hit]:
         """Return at most `limit` hits: best first, or in insertion order for `match_all`.
 
-        `keywords` are what the extractor gave; None runs the `local` rule on the query. Without any
-        keyword every entry qualifies, in insertion order. With `threshold` entries without enough
-        evidence are left out, but never one that `match_all` would return. `exclude` and `only` hold numbers.
-        Raises ValueError for an unknown strategy.
+        `keywords` are extracted keywords; None applies the `local` rule to the query. Without keywords every entry
+        matches, in insertion order. With `threshold`, entries with too little evidence are left out, except those that
+        `match_all` would return. `exclude` and `only` are entry numbers. Raises ValueError for an unknown strategy.
         """
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
@@ -121,7 +120,7 @@ class BookIndex:
         return allowed
 
     def _best(self, *searches: Sequence[Hit], strict: list[int], limit: int) -> list[Hit]:
-        """Return what several searches found, each entry by its best score, best first."""
+        """Merge the hits of several searches by the best score of each entry, best first."""
         best: dict[int, Hit] = {}
         for hit in chain.from_iterable(searches):
             at = self._places[hit.number]
@@ -148,48 +147,49 @@ class BookIndex:
             upstream = self._upstream.closeness(query_vector, language_of(query.text))
         evidence = gather_evidence(query, book, upstream)
         score = total_score(evidence, query, book)
-        # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
+        # With a reserve, so that a newer fact just below the limit can still move before an older one.
         wanted = limit + RESERVE
         found = score[places]
-        count = wanted * 4 + 20 if book.around.any else wanted
+        count = wanted * 4 + 20 if book.window.has_neighbours else wanted
         best = places[best_places(found, count)]
         if threshold:
-            lead = score[best]
-            least = least_score(query, evidence, found, best, lead, book, exactly=bool(strict))
-            best = best[lead >= least]
+            best_scores = score[best]
+            threshold_score = min_score(query, evidence, found, best, best_scores, book, exact=bool(strict))
+            best = best[best_scores >= threshold_score]
             if strict:
-                best = np.concatenate([best, _below(least, strict, score)])
-        order = spread_over_sessions(best, score, book, wanted) if book.around.any else best.tolist()
+                best = np.concatenate([best, _below(threshold_score, strict, score)])
+        order = spread_over_sessions(best, score, book, wanted) if book.window.has_neighbours else best.tolist()
         order = newest_first(order[:wanted], query, self.entries, book, self._terms_of)
         order = _with_strict(order[:limit], strict, limit)
         explain = partial(ranked_reasons, query, evidence, self.entries, book, self._terms_of)
-        shown = np.minimum.accumulate(score[order]).tolist()
+        scores = np.minimum.accumulate(score[order]).tolist()
         return [
-            Hit(self.entries[at].number, round(value, 4), at, explain) for at, value in zip(order, shown, strict=True)
+            Hit(self.entries[at].number, round(value, 4), at, explain) for at, value in zip(order, scores, strict=True)
         ]
 
 
-def _below(least: np.float32, strict: list[int], score: Floats) -> Ints:
-    """Return the strict matches with too low a score, best first."""
+def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Ints:
+    """Return the strict matches whose score is too low, best first."""
     places = np.array(strict, dtype=np.int64)
-    places = places[score[places] < least]
+    places = places[score[places] < threshold_score]
     return places[(-score[places]).argsort(kind="stable")]
 
 
 def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:
-    """Return the order with every strict match in it, if they all fit; the least of the others make room."""
+    """Return the order with all strict matches included, in place of the lowest others; unchanged if they do not all
+    fit."""
     if len(strict) > limit:
         return order
     missing = [at for at in strict if at not in order]
     if not missing:
         return order
-    must = set(strict)
-    room = limit - len(strict)
-    kept: list[int] = []
+    required = set(strict)
+    free = limit - len(strict)
+    result: list[int] = []
     for at in order:
-        if at in must:
-            kept.append(at)
-        elif room > 0:
-            kept.append(at)
-            room -= 1
-    return kept + missing
+        if at in required:
+            result.append(at)
+        elif free > 0:
+            result.append(at)
+            free -= 1
+    return result + missing

@@ -1,4 +1,4 @@
-"""Words that carry no content, per language, and the stemmer each language and script uses."""
+"""Function words by language, the stemmers of scripts, and other word lists."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ FIRST_PERSON: Final = _words(
         mogę muszę jestem chcę jag mig mitt mina oss jeg meg saya aku tôi benim bana bizim мені мене мій أنا عندي
         εγώ μου"""
 )
-"""Words by which a message speaks about the person who writes it, or about theirs."""
+"""Words with which a message refers to its writer, or to what is theirs."""
 
 POLITE_FRAMES: Final = (
     r"\b(?:tell|give|show|help|teach|write|explain|let|make|find|send|draw|read|ask)(?:\s+to)?\s+(?:me|us)\b"
@@ -99,11 +99,11 @@ POLITE_FRAMES: Final = (
     r"|\b(?:скажи|расскажи|объясни|покажи|дай|помоги|напиши|подскажи)\w*\s+(?:мне|нам)\b"
     r"|(?:告诉|帮|教|给)我"
 )
-"""Where a word for the writer only says that an answer is wanted ("tell me a riddle")."""
+"""Phrases in which a first-person word only asks for an answer ("tell me a riddle")."""
 
-FRAMED: Final = _words("me us mir uns moi nous мне нам")
-FRAMED_PART: Final = "我"
-"""The words for the writer in these frames, and the part of a text without spaces: each frame ends with one of them."""
+FRAME_WORDS: Final = _words("me us mir uns moi nous мне нам")
+FRAME_PART: Final = "我"
+"""The first-person words that end these phrases, and the character that does so in scripts without spaces."""
 
 OWN_FAMILY: Final = _words(
     """mum mom mam dad mummy mommy daddy grandma granny grandpa grandad granddad nana mama mami papa papi oma opa maman
@@ -111,13 +111,13 @@ OWN_FAMILY: Final = _words(
         маму маме мамы мамой папа папу папе папы папой бабушка бабушке бабушку дедушка дедушке дедушку annem babam
         abim ablam kardeşim eşim مامان مامانم بابا بابام"""
 )
-"""What people call members of their own family, without a word for whose they are."""
+"""Names for members of one's own family that need no possessive."""
 
 OTHERS_FAMILY: Final = _words(
     """a an another any every each the your his her their this that one new single ein eine einer einem einen jede jeder
         der die das dein deine deiner une un una uma um"""
 )
-"""Words before one of these by which it is somebody else's, or anybody's."""
+"""Words that, before such a name, make it someone else's or anybody's family."""
 
 FIRST_PERSON_PARTS: Final = ("我", "咱", "私", "僕", "俺", "妈", "爸", "奶奶", "爷爷", "मेर", "मुझ", "मैं", "हमार")
-"""The same for scripts without spaces: looked for as parts of the text."""
+"""The same for scripts without spaces, matched as substrings."""

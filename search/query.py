@@ -1,4 +1,4 @@
-"""What a message asks for, worked out once per search."""
+"""Analysis of the message that is searched for."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from search.book import BookArrays
 from search.languages import (
     FIRST_PERSON,
     FIRST_PERSON_PARTS,
-    FRAMED,
-    FRAMED_PART,
+    FRAME_PART,
+    FRAME_WORDS,
     OTHERS_FAMILY,
     OWN_FAMILY,
     POLITE_FRAMES,
 )
-from search.term_similarity import AskedWord, TermSimilarity
+from search.term_similarity import QueryWord, TermSimilarity
 from search.times import NamedTime, asks_when, named_times
 from search.tokens import Token, tokens_of, tokens_of_keyword
 from search.vectors import Floats
 
-MOST_WORDS: Final = 64
-"""Distinct terms of a message that are searched; the rarest in the book are kept."""
-LONGEST: Final = 8000
-"""Characters of a message that are searched: half of them from its end, where the question about a text stands."""
-_MESSAGES: Final = 16
-"""Messages of which the analysis is kept: one and its parts."""
-_LEAST: Final = np.float32(1e-9)
+MAX_TERMS: Final = 64
+"""Distinct terms of a message that are searched: the rarest in the book."""
+MAX_CHARS: Final = 8000
+"""Characters of a message that are searched: half of them from its end, where a question about a text usually is."""
+_CACHE_SIZE: Final = 16
+"""Analysed messages in the cache: enough for one message and its parts."""
+_EPSILON: Final = np.float32(1e-9)
 _POLITE: Final = re.compile(POLITE_FRAMES)
 _SPOKEN: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
@@ -41,25 +41,25 @@ class Query:
     """An analysed message."""
 
     text: str
-    words: Sequence[AskedWord]
+    words: Sequence[QueryWord]
     vector: Floats
     """Centred unit vector (256)."""
     speakers: tuple[int, ...]
-    """Speakers of the book whom the message names, first named first."""
+    """The book's speakers whom the message names, in the order of the message."""
     asks_when: bool
     times: tuple[NamedTime, ...]
     is_personal: bool
-    """Speaks of its writer (I, my, our …)."""
+    """Refers to its writer (I, my, our …)."""
 
     @cached_property
     def spelled(self) -> list[tuple[int, str]]:
-        """The words that the book holds, as terms and as the message spells them, weightiest first."""
-        held = sorted((-word.weight, word.token.surface, word.term) for word in self.words if word.term >= 0)
-        return [(term, surface) for _, surface, term in held]
+        """The words that the book contains, as (term, spelling in the message), by descending weight."""
+        known = sorted((-word.weight, word.token.surface, word.term) for word in self.words if word.term >= 0)
+        return [(term, surface) for _, surface, term in known]
 
     @cached_property
     def near(self) -> dict[int, list[tuple[float, int]]]:
-        """By a term near words of the message: minus the cosine, and the word's term (or -1)."""
+        """Maps each term near words of the message to (negative cosine, the word's term or -1) pairs."""
         near: dict[int, list[tuple[float, int]]] = {}
         for word in self.words:
             for term, value in word.nearest:
@@ -68,7 +68,7 @@ class Query:
 
 
 class Message(NamedTuple):
-    """What a message says in whichever book it is searched."""
+    """The part of a message's analysis that does not depend on the book."""
 
     tokens: Sequence[Token]
     asks_when: bool
@@ -76,19 +76,19 @@ class Message(NamedTuple):
     is_personal: bool
 
 
-@lru_cache(maxsize=_MESSAGES)
+@lru_cache(maxsize=_CACHE_SIZE)
 def message_of(text: str) -> Message:
-    """Analyse a message by itself. A turn asks for it in its conversation and in its book, one after the other."""
+    """Analyse a message independently of a book. Cached, since a turn searches its conversation and then its book."""
     return Message(tokens_of(text), asks_when(text), named_times(text), is_personal(text))
 
 
 def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, similarity: TermSimilarity) -> Query:
-    """Analyse a message against a book; `extra_words` are searched beside its own words."""
+    """Analyse a message for a book; `extra_words` are searched in addition to its own words."""
     text = searched_part(text)
     message = message_of(text)
     tokens = _distinct([*message.tokens, *(token for word in extra_words for token in tokens_of_keyword(word))])
     speakers, names = named_speakers(message.tokens, book.facts.speakers)
-    # Who is named is evidence of its own; as a word, a speaker's name finds those who address them.
+    # A named speaker is separate evidence. As a search word, the name would find entries addressed to them.
     words = [token for token in tokens if token.surface.casefold() not in names] or tokens
     return Query(
         text=text,
@@ -102,13 +102,13 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, simil
 
 
 def _unit(vector: Floats) -> Floats:
-    """Return what `unit` returns for one row."""
-    return np.asarray(vector / max(np.sqrt(np.vecdot(vector, vector)), _LEAST), dtype=np.float32)
+    """Return a single vector scaled to length one; see `unit`."""
+    return np.asarray(vector / max(np.sqrt(np.vecdot(vector, vector)), _EPSILON), dtype=np.float32)
 
 
 def searched_part(text: str) -> str:
-    """Return a message as far as it is searched: a long one's two ends."""
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}\n{text[-LONGEST // 2 :]}"
+    """Return the part of a message that is searched: both ends of a long one."""
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS // 2]}\n{text[-MAX_CHARS // 2 :]}"
 
 
 def _distinct(tokens: Sequence[Token]) -> list[Token]:
@@ -119,35 +119,35 @@ def _distinct(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _rarest(words: list[Token], book: BookArrays) -> list[Token]:
-    """Return the words that are searched."""
-    if len(words) <= MOST_WORDS:
+    """Return the MAX_TERMS rarest words, in their order."""
+    if len(words) <= MAX_TERMS:
         return words
     terms = book.places_of([word.term for word in words])
     idf = np.where(terms >= 0, book.idf_of(terms), 0)
-    return [words[at] for at in np.sort((-idf).argsort(kind="stable")[:MOST_WORDS])]
+    return [words[at] for at in np.sort((-idf).argsort(kind="stable")[:MAX_TERMS])]
 
 
 def forget_words() -> None:
-    """Drop the messages that are kept here to save time."""
+    """Clear the cache of analysed messages."""
     message_of.cache_clear()
 
 
 def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Return the places of the speakers whom the message names, first named first, and all their names' parts."""
+    """Return the indexes of the speakers whom the message names, in its order, and the name parts of all speakers."""
     if not speakers:
         return (), frozenset()
     parts = [{part.casefold() for part in name.split() if len(part) > 1} for name in speakers]
-    said = [token.surface.casefold() for token in tokens]
-    first = [min((at for at, word in enumerate(said) if word in names), default=-1) for names in parts]
+    words = [token.surface.casefold() for token in tokens]
+    first = [min((at for at, word in enumerate(words) if word in names), default=-1) for names in parts]
     named = sorted((at, speaker) for speaker, at in enumerate(first) if at >= 0)
     return tuple(speaker for _, speaker in named), frozenset().union(*parts)
 
 
 def is_personal(text: str) -> bool:
-    """Say whether the message speaks of its writer or of what is theirs, more than "tell me" does."""
+    """Return True if the message refers to its writer or to what is theirs, other than by "tell me"."""
     rest = text.casefold().replace("’", "'")
     spoken, words = _spoken_words(rest)
-    if not words.isdisjoint(FRAMED) or FRAMED_PART in rest:
+    if not words.isdisjoint(FRAME_WORDS) or FRAME_PART in rest:
         rest = _POLITE.sub(" ", rest)
         spoken, words = _spoken_words(rest)
     if not words.isdisjoint(FIRST_PERSON) or (not rest.isascii() and any(part in rest for part in FIRST_PERSON_PARTS)):
@@ -155,13 +155,14 @@ def is_personal(text: str) -> bool:
     if words.isdisjoint(OWN_FAMILY):
         return False
     before = zip(["", *spoken], spoken, strict=False)
-    return any(word.partition("'")[0] in OWN_FAMILY and whose not in OTHERS_FAMILY for whose, word in before)
+    return any(word.partition("'")[0] in OWN_FAMILY and preceding not in OTHERS_FAMILY for preceding, word in before)
 
 
 def _spoken_words(text: str) -> tuple[list[str], set[str]]:
-    """Return the words of a text in order, and which they are: those with an apostrophe also without what follows."""
+    """Return the words of a text in order, and as a set, which also has words without their part after an
+    apostrophe."""
     spoken = _SPOKEN.findall(text)
     words = set(spoken)
     if "'" in text:
-        words.update([one.partition("'")[0] for one in spoken])
+        words.update([word.partition("'")[0] for word in spoken])
     return spoken, words

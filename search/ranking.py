@@ -1,4 +1,4 @@
-"""Join the kinds of evidence into one score, decide whether it is enough, and pick the best entries."""
+"""Combines all evidence into one score, decides whether it suffices, and selects the best entries."""
 
 from __future__ import annotations
 
@@ -16,67 +16,67 @@ from search.evidence import Evidence
 from search.query import Query
 from search.vectors import Floats
 
-# Weights of evidence. Graded evidence is counted in standard deviations over the book.
+# Weights of evidence. Graded evidence is measured in standard deviations over the book.
 WORDS: Final = 0.5
-"""Shared words: in the entry, in its keywords and, fading with distance, around it."""
+"""Shared words: in the entry, in its keywords and, decaying with distance, in its neighbours."""
 NEAR_WORDS: Final = 0.2
 """Each query word's closest word in the entry itself."""
 MEANING: Final = 0.65
-"""Cosine of static embeddings, entry and surroundings."""
-MEANING_BESIDE: Final = 0.5
-"""The same where there are vectors of an embedding model: both say what a text is about."""
+"""Cosine of static embeddings, with neighbours."""
+MEANING_WITH_UPSTREAM: Final = 0.5
+"""The same if there are vectors of an embedding model, which measure the same thing."""
 UPSTREAM: Final = 0.75
-"""Closeness by an embedding model, where there are vectors."""
+"""Closeness by an embedding model, if there are vectors."""
 SESSION: Final = 0.15
-"""Shared words in the whole session: the talk was about this."""
+"""Shared words in the whole session."""
 SPEAKER: Final = 2.7
-"""Said by the one person whom the message names."""
-ASKS: Final = 0.7
-"""Taken off entries that end in a question: questions rarely hold the answer."""
-ANSWERS: Final = 0.25
+"""Said by the person whom the message names."""
+QUESTION: Final = 0.7
+"""Subtracted from entries that end in a question, since questions rarely contain the answer."""
+FOLLOWS_QUESTION: Final = 0.25
 """Added to an entry that follows a question."""
 TIME: Final = 2.3
-"""The message asks when, and the entry says when."""
+"""The message asks for a time, and the entry states one."""
 DATE: Final = 4.8
-"""Said on, or within days after, a day which the message names."""
+"""Said on, or within days after, a date in the message."""
 _WEIGHTS: Final = np.array([WORDS, NEAR_WORDS, MEANING, SESSION])
-_WEIGHTS_BESIDE: Final = np.array([WORDS, NEAR_WORDS, MEANING_BESIDE, SESSION])
+_WEIGHTS_WITH_UPSTREAM: Final = np.array([WORDS, NEAR_WORDS, MEANING_WITH_UPSTREAM, SESSION])
 SESSION_REPEAT: Final = 0.07
-"""Taken off per hit already listed from the same session, so that one talk does not fill the list."""
+"""Subtracted per hit already selected from the same session, so that one conversation does not fill the list."""
 
-# When to return nothing. Scores only order the entries of one book; a plain cut through them, or through the cosine,
-# either loses answers or lets noise in. So three kinds of absolute evidence are added up: words met, meaning met, and
-# whether the message is about a person of this book at all.
+# When to return nothing. Scores only order the entries of one book; a threshold on them, or on the cosine, either loses
+# answers or lets noise in. So points are added up for three kinds of absolute evidence: matching words, matching
+# meaning, and whether the message is about a person in this book at all.
 WORDS_SCALE: Final = 8.0
-"""Rarity of words met that is worth one point: about two rare words."""
+"""Summed idf of matching words that is worth one point: about two rare words."""
 MEANING_SCALE: Final = 0.4
 """Cosine that is worth one point."""
 NAME_POINTS: Final = 0.5
 """Points for a name or number of the book in the message."""
 PERSONAL_POINTS: Final = 1.0
-"""Points for a message about its writer, or about someone who speaks in the book."""
-ENOUGH: Final = 1.0
-"""Points needed. A general question needs words and meaning; a personal one needs a trace of either."""
+"""Points for a message about its writer, or about a speaker of the book."""
+MIN_POINTS: Final = 1.0
+"""Points needed. A general question needs words and meaning; a personal one needs a little of either."""
 UPSTREAM_SCALE: Final = 2.0
-"""Closeness by an embedding model that is worth one point; it takes the place of the static meaning."""
-ENOUGH_BESIDE: Final = 1.6
-"""Points needed with it: a closer look finds more."""
-BY_CHANCE: Final = 0.17
-"""Points more that are needed with every doubling beyond `SMALL_BOOK` facts: among many, the best for any message is
-close by chance. Not in conversations, where a message most often goes on with what was said."""
-LOOKED_AT: Final = 5
-"""Best entries whose evidence speaks for the book."""
+"""Closeness by an embedding model that is worth one point; it replaces the static meaning."""
+MIN_POINTS_UPSTREAM: Final = 1.6
+"""Points needed with an embedding model, which finds more."""
+CHANCE_POINTS: Final = 0.17
+"""Additional points needed for every doubling beyond `SMALL_BOOK` facts: among many, the best one for any message is
+close by chance. Not needed in conversations, where a message usually continues the topic."""
+TOP_ENTRIES: Final = 5
+"""Number of best entries whose evidence is considered."""
 _ROUNDING: Final = 1e-3
-GROUPS: Final = 8
-"""Groups of entries per wanted one in which the best are looked for."""
-TAIL: Final = 0.06
-"""Entries nearer to the middle of the book than this share of the best one's lead are left out."""
+GROUPS_PER_RESULT: Final = 8
+"""Groups per wanted entry when the cut-off is estimated from group maxima."""
+TAIL_SHARE: Final = 0.06
+"""Entries whose distance from the median score is below this share of the best one's are left out."""
 
 
 def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
-    """Return one score per entry; only differences within one query mean something."""
+    """Return one score per entry, only comparable within one query."""
     upstream = evidence.upstream
-    weights = _WEIGHTS if upstream is None else _WEIGHTS_BESIDE
+    weights = _WEIGHTS if upstream is None else _WEIGHTS_WITH_UPSTREAM
     total = _standard(evidence.graded, weights[: len(evidence.graded)])
     if upstream is not None:
         lead = upstream.values - upstream.values[upstream.known].mean()
@@ -87,62 +87,62 @@ def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
         total += TIME * evidence.time
     if query.times:
         total += DATE * evidence.date
-    if book.around.any:
-        follows = book.around.before >= 0
-        total -= ASKS * book.facts.asks
-        total += ANSWERS * np.where(follows, book.facts.asks[book.around.before], False)
+    if book.window.has_neighbours:
+        follows = book.window.before >= 0
+        total -= QUESTION * book.facts.is_question
+        total += FOLLOWS_QUESTION * np.where(follows, book.facts.is_question[book.window.before], False)
     return total
 
 
 def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
-    """Return the weighted sum of z-scores over the columns; a row whose values are all equal counts 0."""
+    """Return the weighted sum of the rows' z-scores; a constant row counts 0."""
     size = scores.shape[1]
-    lead = scores - (np.add.reduce(scores, axis=1) / size)[:, None]
-    spread = np.sqrt(np.vecdot(lead, lead) / size)
+    deviations = scores - (np.add.reduce(scores, axis=1) / size)[:, None]
+    spread = np.sqrt(np.vecdot(deviations, deviations) / size)
     spread[spread < 1e-6] = np.inf
-    return np.asarray(np.add.reduce((weights / spread)[:, None] * lead, axis=0), dtype=np.float32)
+    return np.asarray(np.add.reduce((weights / spread)[:, None] * deviations, axis=0), dtype=np.float32)
 
 
-def least_score(
-    query: Query, evidence: Evidence, found: Floats, best: Ints, lead: Floats, book: BookArrays, *, exactly: bool
+def min_score(
+    query: Query, evidence: Evidence, scores: Floats, best: Ints, best_scores: Floats, book: BookArrays, *, exact: bool
 ) -> np.float32:
-    """Return the score from which an entry is relevant enough to be returned; infinite when the book knows nothing.
+    """Return the score from which an entry is relevant enough; infinity if the book has no answer.
 
-    `found` holds the scores of the allowed entries, `best` the places of the best of these, best first, and `lead`
-    their scores. Unless `exactly` that score is wanted, it is the last one's where all of the best are relevant.
+    `scores` are those of the allowed entries, `best` the indexes of the best of these, best first, and `best_scores`
+    their scores. Unless the `exact` value is needed, the last of `best_scores` is returned if all of them suffice.
     """
-    if not is_enough(query, evidence, best[:LOOKED_AT], by_chance(book)):
+    if not has_enough_evidence(query, evidence, best[:TOP_ENTRIES], chance_points(book)):
         return np.float32(np.inf)
-    first, last = lead.item(0), lead.item(-1)
-    # Finding the middle of a large book takes long; mostly it is clear that even the last is far above it.
-    highest = (last - TAIL * first) / (1 - TAIL) - _ROUNDING
-    if not exactly and 2 * np.count_nonzero(found <= highest) > len(found):
+    first, last = best_scores.item(0), best_scores.item(-1)
+    # Finding the median of a large book is slow; usually even the last entry is clearly far above it.
+    highest = (last - TAIL_SHARE * first) / (1 - TAIL_SHARE) - _ROUNDING
+    if not exact and 2 * np.count_nonzero(scores <= highest) > len(scores):
         return np.float32(last)
-    half = len(found) // 2
-    ordered = np.partition(found, [half, -half - 1])
+    half = len(scores) // 2
+    ordered = np.partition(scores, [half, -half - 1])
     middle = (float(ordered[half]) + float(ordered[-half - 1])) / 2
-    return np.float32(middle + TAIL * (first - middle))
+    return np.float32(middle + TAIL_SHARE * (first - middle))
 
 
-def by_chance(book: BookArrays) -> float:
-    """Return the points that the best entries of a book of this size have by chance."""
-    return 0.0 if book.around.any else BY_CHANCE * max(log2(book.content.size / SMALL_BOOK), 0.0)
+def chance_points(book: BookArrays) -> float:
+    """Return the points that the best entries of a book of this size reach by chance."""
+    return 0.0 if book.window.has_neighbours else CHANCE_POINTS * max(log2(book.content.size / SMALL_BOOK), 0.0)
 
 
-def is_enough(query: Query, evidence: Evidence, best: Ints, more: float) -> bool:
-    """Say whether the entries in `best` hold enough evidence that they answer the query, and `more` points. Those
-    without a vector of the embedding model are judged as if there was none."""
+def has_enough_evidence(query: Query, evidence: Evidence, best: Ints, extra: float) -> bool:
+    """Return True if the entries in `best` reach the points needed plus `extra`. Entries without a vector of the
+    embedding model are judged as if there were no such model."""
     upstream = evidence.upstream
-    if upstream is not None and upstream.measured:
+    if upstream is not None and upstream.is_calibrated:
         known = upstream.known[best]
-        if points(query, evidence, best[known], upstream.values, UPSTREAM_SCALE) >= ENOUGH_BESIDE + more:
+        if points(query, evidence, best[known], upstream.values, UPSTREAM_SCALE) >= MIN_POINTS_UPSTREAM + extra:
             return True
         best = best[~known]
-    return points(query, evidence, best, evidence.meaning, MEANING_SCALE) >= ENOUGH + more
+    return points(query, evidence, best, evidence.meaning, MEANING_SCALE) >= MIN_POINTS + extra
 
 
 def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale: float) -> float:
-    """Return the evidence that the entries in `best` answer the query; `meaning` is worth one point per `scale`."""
+    """Return the points of the entries in `best`; `meaning` is worth one point per `scale`."""
     if not len(best):
         return 0.0
     total: float = max(evidence.near_words[best].tolist()) / WORDS_SCALE
@@ -153,30 +153,30 @@ def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats, scale:
     return total
 
 
-def best_places(found: Floats, count: int) -> Ints:
-    """Return the places of the `count` best scores, best first; earlier first among equals."""
-    good: Ints = (found >= _reached_by(found, count)).nonzero()[0]
-    return good[(-found[good]).argsort(kind="stable")[:count]]
+def best_places(scores: Floats, count: int) -> Ints:
+    """Return the indexes of the `count` best scores, best first; ties in order."""
+    good: Ints = (scores >= _cut_off(scores, count)).nonzero()[0]
+    return good[(-scores[good]).argsort(kind="stable")[:count]]
 
 
-def _reached_by(found: Floats, count: int) -> np.float32:
-    """Return a score that at least `count` of them reach, but not many more.
+def _cut_off(scores: Floats, count: int) -> np.float32:
+    """Return a score that at least `count` scores reach, but not many more.
 
-    Of many the best of each group are looked at: as many groups as one's best reaches it, so many scores do.
+    For many scores only the maxima of groups are compared: at least as many scores reach a value as group maxima do.
     """
-    rows = len(found) // (GROUPS * count)
+    rows = len(scores) // (GROUPS_PER_RESULT * count)
     if rows > 1:
-        groups = len(found) // rows
-        found = found[: rows * groups].reshape(rows, groups).max(axis=0)
-    return np.float32(np.sort(found)[-min(count, len(found))])
+        groups = len(scores) // rows
+        scores = scores[: rows * groups].reshape(rows, groups).max(axis=0)
+    return np.float32(np.sort(scores)[-min(count, len(scores))])
 
 
 def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int) -> list[int]:
-    """Pick greedily from places, best first; each hit of a session makes its next one a little less welcome."""
+    """Select from indexes greedily, best first; each hit of a session lowers the score of its next one."""
     negated = (-score[order]).tolist()
-    # What a session's hits take off is the same for all that are left of it, so only its best one can be next.
+    # The penalty is the same for all remaining entries of a session, so only the best of them can be next.
     waiting: dict[int, list[int]] = defaultdict(list)
-    for rank, session in zip(range(len(order) - 1, -1, -1), book.around.session_of[order[::-1]].tolist(), strict=True):
+    for rank, session in zip(range(len(order) - 1, -1, -1), book.window.session_of[order[::-1]].tolist(), strict=True):
         waiting[session].append(rank)
     heap = [(negated[ranks[-1]], ranks.pop(), session) for session, ranks in waiting.items()]
     heapq.heapify(heap)
@@ -185,12 +185,12 @@ def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: in
     while heap and len(picked) < limit:
         _, rank, session = heap[0]
         picked.append(rank)
-        if session >= 0:  # entries without a session take nothing off each other
+        if session >= 0:  # entries without a session do not lower each other's scores
             taken[session] += 1
         if ranks := waiting[session]:
-            following = ranks.pop()
-            bad = negated[following] + SESSION_REPEAT * taken[session]
-            heapq.heapreplace(heap, (bad, following, session))
+            next_rank = ranks.pop()
+            cost = negated[next_rank] + SESSION_REPEAT * taken[session]
+            heapq.heapreplace(heap, (cost, next_rank, session))
         else:
             heapq.heappop(heap)
     return [int(at) for at in order[picked]]

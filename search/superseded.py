@@ -1,8 +1,8 @@
-"""Of two facts that say something about the same thing, the newer one comes first.
+"""Moves a newer fact before the older fact that it replaces.
 
-Nobody marks a fact as outdated; it shows in that a later one shares its subject: nearly the same
-words, keywords and meaning. The order is turned round only then, and not for messages about the past
-or messages that name what only the older fact holds.
+Facts are not marked as outdated; a fact counts as replaced if a later one has nearly the same words, keywords and
+meaning. The order is not changed for messages about the past, or if the message names something that only the older
+fact contains.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from search.entries import Entry
 from search.query import Query
 
 SAME_SUBJECT: Final = 1.1
-"""Cosine plus shared share of rare words from which two facts are about the same thing (2 = equal)."""
-LEAST_COSINE: Final = 0.3
-"""Facts below it are never compared further."""
-LONGEST_FACT: Final = 60
-"""Terms of a text that is still one short fact."""
-MOST_COMPARED: Final = 20
-_PAIRS: Final = ~np.tri(MOST_COMPARED, dtype=bool)
-"""Each two of them once."""
+"""Cosine plus share of common rare words from which two facts are about the same subject (2 = equal)."""
+MIN_COSINE: Final = 0.3
+"""Pairs of facts below this cosine are not compared further."""
+MAX_FACT_TERMS: Final = 60
+"""A longer text is not a single fact."""
+MAX_COMPARED: Final = 20
+_PAIRS: Final = ~np.tri(MAX_COMPARED, dtype=bool)
+"""Mask of each pair once."""
 _ROUNDING: Final = 1e-4
 
 _PAST: Final = re.compile(
@@ -43,31 +43,31 @@ _PRESENT: Final = re.compile(
 
 
 def asks_about_past(text: str) -> bool:
-    """Say whether the message asks how things were, and not how they are."""
+    """Return True if the message asks how things were, not how they are."""
     return bool(_PAST.search(text.lower())) and not asks_about_now(text)
 
 
 def asks_about_now(text: str) -> bool:
-    """Say whether the message asks outright how things are now."""
+    """Return True if the message explicitly asks how things are now."""
     return bool(_PRESENT.search(text.lower()))
 
 
 def newest_first(
     order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays, terms_of: TermsOf
 ) -> list[int]:
-    """Return the order of places with every newer fact moved before the older one it replaces."""
+    """Return the order of entry indexes with every newer fact moved before the older one it replaces."""
     if asks_about_past(query.text):
         return order
     moved, names = list(order), None
-    facts = _facts(np.array(order[:MOST_COMPARED], dtype=np.int64), book)
+    facts = _facts(np.array(order[:MAX_COMPARED], dtype=np.int64), book)
     places, rarities = facts.tolist(), book.rarity[:, facts].tolist()
-    for first, second, cosine in _may_be_same(facts, book):
+    for first, second, cosine in _candidate_pairs(facts, book):
         one, other = places[first], places[second]
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
         if newer == one if names is None else moved.index(newer) < moved.index(older):
             continue
-        least = [min(rarity[first], rarity[second]) for rarity in rarities]
-        if cosine + _shared_part(terms_of(one), terms_of(other), least, book) < SAME_SUBJECT:
+        smaller = [min(rarity[first], rarity[second]) for rarity in rarities]
+        if cosine + _overlap(terms_of(one), terms_of(other), smaller, book) < SAME_SUBJECT:
             continue
         if names is None:
             now = asks_about_now(query.text)
@@ -79,40 +79,39 @@ def newest_first(
 
 
 def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
-    """Say whether `one` was said later than `other`; by insertion order when a time is missing."""
+    """Return True if `one` was said later than `other`, or inserted later if a time is missing."""
     when, other_when = entries[one].said_at, entries[other].said_at
     if when is not None and other_when is not None and when != other_when:
         return when > other_when
     return one > other
 
 
-def _may_be_same(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, float]]:
-    """Return the pairs of facts that may be about the same thing, by their numbers in the order given, with their
-    cosine.
+def _candidate_pairs(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, float]]:
+    """Return the pairs of facts that may be about the same subject, as positions in `facts`, with their cosine.
 
-    What counts is the cosine (-1 to 1) plus the shared part of rare words (0 to 1). Content is compared
-    with content and keywords with keywords, and the better of the two counts: keywords that repeat
-    another fact's content make no new version of it.
+    The measure is the cosine (-1 to 1) plus the share of common rare words (0 to 1). Content is compared with content
+    and keywords with keywords, and the better of the two counts: keywords that repeat another fact's content do not
+    make a new version of it.
     """
     rows = book.vectors.take(facts, axis=0)
     cosine = rows @ rows.T
-    # What other entries hold, too, is the most that a fact can share with one that says more.
-    part = book.shareable[facts]
-    may_be = _PAIRS[: len(facts), : len(facts)] & (cosine >= LEAST_COSINE)
-    may_be &= cosine + np.maximum(part[:, None], part) >= SAME_SUBJECT - _ROUNDING
-    ones, others = may_be.nonzero()
-    return zip(ones.tolist(), others.tolist(), cosine[may_be].tolist(), strict=True)
+    # A fact can share at most the terms that other entries contain.
+    shareable = book.shareable[facts]
+    candidates = _PAIRS[: len(facts), : len(facts)] & (cosine >= MIN_COSINE)
+    candidates &= cosine + np.maximum(shareable[:, None], shareable) >= SAME_SUBJECT - _ROUNDING
+    ones, others = candidates.nonzero()
+    return zip(ones.tolist(), others.tolist(), cosine[candidates].tolist(), strict=True)
 
 
-def _shared_part(one: Sequence[Set[int]], other: Sequence[Set[int]], least: Sequence[float], book: BookArrays) -> float:
-    """Return the rarity of the terms that two facts share as a part of the smaller one's."""
+def _overlap(one: Sequence[Set[int]], other: Sequence[Set[int]], smaller: Sequence[float], book: BookArrays) -> float:
+    """Return the summed idf of the terms that two facts share, relative to the smaller fact's."""
     idf = book.content.idf.item
-    return max(sum(map(idf, own & its)) / whole for own, its, whole in zip(one, other, least, strict=False))
+    return max(sum(map(idf, terms & others)) / total for terms, others, total in zip(one, other, smaller, strict=False))
 
 
 def _facts(places: Ints, book: BookArrays) -> Ints:
-    """Return those of the places that hold one short fact that stands for itself."""
-    are = book.facts.lengths[places] <= LONGEST_FACT
-    if book.around.any:
-        are &= (book.around.before[places] < 0) & (book.around.after[places] < 0)
-    return places[are]
+    """Return the indexes of entries that are a single short fact without neighbours."""
+    is_fact = book.facts.lengths[places] <= MAX_FACT_TERMS
+    if book.window.has_neighbours:
+        is_fact &= (book.window.before[places] < 0) & (book.window.after[places] < 0)
+    return places[is_fact]

@@ -1,5 +1,5 @@
-"""What a word of a message says about a book: which of the book's words are close to it in the static embedding, and
-which entries hold it or them."""
+"""Relates a word of a message to a book: the book's words that are close to it in the static embedding, and the entries
+that contain it or them."""
 
 from __future__ import annotations
 
@@ -11,122 +11,122 @@ import numpy as np
 
 from search.analysis import Ints
 from search.book import BookArrays
-from search.postings import NOTHING_SAID, Said
+from search.postings import NO_CONTRIBUTIONS, Contributions
 from search.tokens import Token, has_digit
 from search.vectors import Floats, unit
 
 CLOSEST_COSINE: Final = 0.3
-"""Cosine from which an entry's word counts as somewhat close to a query word."""
+"""Cosine from which an entry's word counts as close to a query word."""
 NEAR_COSINE: Final = 0.45
-"""Cosine from which a word of the book is searched together with a word of the message."""
-NEAR_WORDS: Final = 6
-"""Words of the book, close to a query word, that are searched with it."""
+"""Cosine from which a word of the book is searched along with a word of the message."""
+MAX_NEAR_WORDS: Final = 6
+"""Maximum number of near words that are searched with a query word."""
 NEAR_WEIGHT: Final = 0.4
 """Weight of a near word with cosine 1; a shared word weighs 1."""
-LEARNT_BY: Final = 200
-"""Entries at which a book's own word counts are trusted as much as general knowledge of words."""
-_MOST_KEPT: Final = 256
-"""Words of messages for which a book keeps this."""
+HALF_TRUST_ENTRIES: Final = 200
+"""Number of entries at which a book's own word frequencies are trusted as much as general word importance."""
+_CACHE_SIZE: Final = 256
+"""Query words cached per book."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AskedWord:
-    """What one word of a message says about the entries of one book, the same in every message."""
+class QueryWord:
+    """A word of a message in relation to one book; independent of the rest of the message."""
 
     token: Token
     term: int
-    """Its place among the book's terms, -1 if the book does not hold it."""
+    """Its index among the book's terms, -1 if the book does not contain it."""
     is_named: bool
     """The book writes it as a name or number."""
     weight: np.float32
-    """How much it counts, without rarity."""
+    """Its weight without idf."""
     idf_weight: np.float32
-    """Weight times rarity; a word that the book lacks is as rare as can be."""
+    """Weight times idf; a word that the book does not contain has the highest idf."""
     nearest: Sequence[tuple[int, float]]
-    """Terms from `NEAR_COSINE` with their cosines, closest first, the word itself among them."""
-    closest: Said
-    """Entries that hold any term above `CLOSEST_COSINE`: the closest one's cosine, times the rarity asked for. Terms of
-    the keywords count `KEYWORD_SHARE`."""
-    context: Said
-    """What the word and those near it, at most `NEAR_WORDS`, say of entries with their surroundings."""
-    keywords: Said
-    """The same for the entries' keywords."""
-    sessions: Said
-    """The same for whole sessions."""
-    names: Said
-    """Entries that hold the word as a name or number."""
+    """Terms with a cosine from `NEAR_COSINE` on and their cosines, closest first, including the word itself."""
+    closest: Contributions
+    """Entries with a term above `CLOSEST_COSINE`: the cosine of the closest one times `idf_weight`. Terms of the
+    keywords count `KEYWORD_SHARE`."""
+    context: Contributions
+    """BM25 of the word and its near words, at most `MAX_NEAR_WORDS`, over entries with their neighbours."""
+    keywords: Contributions
+    """The same over the entries' keywords."""
+    sessions: Contributions
+    """The same over whole sessions."""
+    names: Contributions
+    """Entries that contain the word as a name or number."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        said = (self.closest, self.context, self.keywords, self.sessions, self.names)
-        return 100 * len(self.nearest) + sum(places.nbytes + values.nbytes for places, values in said)
+        contributions = (self.closest, self.context, self.keywords, self.sessions, self.names)
+        return 100 * len(self.nearest) + sum(places.nbytes + values.nbytes for places, values in contributions)
 
 
 class TermSimilarity:
-    """Knows the words of messages in one book, and keeps those asked last: messages repeat their words."""
+    """Relates words of messages to one book. The most recent words are cached, since messages repeat words."""
 
     def __init__(self, book: BookArrays) -> None:
         self._book = book
-        self._kept: dict[Token, AskedWord] = {}
+        self._cache: dict[Token, QueryWord] = {}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is kept."""
-        return sum(word.nbytes for word in self._kept.values())
+        """Bytes of the cache."""
+        return sum(word.nbytes for word in self._cache.values())
 
-    def of(self, words: Sequence[Token]) -> list[AskedWord]:
-        """Return what each word says about the book."""
-        kept = self._kept
-        if missing := [word for word in words if word not in kept]:
+    def of(self, words: Sequence[Token]) -> list[QueryWord]:
+        """Return each word in relation to the book."""
+        cache = self._cache
+        if missing := [word for word in words if word not in cache]:
             # A new dictionary: another thread may be reading the old one.
-            kept = kept | dict(zip(missing, self._find(missing), strict=True))
-            self._kept = kept if len(kept) <= _MOST_KEPT else dict(list(kept.items())[-_MOST_KEPT // 2 :])
-        return [kept[word] for word in words]
+            cache = cache | dict(zip(missing, self._find(missing), strict=True))
+            self._cache = cache if len(cache) <= _CACHE_SIZE else dict(list(cache.items())[-_CACHE_SIZE // 2 :])
+        return [cache[word] for word in words]
 
-    def _find(self, words: Sequence[Token]) -> list[AskedWord]:
+    def _find(self, words: Sequence[Token]) -> list[QueryWord]:
         book = self._book
         terms = book.places_of([word.term for word in words])
-        # A large book shows by itself which words say little; a small one has to be told.
-        trust = np.float32(0.5 * LEARNT_BY / (LEARNT_BY + book.content.size))
+        # A large book shows by its frequencies which words mean little; a small one needs general word importance.
+        trust = np.float32(0.5 * HALF_TRUST_ENTRIES / (HALF_TRUST_ENTRIES + book.content.size))
         weights = book.static.importance([word.surface for word in words]) ** trust
         idf = weights * book.idf_of(terms)
         cosines = self._cosines(words, terms)
-        return [self._asked(*one) for one in zip(words, terms.tolist(), weights, idf, cosines, strict=True)]
+        return [self._query_word(*values) for values in zip(words, terms.tolist(), weights, idf, cosines, strict=True)]
 
     def _cosines(self, words: Sequence[Token], terms: Ints) -> list[Floats | None]:
-        """Return each word's cosines with the book's terms, None for a number that the book lacks."""
+        """Return each word's cosines with the book's terms, None for a number that the book does not contain."""
         book = self._book
         known = terms >= 0
-        # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
+        # Numbers and codes only match exactly: 4417 and 4471 are not similar in meaning.
         has_meaning = np.array([not has_digit(word.term) for word in words])
         rows = np.zeros((len(words), book.word_vectors.shape[1]), dtype=np.float32)
         own = known & has_meaning
         rows[own] = book.word_vectors[terms[own]]
-        if (strange := ~known & has_meaning).any():
-            spelled = [words[at].surface for at in strange.nonzero()[0]]
-            rows[strange] = unit(unit(book.static.embed(spelled)) - book.word_centre)
+        if (unknown := ~known & has_meaning).any():
+            spelled = [words[at].surface for at in unknown.nonzero()[0]]
+            rows[unknown] = unit(unit(book.static.embed(spelled)) - book.word_centre)
         found: list[Floats | None] = [None] * len(words)
         for at in (known | has_meaning).nonzero()[0].tolist():
-            # Row by row: a product of matrices rounds a word's row otherwise in other company.
+            # Row by row: the rounding of a matrix product depends on the other rows.
             found[at] = cosine = np.vecdot(book.word_vectors, rows[at])
             if known[at]:
                 cosine[terms[at]] = 1.0
         return found
 
-    def _asked(
+    def _query_word(
         self, token: Token, term: int, weight: np.float32, idf_weight: np.float32, cosine: Floats | None
-    ) -> AskedWord:
+    ) -> QueryWord:
         book = self._book
-        nearest, near, closest = ((), _NO_TERMS, NOTHING_SAID) if cosine is None else self._close(cosine, term)
+        nearest, near, closest = ((), _NO_TERMS, NO_CONTRIBUTIONS) if cosine is None else self._close(cosine, term)
         own = np.array([term] if term >= 0 else [], dtype=np.int64)
-        searched = np.concatenate([own, near])
-        weights = np.full(len(searched), weight)
+        terms = np.concatenate([own, near])
+        weights = np.full(len(terms), weight)
         if cosine is not None:
             weights[len(own) :] *= NEAR_WEIGHT * cosine[near]
         is_named = term >= 0 and bool(book.named[term])
         named = book.content.holding(term) if is_named else None
-        return AskedWord(
+        return QueryWord(
             token=token,
             term=term,
             is_named=is_named,
@@ -134,21 +134,21 @@ class TermSimilarity:
             idf_weight=idf_weight,
             nearest=nearest,
             closest=(closest[0], idf_weight * closest[1]),
-            context=book.context.said(searched, weights),
-            keywords=book.keywords.said(searched, weights) if book.keywords.documents.size else NOTHING_SAID,
-            sessions=NOTHING_SAID if book.sessions is None else book.sessions.said(searched, weights),
-            names=NOTHING_SAID if named is None else (named, np.full(len(named), weight)),
+            context=book.context.contributions(terms, weights),
+            keywords=book.keywords.contributions(terms, weights) if book.keywords.documents.size else NO_CONTRIBUTIONS,
+            sessions=NO_CONTRIBUTIONS if book.sessions is None else book.sessions.contributions(terms, weights),
+            names=NO_CONTRIBUTIONS if named is None else (named, np.full(len(named), weight)),
         )
 
-    def _close(self, cosine: Floats, own_term: int) -> tuple[Sequence[tuple[int, float]], Ints, Said]:
-        """Return the terms from `NEAR_COSINE`, those of them that are searched, and the entries that hold any term
-        above `CLOSEST_COSINE` with the cosine of its closest one."""
+    def _close(self, cosine: Floats, own_term: int) -> tuple[Sequence[tuple[int, float]], Ints, Contributions]:
+        """Return the terms from `NEAR_COSINE` on with their cosines, those of them that are searched, and the entries
+        with a term above `CLOSEST_COSINE` with the cosine of the closest one."""
         terms = (cosine > CLOSEST_COSINE).nonzero()[0]
         close = cosine[terms]
         order = (-close).argsort(kind="stable")
         terms, close = terms[order], close[order]
         near = terms[: int((close > NEAR_COSINE).sum())]
-        near = near[near != own_term][:NEAR_WORDS]
+        near = near[near != own_term][:MAX_NEAR_WORDS]
         best = self._book.holding.best(terms, close)
         entries = best.nonzero()[0]
         count = int((close >= NEAR_COSINE).sum())

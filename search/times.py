@@ -1,4 +1,4 @@
-"""Time in words: does a message ask when, does an entry say when, and which days does a message name."""
+"""Time expressions: whether a message asks for a time, whether an entry states one, and the dates a message names."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _SAYS_WHEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """A day or a month that a message names; None is a part that it leaves open."""
+    """A day or a month that a message names; parts that it leaves open are None."""
 
     year: int | None
     month: int
@@ -66,20 +66,19 @@ class NamedTime:
 
 
 def asks_when(text: str) -> bool:
-    """Say whether the message asks for a time."""
+    """Return True if the message asks for a time."""
     return bool(_ASKS_WHEN.search(text))
 
 
 def says_when(text: str) -> bool:
-    """Say whether the text holds words or figures of time."""
+    """Return True if the text has words or numbers that denote a time."""
     return bool(_SAYS_WHEN.search(text.lower()))
 
 
 def named_times(text: str) -> tuple[NamedTime, ...]:
     """Return the days and months that the text names, without repeats.
 
-    A day or month that does not exist is left out. "may" counts as a month only beside a day or a
-    year, or with a capital inside a sentence.
+    Invalid dates are left out. "may" counts as a month only next to a day or a year, or capitalised inside a sentence.
     """
     found: dict[NamedTime, None] = {}
     patterns = (_ISO, _DOTTED, _CHINESE) if _DIGIT.search(text) else ()
@@ -96,7 +95,7 @@ def named_times(text: str) -> tuple[NamedTime, ...]:
 def _named(match: re.Match[str]) -> NamedTime | None:
     parts = match.groupdict()
     name = parts.get("name")
-    # Matching without case takes "JULİ" for "juli"; folding does not.
+    # Case-insensitive matching accepts "JULİ" as "juli"; folding does not.
     month = _MONTHS.get(name.casefold(), 0) if name else int(parts["month"])
     day = int(parts["day"]) if parts.get("day") else None
     year = int(parts["year"]) if parts.get("year") else None

@@ -1,4 +1,4 @@
-"""Cut a text into search terms: words by script, stems by language, character pairs where no spaces are."""
+"""Splits a text into search terms: words by script, stems by language, character pairs in scripts without spaces."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import Stemmer
 
 from search.languages import CHINESE_FUNCTION_WORDS, FUNCTION_WORDS, SCRIPT_STEMMERS
 
-LONGEST_WORD = 64
-"""Characters of a word that count; the rest of a longer one is cut off."""
+MAX_WORD_CHARS = 64
+"""Longer words are truncated."""
 
-_TELLING = 200
-"""Characters of a text that tell its script."""
+_SCRIPT_SAMPLE = 200
+"""Number of leading characters that determine the script of a text."""
 
 _WORD = re.compile(r"[^\W_]+(?:[._\-/@:'’\u200c][^\W_]+)*")
-_SPOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_LETTER_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _PART = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
@@ -31,11 +31,11 @@ _APOSTROPHE = {"'", "’"}
 _CODE_JOINTS = {".", "_", "/", "@", ":"}
 _SENTENCE_END = re.compile(r"[.!?:\n。！？]")
 _APOSTROPHES = str.maketrans("", "", "'’")
-_ONE_LETTER_FORM = str.maketrans(
+_NORMAL_LETTERS = str.maketrans(
     {"ي": "ی", "ك": "ک", "ة": "ه", "ـ": None, "\u200c": None, "ё": "е", "ß": "ss", "ø": "o", "ł": "l", "đ": "d"}
 )
 _LATIN_LANGUAGES = tuple(name for name in FUNCTION_WORDS if name not in ("russian", "persian"))
-_STOPPED = {
+_STOP_WORDS = {
     language: FUNCTION_WORDS[language] | FUNCTION_WORDS["russian"] | FUNCTION_WORDS["persian"]
     for language in _LATIN_LANGUAGES
 }
@@ -49,16 +49,16 @@ _LETTERS_OF = {"ä": "german", "ö": "german", "ü": "german", "ß": "german", "
 
 
 class Token(NamedTuple):
-    """One search term: `term` is compared, `surface` is what a person wrote."""
+    """A search term: `term` is compared, `surface` is the original spelling."""
 
     term: str
     surface: str
     is_name: bool = False
-    """Written with a capital inside a sentence, or holding a digit: likely a name or a number."""
+    """Capitalised inside a sentence, or with a digit: probably a name or a number."""
 
 
 class _Stemmers(threading.local):
-    """Stemmers of the running thread; PyStemmer's objects must not be shared."""
+    """Stemmers of the current thread; PyStemmer's objects are not thread-safe."""
 
     def __init__(self) -> None:
         self.by_language: dict[str, Stemmer.Stemmer] = {}
@@ -66,7 +66,7 @@ class _Stemmers(threading.local):
     def stem(self, language: str, word: str) -> str:
         stemmer = self.by_language.get(language)
         if stemmer is None:
-            # Without a cache of its own, which would keep words: what is kept here can be forgotten.
+            # Without PyStemmer's own cache (0), which could not be cleared when words are forgotten.
             stemmer = self.by_language[language] = Stemmer.Stemmer(language, 0)
         return str(stemmer.stemWord(word))
 
@@ -75,12 +75,12 @@ _stemmers = _Stemmers()
 
 
 def guess_language(text: str) -> str:
-    """Return the language of Latin-script `text` by its function words; English when nothing speaks against it."""
+    """Return the language of Latin-script `text` by its function words and letters; English by default."""
     scores: dict[str, float] = {}
     if text.isascii():
-        words = _SPOKEN.findall(text.lower())
+        words = _LETTER_WORD.findall(text.lower())
     else:
-        words = [word.casefold().replace("’", "'") for word in _SPOKEN.findall(text)]
+        words = [word.casefold().replace("’", "'") for word in _LETTER_WORD.findall(text)]
     for word in words:
         for language in _LANGUAGES_OF.get(word, ()):
             scores[language] = scores.get(language, 0.0) + 1.0
@@ -94,19 +94,19 @@ def guess_language(text: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """Return what `guess_language` says of a text in Latin script, and for others the name of the script."""
+    """Return the language of a text in Latin script (see `guess_language`), or else the name of its script."""
     if text.isascii():
         return guess_language(text)
-    scripts = Counter(_script(letter) for letter in text[:_TELLING] if letter.isalpha())
+    scripts = Counter(_script(letter) for letter in text[:_SCRIPT_SAMPLE] if letter.isalpha())
     script = max(scripts, key=scripts.__getitem__, default="latin")
     return guess_language(text) if script == "latin" else script
 
 
 def tokens_of(text: str, language: str | None = None) -> list[Token]:
-    """Return the search terms of `text` in order, with repeats. `language` is that of its Latin words, if it is known.
+    """Return the search terms of `text` in order, with repeats. `language` is that of its Latin words, if known.
 
-    Words are stemmed by their script's or the text's language. A compound such as `parcel.events.v2`
-    or `TestGeocodeRetry` gives itself and its parts. Scripts without spaces give character pairs.
+    Words are stemmed by their script's or the text's language. A compound such as `parcel.events.v2` or
+    `TestGeocodeRetry` yields itself and its parts. Scripts without spaces yield character pairs.
     """
     text = unicodedata.normalize("NFKC", text)
     language = language or guess_language(text)
@@ -116,8 +116,8 @@ def tokens_of(text: str, language: str | None = None) -> list[Token]:
         word = match.group()
         named = word[0].isupper() and bool(end) and not _SENTENCE_END.search(text, end, match.start())
         end = match.end()
-        cut = _kept_tokens_of_word if len(word) <= LONGEST_WORD else _tokens_of_word
-        found.extend(cut(word, language, named))
+        tokenize = _cached_tokens_of_word if len(word) <= MAX_WORD_CHARS else _tokens_of_word
+        found.extend(tokenize(word, language, named))
     return found
 
 
@@ -128,21 +128,21 @@ def tokens_of_keyword(word: str) -> tuple[Token, ...]:
 
 
 @functools.lru_cache(maxsize=32768)
-def _kept_tokens_of_word(word: str, language: str, named: bool) -> tuple[Token, ...]:
+def _cached_tokens_of_word(word: str, language: str, named: bool) -> tuple[Token, ...]:
     return tuple(_tokens_of_word(word, language, named))
 
 
 def forget_words() -> None:
-    """Drop the words that are kept here to save time."""
+    """Clear the caches of tokenised words."""
     tokens_of_keyword.cache_clear()
-    _kept_tokens_of_word.cache_clear()
+    _cached_tokens_of_word.cache_clear()
 
 
 def _tokens_of_word(word: str, language: str, named: bool) -> Iterator[Token]:
     if not word.isascii() and _UNSPACED.search(word):
         yield from _unspaced_tokens(word, language)
         return
-    stop = _STOPPED[language]
+    stop = _STOP_WORDS[language]
     folded = word.casefold()
     if folded in stop or folded.translate(_APOSTROPHES) in stop:
         return
@@ -160,16 +160,16 @@ def _tokens_of_word(word: str, language: str, named: bool) -> Iterator[Token]:
         return
     joints = set(_JOINT.findall(word))
     if not joints or joints - _APOSTROPHE:
-        # Joined by more than an elision: the whole is a term of its own, and a name if it looks like a code.
+        # Not just an elision: the whole compound is a term, too, and a name if it looks like a code.
         is_code = has_digit(word) or not joints or bool(joints & _CODE_JOINTS)
-        yield Token(_plain(folded)[:LONGEST_WORD], word, is_name=is_code)
+        yield Token(_plain(folded)[:MAX_WORD_CHARS], word, is_name=is_code)
     for part in parts:
         if part.casefold() not in stop and (len(part) > 1 or not joints & _APOSTROPHE):
             yield from _stemmed(part, language, named)
 
 
 def _stemmed(word: str, language: str, named: bool) -> Iterator[Token]:
-    """Yield the word's stem, and for other languages the English one too: names and loans meet across languages."""
+    """Yield the word's stem, and in other languages the English stem, too, so that names and loan words match."""
     folded = word.casefold()
     stem = _stem(folded, language)
     named = named or has_digit(word)
@@ -197,7 +197,7 @@ def _spaced_rest(rest: str, language: str) -> Iterator[Token]:
 
 
 def has_digit(word: str) -> bool:
-    """Say whether the word holds a digit of any script."""
+    """Return True if the word has a digit of any script."""
     return not word.isalpha() and any(letter.isdigit() for letter in word)
 
 
@@ -206,18 +206,18 @@ def _script(letter: str) -> str:
 
 
 def _plain(word: str) -> str:
-    """Return the word without accents and with one form for letters that have several."""
+    """Return the word without accents and with variants of letters unified."""
     if word.isascii():
         return word
-    word = word.translate(_ONE_LETTER_FORM)
+    word = word.translate(_NORMAL_LETTERS)
     decomposed = unicodedata.normalize("NFD", word)
     kept = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
     return unicodedata.normalize("NFC", kept) or word
 
 
 def _stem(word: str, language: str) -> str:
-    word = word[:LONGEST_WORD]
+    word = word[:MAX_WORD_CHARS]
     if has_digit(word):
         return _plain(word)
     language = language if word.isascii() else SCRIPT_STEMMERS.get(_script(word[0]), language)
-    return _plain(_stemmers.stem(language, word.translate(_ONE_LETTER_FORM) if language == "persian" else word))
+    return _plain(_stemmers.stem(language, word.translate(_NORMAL_LETTERS) if language == "persian" else word))

@@ -1,7 +1,7 @@
-"""Vectors of the entries from an embedding model that the operator configured, and how close a message's vector is.
+"""Vectors of the entries from an embedding model that the operator configured, and their closeness to a message.
 
-A plain cosine means something else with every model: one calls 0.3 close, another gives 0.7 to any two texts. So the
-book itself is the measure: how far apart its entries are from each other says how much a closeness is worth.
+A cosine means something different for every model: for one, 0.3 is close; another gives 0.7 to any two texts. So
+closeness is calibrated by the book itself: by the distribution of the cosines between its entries.
 """
 
 from __future__ import annotations
@@ -15,44 +15,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from search.book import CENTRE_SHRINK, BookArrays
-from search.context_window import MEANING_OF_MODELS, smoothed
+from search.context_window import UPSTREAM_VECTOR_WEIGHTS, smoothed
 from search.entries import Entry
 from search.vectors import Floats, cosines, unit
 
 Vector = Sequence[float] | NDArray[np.floating[Any]]
-"""As an embedding model gave it, or as it was stored."""
+"""A vector as returned by the embedding model, or as stored."""
 
 LANGUAGE_SHRINK: Final = 3
-"""Entries' worth of the whole book mixed into the centre of each of its languages."""
-MEASURED_FROM: Final = 10
-"""Vectors from which a book can tell how close is close."""
-MOST_MEASURED: Final = 200
-"""Entries of a book that are compared with each other for it."""
+"""Weight of the whole book's mean, in entries, in the mean of each language."""
+MIN_CALIBRATION: Final = 10
+"""Minimum number of vectors for calibration."""
+SAMPLE_SIZE: Final = 200
+"""Number of entries that are compared with each other for calibration."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closeness:
-    """How close each entry is to a message, beside how close entries are to each other (N)."""
+    """How close each entry is to a message, relative to how close entries are to each other (N)."""
 
     values: Floats
-    """Standard deviations above two entries of the book that have nothing to do with each other; 0 for entries without
-    a vector."""
+    """Standard deviations above the mean cosine of two entries of the book; 0 for entries without a vector."""
     known: NDArray[np.bool_]
-    """The entry has a vector."""
-    measured: bool
-    """The book is large enough to say that one is close; else only the order of the values means something."""
+    """Whether the entry has a vector."""
+    is_calibrated: bool
+    """Whether the book is large enough for calibration; otherwise only the order of the values is meaningful."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpstreamVectors:
-    """The vectors of a book, ready to be compared."""
+    """The vectors of a book, prepared for comparison."""
 
     rows: Floats
-    """Unit vectors without what texts of their language have in common, with shares of the entries around (N, D)."""
+    """Unit vectors without the mean of their language, with weighted neighbours (N, D)."""
     known: NDArray[np.bool_]
     centres: Mapping[str, Floats]
-    """What the texts of each language have in common; "" for all."""
-    middle: float
+    """The mean vector of each language; "" for all."""
+    mean: float
     """Mean cosine of two entries."""
     spread: float
     """Standard deviation of the cosines of two entries."""
@@ -65,51 +64,53 @@ class UpstreamVectors:
     def closeness(self, query: Vector, language: str) -> Closeness | None:
         """Return how close each entry is to a message in `language`.
 
-        None when the vector cannot be compared: it has another length (another model), or holds no finite numbers.
+        Return None if the vector cannot be compared: it has a different length (another model) or is not finite.
         """
         vector = np.asarray(query, dtype=np.float32)
         if vector.shape != self.rows.shape[1:] or not np.isfinite(vector).all():
             return None
         vector = unit(unit(vector) - self.centres.get(language, self.centres[""]))
         cosine = np.vecdot(self.rows, vector)
-        measured = int(self.known.sum()) >= MEASURED_FROM
-        own = cosine[self.known]
-        middle, spread = (self.middle, self.spread) if measured else (float(own.mean()), float(own.std()))
-        values = np.where(self.known, (cosine - middle) / max(spread, 1e-6), 0)
-        return Closeness(values.astype(np.float32), self.known, measured)
+        is_calibrated = int(self.known.sum()) >= MIN_CALIBRATION
+        known_cosines = cosine[self.known]
+        mean, spread = (
+            (self.mean, self.spread) if is_calibrated else (float(known_cosines.mean()), float(known_cosines.std()))
+        )
+        values = np.where(self.known, (cosine - mean) / max(spread, 1e-6), 0)
+        return Closeness(values.astype(np.float32), self.known, is_calibrated)
 
 
 def upstream_vectors(
     entries: Sequence[Entry], book: BookArrays, vectors: Mapping[int, Vector] | None
 ) -> UpstreamVectors | None:
-    """Return the vectors by entry number laid out over the entries of `book`; None when there are none.
+    """Return the vectors, given by entry number, for the entries of `book`, or None if there are none.
 
-    When lengths differ (a changed model) the commonest length wins and the others count as missing.
+    If lengths differ (the model was changed), the most common one is used and the other vectors count as missing.
     """
     numbers = [entry.number for entry in entries]
-    given = {at: vectors[number] for at, number in enumerate(numbers) if number in vectors} if vectors else {}
-    if not given:
+    vectors_at = {at: vectors[number] for at, number in enumerate(numbers) if number in vectors} if vectors else {}
+    if not vectors_at:
         return None
-    length = Counter(len(vector) for vector in given.values()).most_common(1)[0][0]
+    length = Counter(len(vector) for vector in vectors_at.values()).most_common(1)[0][0]
     rows = np.zeros((len(numbers), length), dtype=np.float32)
-    for at, vector in given.items():
+    for at, vector in vectors_at.items():
         if len(vector) == length:
             rows[at] = vector
     rows = unit(np.nan_to_num(rows))
     known = np.any(rows != 0, axis=1)
-    rows, centres = _without_languages(rows, known, book.facts.languages)
-    if book.around.any:
-        rows = unit(smoothed(rows, book.around, MEANING_OF_MODELS))
-    return UpstreamVectors(rows, known, centres, *_between(rows[known]))
+    rows, centres = _without_language_means(rows, known, book.facts.languages)
+    if book.window.has_neighbours:
+        rows = unit(smoothed(rows, book.window, UPSTREAM_VECTOR_WEIGHTS))
+    return UpstreamVectors(rows, known, centres, *_pair_statistics(rows[known]))
 
 
-def _without_languages(
+def _without_language_means(
     rows: Floats, known: NDArray[np.bool_], of_entries: Sequence[str]
 ) -> tuple[Floats, dict[str, Floats]]:
     """Return unit rows without the mean of their language, and these means.
 
-    Models put texts of one language close together whatever they say; taking the mean away is the plain remedy
-    (Libovický, Rosa and Fraser, 2020).
+    Models place texts of the same language close together regardless of their meaning; subtracting the mean is a simple
+    remedy (Libovický, Rosa and Fraser, 2020).
     """
     places = np.flatnonzero(known)
     languages = np.array(of_entries)[places]
@@ -124,8 +125,8 @@ def _without_languages(
     return rows, centres
 
 
-def _between(rows: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation of the cosines of two entries, over a sample of at most `MOST_MEASURED`."""
-    sample = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_MEASURED)).astype(np.int64)]
+def _pair_statistics(rows: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation of the cosines of two entries, in a sample of at most `SAMPLE_SIZE`."""
+    sample = rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE_SIZE)).astype(np.int64)]
     pairs = cosines(sample, sample)[np.triu_indices(len(sample), 1)]
     return (float(pairs.mean()), float(pairs.std())) if len(pairs) else (0.0, 0.0)

@@ -19,7 +19,7 @@ from pytest_rerunfailures import ClientStatusDB, StatusDB
 
 from config.serving.assets import prepare_assets
 from gateway import authentication, upstream
-from gateway.accounts.logins import forget_noted
+from gateway.accounts.logins import forget_recent_logins
 from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
 from gateway.upstream.known import known
@@ -161,7 +161,7 @@ def fresh_process() -> Generator[None]:
     thread_cache.clear()
     counters.unstored_take()
     forget_searches()
-    forget_noted()
+    forget_recent_logins()
     forget_clients()
 
 

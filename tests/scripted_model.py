@@ -99,7 +99,7 @@ class ScriptedModel:
             "usage": step.usage,
         }
 
-    async def passed(self, request: ModelRequest) -> bytes:
+    async def embeddings(self, request: ModelRequest) -> bytes:
         """Letters as a vector: texts with the same letters are near each other. A scripted exception is raised."""
         texts = request.parameters["input"]
         self.embedded.append(tuple(texts))

@@ -6,11 +6,11 @@ from reviews.consolidation import triggers
 
 def look_again() -> None:
     """Let the next sweep look for work at once."""
-    for looks in (embeddings._looks, keyword_generation._looks, triggers._looks):
-        looks.reset()
+    for throttle in (embeddings._throttle, keyword_generation._throttle, triggers._throttle):
+        throttle.reset()
 
 
 def forget_searches() -> None:
     """Forget what earlier searches left over, too: as in a process that never looked."""
     look_again()
-    triggers._left = None
+    triggers._sessions_left = None

@@ -1,1 +1,1 @@
-"""How people get in: passwords, OpenID, invitations, forgotten passwords, the logins of an account, and roles."""
+"""User accounts: sign-in with passwords or OpenID, invitations, password resets, active logins, and roles."""

@@ -1,6 +1,6 @@
-"""Words for the device that a browser says it runs on, such as “Firefox on Linux”."""
+"""Describes the browser and system of a User-Agent header, such as “Firefox on Linux”."""
 
-# The first that matches: browsers also name their ancestors.
+# The first match counts, since browsers also claim to be the ones they derive from.
 _BROWSERS = (
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -20,12 +20,12 @@ _SYSTEMS = (
     ("Mac OS X", "macOS"),
     ("Linux", "Linux"),
 )
-_LONGEST = 1_000  # characters of a header that are read
+_MAX_HEADER_CHARS = 1_000
 
 
 def device_words(user_agent: str) -> str:
-    """Return words for a User-Agent header; “A browser” if it is not recognised."""
-    said = user_agent[:_LONGEST]
-    browser = next((name for sign, name in _BROWSERS if sign in said), "A browser")
-    system = next((name for sign, name in _SYSTEMS if sign in said), "")
+    """Return a description of a User-Agent header; “A browser” if it is not recognised."""
+    header = user_agent[:_MAX_HEADER_CHARS]
+    browser = next((name for token, name in _BROWSERS if token in header), "A browser")
+    system = next((name for token, name in _SYSTEMS if token in header), "")
     return f"{browser} on {system}" if system else browser

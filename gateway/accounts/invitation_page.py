@@ -22,7 +22,7 @@ class AccountForm(UserCreationForm):  # type: ignore[type-arg]  # not generic at
 @never_cache
 @require_http_methods(["GET", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """Show the form, or create the account and sign it in. 404 for an invitation that is no longer open."""
+    """Show the form, or create the account and sign the person in. 404 if the invitation is no longer open."""
     row = invitation_find(token) if settings.PASSWORDS else None
     if row is None:
         return _page(request, status=404, over=True)
@@ -39,5 +39,5 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     return redirect("/")
 
 
-def _page(request: HttpRequest, *, status: int = 200, **shown: Any) -> HttpResponse:
-    return render(request, "gateway/invitation.html", shown, status=status)
+def _page(request: HttpRequest, *, status: int = 200, **context: Any) -> HttpResponse:
+    return render(request, "gateway/invitation.html", context, status=status)

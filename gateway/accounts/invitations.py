@@ -1,7 +1,7 @@
-"""Invitations: an administrator creates a link, with which one person creates an account.
+"""Invitations: links, created by an administrator, with which one person can create an account.
 
-The token of a link is derived from the signing key, as the secrets of webhooks are, so that a mail can be sent later
-without storing the token. The row is found by the token's hash, even after the signing key was replaced."""
+The token of a link is derived from the signing key, as webhook secrets are, so it need not be stored for a mail that is
+sent later. The row is found by the token's hash, even after the signing key was replaced."""
 
 import base64
 from datetime import timedelta
@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from gateway.accounts.mails import Outcome, mail_again, mail_configured, mail_try
-from gateway.accounts.roles import USER, role_give
+from gateway.accounts.roles import USER, role_set
 from gateway.accounts.settings import ROLES
 from gateway.jobs import enqueue
 from gateway.keys import key_hash
@@ -27,48 +27,48 @@ from memories.ids import uuid7
 from memories.services import owner_for_user
 
 TASK = "gateway.accounts.invitations.invitation_mail"
-MOST_DAYS = 90
-KEPT = timedelta(days=30)
-"""How long an invitation that is over stays listed."""
+MAX_DAYS = 90
+RETENTION = timedelta(days=30)
+"""How long a closed invitation stays listed."""
 _KIND = "invitation"
 
 
 @transaction.atomic
 def invitation_create(*, email: str, role: str, days: int, by: User, origin: str) -> tuple[Invitation, str]:
-    """Create an invitation and return it with its link. It is mailed if mail is configured and an address is given.
-    Raises InvalidRequest for an address that has an account, Forbidden for a role that only administrators may give."""
-    if not 1 <= days <= MOST_DAYS:
-        raise InvalidRequest(f"An invitation is valid for 1 to {MOST_DAYS} days.", param="days")
+    """Create an invitation and return it with its link. It is mailed if mail is configured and there is an address.
+    Raises InvalidRequest if the address has an account, Forbidden for a role that only administrators may assign."""
+    if not 1 <= days <= MAX_DAYS:
+        raise InvalidRequest(f"An invitation is valid for 1 to {MAX_DAYS} days.", param="days")
     if role not in ROLES or (role != USER and not by.is_superuser):
         raise Forbidden("Only an administrator can invite people with a role in the administration.")
     if email and User.objects.filter(email__iexact=email).exists():
         raise InvalidRequest("An account with this address already exists.", param="email")
     row = Invitation(pk=uuid7(), email=email, role=role, invited_by=by)
-    plain = _token(row.pk)
-    row.sha256, row.expires_at = key_hash(plain), timezone.now() + timedelta(days=days)
+    token = _token(row.pk)
+    row.sha256, row.expires_at = key_hash(token), timezone.now() + timedelta(days=days)
     row.save(force_insert=True)
     audit_record(Action.INVITE, actor=actor_of(by), kind=_KIND, object_id=row.pk, note=f"Role: {role}.")
     if email and mail_configured():
         enqueue(TASK, row.pk, origin)
-    return row, f"{origin}{_path(plain)}"
+    return row, f"{origin}{_path(token)}"
 
 
 @transaction.atomic
 def invitation_revoke(row: Invitation, *, by: Actor) -> None:
-    """Revoke an invitation: its link is refused from now on."""
+    """Revoke an open invitation, so that its link is refused."""
     if _open().filter(pk=row.pk).update(revoked_at=timezone.now()):
         audit_record(Action.INVITE_REVOKE, actor=by, kind=_KIND, object_id=row.pk)
 
 
-def invitation_find(plain: str) -> Invitation | None:
-    """Return the invitation of a token; None if it was used or revoked, or has expired."""
-    return _open().filter(sha256=key_hash(plain[:200])).first()
+def invitation_find(token: str) -> Invitation | None:
+    """Return the open invitation of a token, or None if it was used or revoked, or has expired."""
+    return _open().filter(sha256=key_hash(token[:200])).first()
 
 
 @transaction.atomic
 def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
-    """Create the account of a valid form. Raises Conflict if somebody has just used the invitation or taken the name,
-    and Overloaded."""
+    """Create the account from a valid form. Raises Conflict if the invitation or the name has just been taken, and
+    Overloaded."""
     if not _open().filter(pk=row.pk).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used. Ask for a new one.")
     user: User = form.save(commit=False)
@@ -77,9 +77,9 @@ def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
     try:
         with transaction.atomic():
             user.save()
-    except IntegrityError as error:  # the form found the name free, and another request took it since
+    except IntegrityError as error:  # another request took the name after the form was validated
         raise Conflict("This name has just been taken. Choose another one.") from error
-    role_give(user, row.role)
+    role_set(user, row.role)
     Invitation.objects.filter(pk=row.pk).update(user=user)
     owner = owner_for_user(user)
     audit_record(Action.INVITE_ACCEPT, actor=actor_of(user), kind=_KIND, object_id=row.pk, owner=owner)
@@ -87,11 +87,11 @@ def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
 
 
 def invitation_mail(invitation_id: str, origin: str, attempt: str = "0") -> bool:
-    """The job that mails an invitation. Returns True if the mail was sent."""
+    """Job: mail an invitation. Return True if the mail was sent."""
     row = _open().filter(pk=UUID(invitation_id), mailed_at=None).exclude(email="").first()
-    if row is None or key_hash(plain := _token(row.pk)) != row.sha256:
+    if row is None or key_hash(token := _token(row.pk)) != row.sha256:
         return False
-    address = f"{origin}{_path(plain)}"
+    address = f"{origin}{_path(token)}"
     outcome = mail_try(row.email, "Your invitation", "invitation", address=address, expires=row.expires_at)
     if outcome is Outcome.SENT:
         Invitation.objects.filter(pk=row.pk).update(mailed_at=timezone.now())
@@ -110,8 +110,8 @@ def invitation_state(row: Invitation) -> str:
 
 
 def invitations_purge() -> None:
-    """Delete invitations that ended more than KEPT ago; the audit log still mentions them."""
-    cut_off = timezone.now() - KEPT
+    """Delete invitations that were closed more than RETENTION ago; their entries in the audit log remain."""
+    cut_off = timezone.now() - RETENTION
     over = Q(expires_at__lt=cut_off) | Q(accepted_at__lt=cut_off) | Q(revoked_at__lt=cut_off)
     Invitation.objects.filter(over).delete()
 
@@ -121,9 +121,9 @@ def _open() -> QuerySet[Invitation]:
 
 
 def _token(invitation_id: UUID) -> str:
-    derived = salted_hmac("daybook.invitation", str(invitation_id), algorithm="sha256").digest()
-    return base64.urlsafe_b64encode(derived).rstrip(b"=").decode()
+    digest = salted_hmac("daybook.invitation", str(invitation_id), algorithm="sha256").digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def _path(plain: str) -> str:
-    return reverse("invitation", args=[plain])
+def _path(token: str) -> str:
+    return reverse("invitation", args=[token])

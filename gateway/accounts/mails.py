@@ -1,5 +1,5 @@
-"""Mails of Daybook: plain text, sent by the worker from a job that names people by id, so that neither the queue nor
-the log contains an address or a link."""
+"""Sends mails as plain text. They are sent from jobs that refer to people by id, so that neither the queue nor the log
+contains an address or a link."""
 
 import logging
 import smtplib
@@ -27,16 +27,15 @@ class Outcome(StrEnum):
 
 
 def mail_configured() -> bool:
-    """Return True if mails can be sent."""
     return settings.MAIL is not None
 
 
 def mail_origin(request: HttpRequest) -> str:
-    """Return the origin for links in mails: one of DAYBOOK_TRUSTED_ORIGINS if there are any, so that a forged Host
-    header cannot make our mails link to another site."""
-    here = public_origin(request)
+    """Return the origin for links in mails. If DAYBOOK_TRUSTED_ORIGINS is set, it is one of them, so that a forged Host
+    header cannot make mails link to another site."""
+    origin = public_origin(request)
     trusted = settings.TRUSTED_ORIGINS
-    return here if not trusted or here in trusted else str(max(trusted))
+    return origin if not trusted or origin in trusted else str(max(trusted))
 
 
 def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:

@@ -1,5 +1,5 @@
-"""Sign-in with an OpenID provider, by authlib: authorization code with state, nonce and PKCE, and an ID token whose
-signature, issuer, audience and expiry are checked. This module has the two views and the handling of the claims."""
+"""Sign-in with an OpenID provider, using authlib: authorization code flow with state, nonce and PKCE, and an ID token
+whose signature, issuer, audience and expiry are checked. This module contains the two views and reads the claims."""
 
 import logging
 from typing import Any
@@ -25,95 +25,95 @@ from gateway.oauth.addresses import keep_opener, public_origin
 from memories.errors import Forbidden
 
 logger = logging.getLogger("daybook.sign_in")
-SECONDS = 10
-"""How long an answer of the provider may take."""
-BEGUN_SECONDS = 3600
-"""How long a sign-in that was begun is remembered. Whoever asks can begin one, and each is a row."""
+TIMEOUT = 10
+"""Seconds that a request to the provider may take."""
+PENDING_SECONDS = 3600
+"""How long the session of an unfinished sign-in is stored. Anyone can start one, and each is a row."""
 _NEXT = "daybook.openid_next"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
-_MOST_GROUPS = 10_000
-_FAILED = (AuthlibBaseError, JoseError, requests.RequestException, ValueError, KeyError, TypeError, RuntimeError)
+_MAX_GROUPS = 10_000
+_ERRORS = (AuthlibBaseError, JoseError, requests.RequestException, ValueError, KeyError, TypeError, RuntimeError)
 _clients: dict[str, Any] = {}
 
 
 @never_cache
 @require_GET
 def openid_begin(request: HttpRequest) -> HttpResponse:
-    """`/login/sso/`: redirects to the provider."""
+    """`/login/sso/`: redirect to the provider."""
     configured: OpenID | None = settings.OIDC
     if configured is None:
         return render(request, "gateway/not_found.html", status=404)
-    asked = request.GET.get("next", "")
-    safe = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
-    request.session[_NEXT] = asked if safe else "/"
+    next_url = request.GET.get("next", "")
+    safe = url_has_allowed_host_and_scheme(next_url, {request.get_host()}, require_https=request.is_secure())
+    request.session[_NEXT] = next_url if safe else "/"
     if not request.user.is_authenticated:
-        request.session.set_expiry(BEGUN_SECONDS)
+        request.session.set_expiry(PENDING_SECONDS)
     try:
-        _give_connection_back()
-        back = public_origin(request) + reverse("openid-callback")
-        response: HttpResponse = _client(configured).authorize_redirect(request, back)
-    except _FAILED as error:
-        return _refused(request, error)
-    keep_opener(response, asked)
+        _release_connection()
+        callback = public_origin(request) + reverse("openid-callback")
+        response: HttpResponse = _client(configured).authorize_redirect(request, callback)
+    except _ERRORS as error:
+        return _failure_page(request, error)
+    keep_opener(response, next_url)
     return response
 
 
 @never_cache
 @require_GET
 def openid_callback(request: HttpRequest) -> HttpResponse:
-    """`/login/sso/callback/`: where the provider redirects back to."""
+    """`/login/sso/callback/`: sign in a person whom the provider redirected back."""
     configured: OpenID | None = settings.OIDC
     if configured is None:
         return render(request, "gateway/not_found.html", status=404)
     try:
-        _give_connection_back()
+        _release_connection()
         person = _person(_claims(request, configured), configured)
-    except _FAILED as error:
-        return _refused(request, error)
+    except _ERRORS as error:
+        return _failure_page(request, error)
     try:
         user = person_sign_in(person, configured.roles)
     except Forbidden as refusal:
         return _page(request, str(refusal), 403)
-    asked = request.session.pop(_NEXT, "/")
+    next_url = request.session.pop(_NEXT, "/")
     request.session.set_expiry(None)
     login(request, user, backend=PASSWORD_BACKEND)
-    response = redirect(asked)
-    keep_opener(response, asked)
+    response = redirect(next_url)
+    keep_opener(response, next_url)
     return response
 
 
 def forget_clients() -> None:
-    """Forget the metadata of providers (tests)."""
+    """Forget the cached metadata of providers (for tests)."""
     _clients.clear()
 
 
 def _client(configured: OpenID) -> Any:
-    """Return authlib's client with the provider's metadata, which is read once. Raises the errors in _FAILED."""
-    found = _clients.get(configured.issuer)
-    if found is None:
+    """Return authlib's client with the provider's metadata, which is read once. Raises the errors in _ERRORS."""
+    client = _clients.get(configured.issuer)
+    if client is None:
         issuer = configured.issuer.rstrip("/")
-        found = OAuth().register(
+        client = OAuth().register(
             "daybook",
             client_id=configured.client_id,
             client_secret=configured.client_secret or None,
             server_metadata_url=f"{issuer}/.well-known/openid-configuration",
-            client_kwargs={"scope": configured.scopes, "code_challenge_method": "S256", "default_timeout": SECONDS},
+            client_kwargs={"scope": configured.scopes, "code_challenge_method": "S256", "default_timeout": TIMEOUT},
         )
-        metadata = found.load_server_metadata()
+        metadata = client.load_server_metadata()
         if str(metadata.get("issuer")).rstrip("/") != issuer:
             raise ValueError(f"the provider calls itself {metadata.get('issuer')!r}")
-        # Whatever it lists, tokens without a signature, or with one that others could make, are never accepted.
+        # Never accept unsigned tokens or symmetric signatures, even if the provider lists them.
         offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
         metadata["id_token_signing_alg_values_supported"] = [name for name in offered if name in _ALGORITHMS]
         methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         if configured.client_secret and "client_secret_basic" not in methods:
-            found.client_kwargs["token_endpoint_auth_method"] = "client_secret_post"  # noqa: S105 - a way
-        _clients[configured.issuer] = found
-    return found
+            client.client_kwargs["token_endpoint_auth_method"] = "client_secret_post"  # noqa: S105 - a method name
+        _clients[configured.issuer] = client
+    return client
 
 
 def _claims(request: HttpRequest, configured: OpenID) -> dict[str, Any]:
-    """Return the claims of a checked ID token, with those of the userinfo endpoint if there is one."""
+    """Return the claims of the validated ID token, merged with those of the userinfo endpoint if there is one."""
     client = _client(configured)
     required = {
         "iss": {"essential": True, "value": client.server_metadata["issuer"]},
@@ -124,11 +124,11 @@ def _claims(request: HttpRequest, configured: OpenID) -> dict[str, Any]:
     token = client.authorize_access_token(request, claims_options=required)
     claims = dict(token["userinfo"])
     if client.load_server_metadata().get("userinfo_endpoint"):
-        more = dict(client.userinfo(token=token))
-        if more.get("sub") == claims["sub"]:  # else it describes somebody else
-            if more.get("email") != claims.get("email", more.get("email")):
-                more.pop("email_verified", None)  # it is about another address
-            claims = more | claims
+        userinfo = dict(client.userinfo(token=token))
+        if userinfo.get("sub") == claims["sub"]:  # otherwise it describes another person
+            if userinfo.get("email") != claims.get("email", userinfo.get("email")):
+                userinfo.pop("email_verified", None)  # refers to another address
+            claims = userinfo | claims
     return claims
 
 
@@ -146,7 +146,7 @@ def _person(claims: dict[str, Any], configured: OpenID) -> Person:
         email=email if isinstance(email, str) and "@" in email and email.isprintable() else "",
         first_name=_text(claims, "given_name"),
         last_name=_text(claims, "family_name"),
-        groups=frozenset(group for group in groups[:_MOST_GROUPS] if isinstance(group, str)),
+        groups=frozenset(group for group in groups[:_MAX_GROUPS] if isinstance(group, str)),
     )
 
 
@@ -155,19 +155,19 @@ def _text(claims: dict[str, Any], name: str) -> str:
     return value.strip() if isinstance(value, str) and value.isprintable() else ""
 
 
-def _give_connection_back() -> None:
-    """Release this page's database connection while the provider is asked."""
+def _release_connection() -> None:
+    """Release the database connection before the provider is called."""
     if not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
 
 
-def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Return a page which says that sign-in failed; the log says why, without a token."""
+def _failure_page(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Return a page which says that sign-in failed, and log the reason without tokens."""
     refusal = isinstance(error, AuthlibBaseError)  # refused by the provider, or an unknown state
     if not refusal:
         _clients.clear()  # its keys or addresses may have changed
-    told = str(getattr(error, "error", "") or error)[:200]  # anybody may have sent it
-    logger.warning("single sign-on failed: %s: %s", type(error).__name__, told)
+    detail = str(getattr(error, "error", "") or error)[:200]  # may come from anyone
+    logger.warning("single sign-on failed: %s: %s", type(error).__name__, detail)
     return _page(
         request,
         "Sign-in failed. Try again, or ask an administrator: the server’s log says why.",

@@ -1,6 +1,6 @@
-"""A forgotten password: a link by mail, with Django's own tokens, and the page where a new password is chosen.
+"""Password reset: a mailed link with Django's own tokens, and the page where a new password is chosen.
 
-The answer is the same whether the account exists or not, and the typed address is neither stored nor logged."""
+The response is the same whether or not the account exists, and the typed address is neither stored nor logged."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,7 @@ from gateway.accounts.logins import logins_end, logins_of
 from gateway.accounts.mails import Outcome, mail_again, mail_configured, mail_origin, mail_try
 from gateway.jobs import enqueue
 from gateway.requests import counted_address, network_of
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.audit.log import NOBODY, Action, actor_of, audit_record
 from memories.errors import Overloaded
 from memories.ids import first_id
@@ -33,40 +33,41 @@ from memories.models import AuditEntry, Owner
 from memories.services import owner_for_user
 
 TASK = "gateway.accounts.password_reset.password_mail"
-FROM_ADDRESS = 10
-"""How often an address may ask within an hour."""
-FOR_ACCOUNT = 3
-"""How many mails an account gets within an hour, whoever asks."""
-_MOST_ACCOUNTS = 5  # with the same mail address
+MAX_PER_ADDRESS = 10
+"""Requests from one network address per hour."""
+MAX_PER_ACCOUNT = 3
+"""Mails to one account per hour, regardless of who requests them."""
+_MAX_ACCOUNTS = 5  # per mail address
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def password_forgotten(request: HttpRequest) -> HttpResponse:
-    """`/password/forgotten/`: asks for a mail address. 429 after too many requests from one network address."""
+    """`/password/forgotten/`: ask for a mail address. 429 after too many requests from one network address."""
     if not (mail_configured() and settings.PASSWORDS):
         return render(request, "gateway/password_forgotten.html", {"off": True, "passwords": settings.PASSWORDS})
     form = PasswordResetForm(request.POST or None)
     if not form.is_valid():
         return render(request, "gateway/password_forgotten.html", {"form": form}, status=400 if form.is_bound else 200)
-    if _requested_from(counted_address(request)) >= FROM_ADDRESS:
+    if _request_count_from(counted_address(request)) >= MAX_PER_ADDRESS:
         page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
         page.headers["Retry-After"] = "3600"
         return page
-    named = form.get_users(form.cleaned_data["email"])
-    users = [user for user in named if _requested(kind="user", object_id=str(user.pk)) < FOR_ACCOUNT][:_MOST_ACCOUNTS]
+    matching = form.get_users(form.cleaned_data["email"])
+    users = [user for user in matching if _request_count(kind="user", object_id=str(user.pk)) < MAX_PER_ACCOUNT]
+    users = users[:_MAX_ACCOUNTS]
     for user in users:
         owner = Owner.objects.filter(user=user).select_related("user").first()
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY, kind="user", object_id=user.pk, owner=owner)
     if not users:
         audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY)
-    # Queue a job even without an account, so that the answer takes equally long.
+    # Queue a job even without an account, so that the response takes equally long.
     enqueue(TASK, ",".join(str(user.pk) for user in users), mail_origin(request))
     return render(request, "gateway/password_forgotten.html", {"sent": True})
 
 
 def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
-    """The job that mails a link to each of these accounts. Returns how many mails were sent."""
+    """Job: mail a reset link to each of these accounts. Return the number of mails that were sent."""
     ids = [int(part) for part in user_ids.split(",") if part]
     outcomes = {user.pk: _mail(user, origin) for user in User.objects.filter(pk__in=ids, is_active=True)}
     if later := [str(pk) for pk, outcome in outcomes.items() if outcome is Outcome.LATER]:
@@ -75,13 +76,12 @@ def password_mail(user_ids: str, origin: str, attempt: str = "0") -> int:
 
 
 class NewPassword(PasswordResetConfirmView):
-    """`/password/forgotten/UID/TOKEN/`: Django keeps the token in the session and redirects to an address without
-    it."""
+    """`/password/forgotten/UID/TOKEN/`. Django moves the token into the session and redirects to a URL without it."""
 
     template_name = "gateway/password_new.html"
 
     def dispatch(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse every link while passwords are switched off."""
+        """Refuse every link while passwords are disabled."""
         if not settings.PASSWORDS:
             return render(self.request, "gateway/password_forgotten.html", {"off": True, "passwords": False})
         return super().dispatch(*args, **kwargs)
@@ -90,7 +90,7 @@ class NewPassword(PasswordResetConfirmView):
         return f"{reverse('login')}?done=password"
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Store the password, and end every login of the account."""
+        """Store the password and end every login of the account."""
         try:
             response = super().form_valid(form)
         except Overloaded as refusal:
@@ -100,7 +100,7 @@ class NewPassword(PasswordResetConfirmView):
         user, owner = form.user, owner_for_user(form.user)
         audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=owner)
         logins_end(user, logins_of(user), by=actor_of(user))
-        look_again(owner.pk)
+        recheck_logins(owner.pk)
         AxesProxyHandler.reset_attempts(username=user.get_username())
         return response
 
@@ -112,16 +112,17 @@ def _mail(user: User, origin: str) -> Outcome:
     return mail_try(user.email, "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
 
 
-def _requested(**about: str) -> int:
-    """Return the number of requests within the last hour, from the audit log."""
-    return _lately().filter(**about).count()
+def _request_count(**about: str) -> int:
+    """Return the number of matching requests within the last hour, from the audit log."""
+    return _recent_requests().filter(**about).count()
 
 
-def _requested_from(counted: str) -> int:
-    return sum(network_of(address) == counted for address in _lately().values_list("address", flat=True))
+def _request_count_from(network: str) -> int:
+    return sum(network_of(address) == network for address in _recent_requests().values_list("address", flat=True))
 
 
-def _lately() -> "QuerySet[AuditEntry]":
+def _recent_requests() -> "QuerySet[AuditEntry]":
     now, hour = timezone.now(), timedelta(hours=1)
-    lately = {"id__gte": first_id(now - hour), "id__lt": first_id(now + hour)}  # not while the clock was ahead
-    return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, **lately)
+    # The upper bound excludes entries made while the clock was ahead.
+    past_hour = {"id__gte": first_id(now - hour), "id__lt": first_id(now + hour)}
+    return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, **past_hour)

@@ -1,5 +1,5 @@
-"""Password hashing that computes only one hash at a time in each process. A hash deliberately takes a third of a second
-of a core, so many people who sign in at once would otherwise slow down all conversations."""
+"""Password hashing, limited to one hash at a time per process. A hash deliberately takes a third of a second of one
+core, so many simultaneous sign-ins would otherwise slow down all conversations."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ _one_at_a_time = threading.BoundedSemaphore(1)
 
 @contextmanager
 def hashing_slot() -> Iterator[None]:
-    """Wait for the slot. Raises Overloaded after WAIT_SECONDS. Call it in threads, never on the event loop."""
+    """Hold the process's only slot for hashing. Raises Overloaded after waiting for WAIT_SECONDS. Call it in threads,
+    never on the event loop."""
     if not _one_at_a_time.acquire(timeout=WAIT_SECONDS):
         raise Overloaded("Too many people are signing in right now. Try again in a few seconds.")
     try:
@@ -25,7 +26,7 @@ def hashing_slot() -> Iterator[None]:
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's default hasher, within the slot. The stored hashes are the same."""
+    """Django's default hasher within `hashing_slot`. The stored hashes are the same."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Raises Overloaded."""

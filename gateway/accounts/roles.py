@@ -1,5 +1,5 @@
-"""Roles of people, from least to most privileged. A role sets Django's flags and the group of auditors; the
-administration can give finer permissions."""
+"""User roles, from least to most privileged. A role sets Django's flags and the auditors group; finer permissions are
+assigned in the admin."""
 
 from django.contrib.auth.models import Group, User
 
@@ -18,7 +18,7 @@ MEANINGS = {
 
 
 def role_of(user: User) -> str:
-    """Return the role that is closest to a user's permissions."""
+    """Return the role that best matches a user's flags and groups."""
     if user.is_superuser:
         return ADMINISTRATOR
     if not user.is_staff:
@@ -26,8 +26,8 @@ def role_of(user: User) -> str:
     return AUDITOR if user.groups.filter(name=AUDITORS).exists() else STAFF
 
 
-def role_give(user: User, role: str) -> bool:
-    """Set the flags and groups of a role. Return True if that changed anything. The only administrator remains one."""
+def role_set(user: User, role: str) -> bool:
+    """Set the flags and groups of a role. Return True if anything changed. The only administrator keeps that role."""
     if role_of(user) == role or is_only_administrator(user):
         return False
     user.is_staff, user.is_superuser = role != USER, role == ADMINISTRATOR

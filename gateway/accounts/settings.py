@@ -1,14 +1,14 @@
-"""The type of a setting about people. Imports no other module of Daybook, since the settings import it."""
+"""Types of the account settings. Imports no other module of Daybook, since the settings import it."""
 
 from dataclasses import dataclass
 
-# From the least to the most; gateway.accounts.roles says what each means.
+# From least to most privileged; described in gateway.accounts.roles.
 ROLES = ("user", "auditor", "staff", "administrator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenID:
-    """An OpenID provider. `roles` maps groups to roles; if it is empty, roles are given in the administration."""
+    """An OpenID provider. `roles` maps groups to roles; if it is empty, roles are assigned in the admin."""
 
     issuer: str
     client_id: str

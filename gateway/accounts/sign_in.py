@@ -1,5 +1,5 @@
-"""Signing in: its page, the limits on failed attempts (stored by django-axes), and the entries in the log. What was
-typed is neither stored nor logged: a name without an account is stored as a keyed hash."""
+"""Sign-in: its page, the limits on failed attempts (stored by django-axes), and the audit and log entries. What people
+type is neither stored nor logged; a name without an account is stored as a keyed hash."""
 
 import copy
 import logging
@@ -30,19 +30,19 @@ from memories.models import Owner
 from memories.number_words import counted
 
 logger = logging.getLogger("daybook.sign_in")
-# Failures within the waiting time. Of one account from one address (AXES_FAILURE_LIMIT); from one address, whatever the
-# accounts; of one account, wherever from: so high that only a distributed attack locks somebody out.
-FROM_ADDRESS = 50
-OF_ACCOUNT = 100
-PASSWORD_BACKEND = "django.contrib.auth.backends.ModelBackend"  # noqa: S105 - a class; every login here is of it
-RECENTLY = timedelta(minutes=15)
-_NO_PASSWORDS = "Passwords are not used here."
+# Failures within the cool-off time from one address, and for one account: so high that only a distributed attack locks
+# somebody out. AXES_FAILURE_LIMIT is the limit for one account from one address.
+LIMIT_PER_ADDRESS = 50
+LIMIT_PER_ACCOUNT = 100
+PASSWORD_BACKEND = "django.contrib.auth.backends.ModelBackend"  # noqa: S105 - a class name
+RECENT = timedelta(minutes=15)
+_PASSWORDS_DISABLED = "Passwords are not used here."
 _DONE = {"password": "Password changed. Sign in with the new one."}
 
 
 def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None) -> str:
-    """Return the name under which failures are counted: the account's name, or a keyed hash of the typed name if there
-    is no such account (people type passwords into the wrong field)."""
+    """Return the name under which failures are counted: the username, or a keyed hash of the typed text if there is no
+    such account (people type passwords into the wrong field)."""
     typed = str((credentials or {}).get(get_user_model().USERNAME_FIELD) or "")
     if get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: typed}).exists():
         return typed
@@ -50,35 +50,34 @@ def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None
 
 
 class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships no types
-    """Counts failures by account and address together, by address, and by account, each with its own limit."""
+    """Counts failures per account and address, per address, and per account, each with its own limit."""
 
     def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Return the failures of the account from the address, or the other two counts, if they are higher, on the same
-        scale."""
+        """Return the highest of the three counts, each scaled to AXES_FAILURE_LIMIT."""
         sums = [
             rows.aggregate(sum=Sum("failures_since_start"))["sum"] or 0
             for rows in self.get_user_attempts(request, credentials)
         ]
         both, address, account = sums
         limit = settings.AXES_FAILURE_LIMIT
-        return max(both, address * limit // FROM_ADDRESS, account * limit // OF_ACCOUNT)
+        return max(both, address * limit // LIMIT_PER_ADDRESS, account * limit // LIMIT_PER_ACCOUNT)
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """Reset only the count of this account from this address: an attacker may have an account, too."""
+        """Reset only the count of this account from this address, since an attacker may have an account, too."""
         both = self.filter_user_attempts(request, credentials)[0]
         return int(both.delete()[0])
 
     def user_login_failed(
         self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
     ) -> None:
-        """Count and record a failure. A refusal without a check of the password is not counted."""
+        """Count and record a failure, unless it was refused without checking the password."""
         if request is None:
             return
         refused = request.axes_locked_out  # type: ignore[attr-defined]  # set by axes
-        quiet = copy.copy(request)  # axes stores what was sent, so it is given nothing
-        quiet.GET, quiet.POST = QueryDict(), QueryDict()
-        super().user_login_failed(sender, credentials, quiet, **kwargs)
-        request.axes_locked_out = locked = quiet.axes_locked_out  # type: ignore[attr-defined]
+        stripped = copy.copy(request)  # axes would store the submitted data
+        stripped.GET, stripped.POST = QueryDict(), QueryDict()
+        super().user_login_failed(sender, credentials, stripped, **kwargs)
+        request.axes_locked_out = locked = stripped.axes_locked_out  # type: ignore[attr-defined]
         if refused:
             return
         user = get_user_model()._default_manager.filter(username=account_name(request, credentials)).first()
@@ -93,14 +92,14 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
             logger.warning("too many failed sign-ins from %s: it has to wait", client_address(request))
 
     def wait_minutes(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
-        """Return for how many more minutes signing in is refused: at least 1, at most the waiting time."""
+        """Return for how many more minutes sign-in is refused: at least 1, at most the cool-off time."""
         newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in self.get_user_attempts(request, credentials)]
         ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
         return max(1, -int((timezone.now() - ends).total_seconds() // 60))
 
 
 class SignIn(LoginView):
-    """`/login/`. 429 with the time to wait after too many failures, 503 if too many people are signing in."""
+    """`/login/`. 429 with Retry-After after too many failures, 503 if too many people are signing in."""
 
     template_name = "gateway/login.html"
     redirect_authenticated_user = True
@@ -110,32 +109,32 @@ class SignIn(LoginView):
         keep_opener(response, self.get_redirect_url())
         return response
 
-    def get_context_data(self, **shown: Any) -> dict[str, Any]:
-        """Add the configured ways to sign in."""
-        ways = {"passwords": settings.PASSWORDS, "openid": settings.OIDC, "next": self.get_redirect_url()}
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Add the configured sign-in methods."""
+        methods = {"passwords": settings.PASSWORDS, "openid": settings.OIDC, "next": self.get_redirect_url()}
         done = _DONE.get(self.request.GET.get("done", ""), "")
-        context: dict[str, Any] = super().get_context_data(**ways, done=done, **shown)
+        context: dict[str, Any] = super().get_context_data(**methods, done=done, **kwargs)
         return context
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if not settings.PASSWORDS:
-            return _refused(self.render_to_response(self.get_context_data(refusal=_NO_PASSWORDS)), 403)
+            return _with_status(self.render_to_response(self.get_context_data(refusal=_PASSWORDS_DISABLED)), 403)
         try:
             return super().post(request, *args, **kwargs)
         except Overloaded as refusal:
             page = self.render_to_response(self.get_context_data(refusal=str(refusal), form=None))
-            return _refused(page, 503, seconds=5)
+            return _with_status(page, 503, seconds=5)
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         if not getattr(self.request, "axes_locked_out", False):
             return super().form_invalid(form)
         minutes = _wait_minutes(self.request, form.data.get("username", ""))
         page = self.render_to_response(self.get_context_data(form=form, refusal=_too_many(minutes)))
-        return _refused(page, 429, seconds=minutes * 60)
+        return _with_status(page, 429, seconds=minutes * 60)
 
 
 def admin_sign_in(request: HttpRequest) -> HttpResponse:
-    """`/admin/login/`: redirects to the sign-in page; 403 for an account that may not use the administration."""
+    """`/admin/login/`: redirect to the sign-in page; 403 for a signed-in user who may not use the admin."""
     if request.user.is_authenticated and not (request.user.is_active and request.user.is_staff):
         return render(request, "gateway/not_for_you.html", status=403)
     return HttpResponseRedirect(f"{reverse('login')}?{request.GET.urlencode()}".rstrip("?"))
@@ -147,15 +146,13 @@ def has_password(user: AbstractBaseUser) -> bool:
 
 
 def signed_in_recently(user: AbstractBaseUser) -> bool:
-    """Return True if the user has signed in within RECENTLY, which is the proof of identity for people without a
-    password."""
-    return user.last_login is not None and timezone.now() - user.last_login < RECENTLY
+    """Return True if the user signed in within RECENT, which is the proof of identity for people without a password."""
+    return user.last_login is not None and timezone.now() - user.last_login < RECENT
 
 
-def password_right(request: HttpRequest, user: AbstractBaseUser, given: str) -> bool:
-    """Return True if this is the user's password; a wrong one counts as a failed sign-in. Raises RateLimited,
-    Overloaded."""
-    if authenticate(request, username=user.get_username(), password=given) is not None:
+def password_is_correct(request: HttpRequest, user: AbstractBaseUser, password: str) -> bool:
+    """Check the user's password; a wrong one counts as a failed sign-in. Raises RateLimited, Overloaded."""
+    if authenticate(request, username=user.get_username(), password=password) is not None:
         return True
     if getattr(request, "axes_locked_out", False):
         raise RateLimited(_too_many(_wait_minutes(request, user.get_username())))
@@ -163,7 +160,7 @@ def password_right(request: HttpRequest, user: AbstractBaseUser, given: str) -> 
 
 
 def attempts_purge() -> None:
-    """Delete failures that are older than the waiting time."""
+    """Delete failures that are older than the cool-off time."""
     AccessAttempt.objects.filter(attempt_time__lt=timezone.now() - settings.AXES_COOLOFF_TIME).delete()
 
 
@@ -189,7 +186,7 @@ def _too_many(minutes: int) -> str:
     return f"Too many failed attempts. Wait {counted(minutes, 'minute')}, then try again."
 
 
-def _refused(page: HttpResponse, status: int, *, seconds: int = 0) -> HttpResponse:
+def _with_status(page: HttpResponse, status: int, *, seconds: int = 0) -> HttpResponse:
     page.status_code = status
     if seconds:
         page.headers["Retry-After"] = str(seconds)

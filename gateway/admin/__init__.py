@@ -1,4 +1,4 @@
-"""The admin's pages of the gateway."""
+"""The gateway's admin pages."""
 
 from gateway.admin import (
     agents,

@@ -1,4 +1,4 @@
-"""Agents in the admin: a form made from the schema of the settings. It is saved by the same service as the agents
+"""Agents in the admin: a form generated from the schema of the settings, saved by the same service as the agents
 file."""
 
 from typing import Any
@@ -51,12 +51,12 @@ class _AgentForm(RefusableForm):
             AgentsFile.model_validate({"agents": {name: self.settings()}})
         except ValidationError as error:
             for field, message in schema_errors(error, skip=2):
-                place = "name" if field == "[key]" else field
-                self.add_error(place if place in self.fields else None, message)
+                field_name = "name" if field == "[key]" else field
+                self.add_error(field_name if field_name in self.fields else None, message)
         return cleaned
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that were typed, as the service takes them."""
+        """Return the submitted settings as the service expects them."""
         return schema_values(AgentSettings, self.cleaned_data)
 
 
@@ -64,7 +64,7 @@ AgentForm: type[_AgentForm] = type("AgentForm", (_AgentForm,), dict(schema_field
 
 
 def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
-    """Put every setting into one section: named ones, reviews, limits, and all others."""
+    """Assign every setting to one section; those not named elsewhere go to Memory."""
     names = list(AgentSettings.model_fields)
     named = {name for _, section in _SECTIONS for name in section}
     reviews = tuple(name for name in names if name.startswith("memory_review_"))
@@ -77,7 +77,7 @@ def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
 
 @admin.register(Agent)
 class AgentAdmin(TrialAdmin, ServiceAdmin):
-    """Named configurations. An agent with sessions stays: their transcripts name it."""
+    """Named configurations. An agent with sessions cannot be deleted, since their transcripts refer to it."""
 
     change_action = Action.SETTINGS_CHANGE
     form = AgentForm

@@ -1,5 +1,5 @@
-"""Connected apps in the admin: which app may use which book of whom, and a button that disconnects it. The OAuth
-library's own admin pages are unregistered, since they could show and change clients and tokens without our services."""
+"""Connected apps in the admin: which app may use whose book, and a button that disconnects it. The OAuth library's own
+admin pages are unregistered, since they could show and change clients and tokens without our services."""
 
 from django.apps import apps
 from django.contrib import admin, messages
@@ -16,13 +16,13 @@ from memories.admin.columns import column, moment_column
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.audit.log import actor_of
 
-_LIBRARYS = apps.get_app_config("oauth2_provider").get_models()
-admin.site.unregister([model for model in _LIBRARYS if admin.site.is_registered(model)])
+_LIBRARY_MODELS = apps.get_app_config("oauth2_provider").get_models()
+admin.site.unregister([model for model in _LIBRARY_MODELS if admin.site.is_registered(model)])
 
 
 @admin.register(ConnectedApp)
 class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
-    """Apps are connected by people, on the page that an app sends them to."""
+    """Apps that people connected on the OAuth consent page."""
 
     object_actions = (
         ObjectAction(verb="disconnect", label="Disconnect", permission="gateway.change_connectedapp", look="danger"),

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminRadioSelectWidget
 
-from gateway.accounts.invitations import MOST_DAYS, invitation_create, invitation_revoke, invitation_state
+from gateway.accounts.invitations import MAX_DAYS, invitation_create, invitation_revoke, invitation_state
 from gateway.accounts.mails import mail_configured, mail_origin
 from gateway.accounts.roles import MEANINGS, USER
 from gateway.accounts.settings import ROLES
@@ -38,7 +38,7 @@ class InvitationForm(RefusableForm):
         widget=UnfoldAdminRadioSelectWidget,
     )
     days = forms.IntegerField(
-        label="Valid for (days)", min_value=1, max_value=MOST_DAYS, initial=7, widget=UnfoldAdminIntegerFieldWidget
+        label="Valid for (days)", min_value=1, max_value=MAX_DAYS, initial=7, widget=UnfoldAdminIntegerFieldWidget
     )
 
     class Meta:
@@ -48,7 +48,7 @@ class InvitationForm(RefusableForm):
 
 @admin.register(Invitation)
 class InvitationAdmin(ShownOnceAdmin):
-    """Links with which people create their own accounts."""
+    """Links with which people can create their own accounts."""
 
     form = InvitationForm
     made_title = "New invitation"
@@ -61,14 +61,14 @@ class InvitationAdmin(ShownOnceAdmin):
     search_fields = ("email",)
     fields = (("whom", "role"), ("state", "by"), ("mailed", "account"), ("created", "expires"))
     mailed = moment_column("mailed_at", "Mailed")
-    created = moment_column("created_at", "Made", ordering="pk")
+    created = moment_column("created_at", "Created", ordering="pk")
     expires = moment_column("expires_at", "Valid until")
 
     def get_fieldsets(self, request: HttpRequest, obj: Invitation | None = None) -> Any:
         if obj is not None:
             return super().get_fieldsets(request, obj)
-        mails = "The link is mailed there, and shown to you once." if mail_configured() else "The link is shown once."
-        return [(None, {"fields": ("email", "role", "days"), "description": mails})]
+        note = "The link is mailed there, and shown to you once." if mail_configured() else "The link is shown once."
+        return [(None, {"fields": ("email", "role", "days"), "description": note})]
 
     whom = column("For", lambda row: row.email or "anyone with the link")
 
@@ -81,7 +81,7 @@ class InvitationAdmin(ShownOnceAdmin):
     account = column("Account", lambda row: str(row.user or ""))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False also while passwords are switched off, which makes invitations useless."""
+        """Return False also while passwords are disabled, which makes invitations useless."""
         return bool(settings.PASSWORDS) and bool(super().has_add_permission(request))
 
     def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:

@@ -1,4 +1,4 @@
-"""API keys in the admin: created (shown once), listed and revoked. A key is never changed, and its hash never shown."""
+"""API keys in the admin: created (shown once), listed and revoked. A key is never changed and its hash never shown."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from memories.admin.columns import moment_column
 from memories.admin.filters import ChoiceFilter
 from memories.admin.object_actions import ObjectAction
 from memories.admin.refusals import RefusableForm
-from memories.admin.users import may_look_after
+from memories.admin.users import may_manage_user
 from memories.audit.log import actor_of
 from memories.errors import Forbidden
 
@@ -46,13 +46,13 @@ class ApiKeyForm(RefusableForm):
         min_value=0,
         max_value=MOST_MONEY,
         widget=UnfoldAdminTextInputWidget,
-        help_text="In the currency of the prices, a UTC day; 0 = no limit.",
+        help_text="In the currency of the prices, per UTC day; 0 = no limit.",
     )
     agents = forms.MultipleChoiceField(
         required=False,
         choices=_agent_names,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="The agents it may use; none ticked: all.",
+        help_text="The agents it may use; none selected: all.",
     )
     books = forms.CharField(
         required=False,
@@ -72,14 +72,14 @@ class ApiKeyForm(RefusableForm):
         return [name.strip() for name in self.cleaned_data["books"].split(",") if name.strip()]
 
     def clean(self) -> dict[str, Any]:
-        """Take what is left empty as no limit."""
-        found = super().clean() or self.cleaned_data
-        return found | {name: found[name] or 0 for name in _LIMITS if name in found}
+        """Store empty limits as 0, which means no limit."""
+        cleaned = super().clean() or self.cleaned_data
+        return cleaned | {name: cleaned[name] or 0 for name in _LIMITS if name in cleaned}
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ShownOnceAdmin):
-    """API keys: each lets a program call the APIs for its owner."""
+    """API keys, with which programs call the APIs for an owner."""
 
     form = ApiKeyForm
     made_title = "New API key"
@@ -123,7 +123,7 @@ class ApiKeyAdmin(ShownOnceAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Raises InvalidRequest and Forbidden, which the form shows."""
-        if not may_look_after(request, obj.owner.user):
+        if not may_manage_user(request, obj.owner.user):
             raise Forbidden("Only an administrator makes keys of people who have a role in the administration.")
         key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
         # The admin logs and redirects with obj, so it needs the values of the stored row.

@@ -1,4 +1,4 @@
-"""Changes that were learned from refusals of model servers: they can be seen and deleted."""
+"""Request changes learned from model servers' refusals: they can be viewed and deleted."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from memories.admin.columns import column, moment_column
 
 @admin.register(LearnedChange)
 class LearnedChangeAdmin(DaybookAdmin):
-    """Changes of requests that helped. They are only learned; the options of an upstream are for changes by hand."""
+    """Learned request changes. They cannot be edited; the options of an upstream are for manual changes."""
 
     list_display = ("upstream", "model", "what", "words", "learned", "expires")
     search_fields = ("upstream", "model", "parameter")

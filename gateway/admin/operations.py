@@ -1,4 +1,4 @@
-"""The workers, and the settings of consolidation, model roles, prices and upstreams."""
+"""Workers in the admin, and the form for the settings of consolidation, model roles, prices and upstreams."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,9 +22,9 @@ from memories.admin.columns import column, moment_column
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit.log import Action
 
-# A worker beats every few seconds; after this long without a beat it counts as gone.
-SILENT = timedelta(minutes=1)
-_PARTS: dict[str, tuple[str, type[BaseModel]]] = {
+# A worker sends a heartbeat every few seconds; after this long without one it counts as gone.
+HEARTBEAT_TIMEOUT = timedelta(minutes=1)
+_FORMS: dict[str, tuple[str, type[BaseModel]]] = {
     "memories": ("Consolidation", ConsolidationSettings),
     "model_roles": ("Model roles", ModelRoles),
 }
@@ -32,7 +32,7 @@ _PARTS: dict[str, tuple[str, type[BaseModel]]] = {
 
 @admin.register(Worker)
 class WorkerAdmin(ReadOnlyAdmin):
-    """Worker commands and their heartbeats."""
+    """Worker processes and their heartbeats."""
 
     list_display = ("name", "state", "started", "beat")
     started = moment_column("started_at", "Started")
@@ -41,7 +41,7 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="State")
     def state(self, worker: Worker) -> SafeString:
-        alive = timezone.now() - worker.beat_at < SILENT
+        alive = timezone.now() - worker.beat_at < HEARTBEAT_TIMEOUT
         return badge("Running", "ok", "check") if alive else badge("No heartbeat", "warn", "schedule")
 
 
@@ -54,35 +54,35 @@ class _ConfigurationForm(RefusableForm):
         fields = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        sections = [*_PARTS, "prices", "upstreams"]
+        sections = [*_FORMS, "prices", "upstreams"]
         stored = dict(Configuration.objects.filter(section__in=sections).values_list("section", "value"))
         initial: dict[str, Any] = {
             "prices": prices_text(stored.get("prices", {})),
             "upstreams": upstreams_text(stored.get("upstreams", {})),
         }
-        for section, (_, model) in _PARTS.items():
+        for section, (_, model) in _FORMS.items():
             initial |= schema_initial(model, stored.get(section, {}), f"{section}_")
         kwargs["initial"] = {**initial, **kwargs.get("initial", {})}
         super().__init__(*args, **kwargs)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        for section, (_, model) in _PARTS.items():
+        for section, (_, model) in _FORMS.items():
             try:
                 model.model_validate(self.part(section))
             except ValidationError as error:
                 for field, message in schema_errors(error):
-                    place = f"{section}_{field}"
-                    self.add_error(place if place in self.fields else None, message)
+                    field_name = f"{section}_{field}"
+                    self.add_error(field_name if field_name in self.fields else None, message)
         return cleaned
 
     def part(self, section: str) -> dict[str, Any]:
-        """Return what was typed for one section."""
-        return schema_values(_PARTS[section][1], self.cleaned_data, f"{section}_")
+        """Return the submitted values of one section."""
+        return schema_values(_FORMS[section][1], self.cleaned_data, f"{section}_")
 
 
 _FIELDS = {
-    name: field for section, (_, model) in _PARTS.items() for name, field in schema_fields(model, f"{section}_").items()
+    name: field for section, (_, model) in _FORMS.items() for name, field in schema_fields(model, f"{section}_").items()
 }
 for _name, _field in _FIELDS.items():
     _field.label = (_field.label or "").removeprefix("Memories ")
@@ -91,14 +91,14 @@ ConfigurationForm: type[_ConfigurationForm] = type("ConfigurationForm", (_Config
 
 @admin.register(Configuration)
 class ConfigurationAdmin(ServiceAdmin):
-    """Memory settings: one form for all sections of the agents file except the agents, stored in the same rows."""
+    """One form for all sections of the agents file except the agents, stored in the same rows."""
 
     change_action = Action.SETTINGS_CHANGE
     form = ConfigurationForm
     fieldsets = (
         *(
             (title, {"fields": tuple(f"{section}_{name}" for name in model.model_fields)})
-            for section, (title, model) in _PARTS.items()
+            for section, (title, model) in _FORMS.items()
         ),
         ("Prices", {"fields": ("prices",)}),
         ("Model servers", {"fields": ("upstreams",)}),
@@ -112,7 +112,7 @@ class ConfigurationAdmin(ServiceAdmin):
         return HttpResponseRedirect(reverse("admin:gateway_configuration_change", args=["memories"]))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Configuration | None:
-        """Return the row of the form, even if nothing was ever saved."""
+        """Return the form's row, unsaved if nothing was saved yet."""
         if object_id != "memories":
             return None
         return Configuration.objects.filter(section=object_id).first() or Configuration(section=object_id)
@@ -120,7 +120,7 @@ class ConfigurationAdmin(ServiceAdmin):
     def save_model(self, request: HttpRequest, obj: Configuration, form: Any, change: bool) -> None:
         """Raises InvalidRequest, which the form shows."""
         with transaction.atomic():
-            for section, (_, model) in _PARTS.items():
+            for section, (_, model) in _FORMS.items():
                 value = model.model_validate(form.part(section)).model_dump(mode="json", exclude_defaults=True)
                 configuration_save(section, value)
             configuration_save("prices", form.cleaned_data["prices"])

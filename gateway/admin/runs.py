@@ -1,4 +1,4 @@
-"""Runs in the admin: a list, and a page that explains one turn. Nothing can be changed."""
+"""Runs in the admin: a list, and a page that explains one turn. Read-only."""
 
 import json
 from typing import Any
@@ -10,8 +10,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.session_titles import SessionTitles, session_link, title_of
 from gateway.admin.sessions import SessionIdFilter
-from gateway.admin.sight import Sight
 from gateway.admin.turn import error_sentence, turn_explained
+from gateway.admin.visibility import Visibility
 from gateway.models import Run
 from memories.admin.badges import seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin
@@ -19,16 +19,16 @@ from memories.admin.columns import column, moment_column, yes_no_column
 from memories.admin.filters import MadeDayFilter, choice_filter
 from memories.ids import parse_uuid
 
-# Fields of the row itself; some of them quote the conversation.
+# Raw fields of the row; some of them quote the conversation.
 _RAW = ("error", "usage", "recalled", "trace")
 _RAW_WITHOUT_WORDS = ("usage", "trace")
 
 
 @admin.register(Run)
 class RunAdmin(SessionTitles, ReadOnlyAdmin):
-    """Executions of turns: what each was asked and given, what it did, and what it cost."""
+    """Executions of turns: the question, what memory gave, what was done, and what it cost."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "why", "started")
     sortable_by = ("started",)
     list_select_related = ("owner__user", "session__agent")
@@ -51,7 +51,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     is_counted = yes_no_column("counted", "Counted as a user turn")
     is_superseded = yes_no_column("superseded", "Superseded")
     lease_until = moment_column("lease_expires_at", "Lease until")
-    stop_asked = yes_no_column("stop_requested", "Stop asked for")
+    stop_asked = yes_no_column("stop_requested", "Stop requested")
     session_link = column("Session", session_link)
     started = moment_column("started_at", "Started", ordering="pk")
     turn_of = column("Turn", lambda run: f"Turn {run.turn} of {title_of(run)}")
@@ -61,13 +61,13 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
     why = column("Why", lambda run: error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–")
 
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
-        """Return the explained turn, as far as the reader may see it."""
-        sight = Sight.of(request)
-        raw = _RAW if sight.words else _RAW_WITHOUT_WORDS
+        """Add the explained turn, as far as the viewer may see it."""
+        visible = Visibility.of(request)
+        raw = _RAW if visible.words else _RAW_WITHOUT_WORDS
         return {
             **super().page_context(request, row),
             "title": self.turn_of(row),
-            "turn": turn_explained(row, sight),
+            "turn": turn_explained(row, visible),
             "turn_badge": state_badge(row),
             "raw": [(name, pretty(getattr(row, name))) for name in raw],
         }
@@ -78,11 +78,11 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        # Compare whole ids, not parts of them. Some request ids are UUIDs, as run ids are.
+        # Compare whole ids, not substrings. Like run ids, some request ids are UUIDs.
         key = parse_uuid(term)
         return queryset.filter(Q(request_id=term) | Q(pk=key) if key else Q(request_id=term)), False
 
 
 def pretty(value: Any) -> str:
-    """Return a JSON value, indented for reading."""
+    """Return a value as indented JSON."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)

@@ -1,5 +1,5 @@
-"""Form fields made from the JSON Schema of a pydantic model, so that types, help texts, choices and limits are defined
-only in the model. The model also checks the values, so the form and the agents file accept the same."""
+"""Generates form fields from the JSON Schema of a pydantic model, so that types, help texts, choices and limits are
+defined only there. The model also validates the values, so the form and the agents file accept the same."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,14 +17,14 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-# The only pattern in the settings is the one for names.
-_NAME_WORDS = "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit."
-# Texts that may be longer than this get a text area.
-_LINE = 1000
+# The message for every pattern mismatch: the settings have no other pattern than that for names.
+_NAME_ERROR = "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit."
+# Fields that allow longer texts get a textarea.
+_MAX_LINE = 1000
 
 
 def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.Field]:
-    """Return a form field for each field of the model, by `prefix` and name, in the model's order."""
+    """Return a form field for each field of the model, keyed by `prefix` and name, in the model's order."""
     schema = model.model_json_schema(by_alias=False)
     return {
         f"{prefix}{name}": _field(name, part, schema.get("$defs", {})) for name, part in schema["properties"].items()
@@ -32,30 +32,30 @@ def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.F
 
 
 def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the values of a form in the form that the model takes, without fields that failed."""
+    """Convert cleaned form data to values for the model, without fields that failed validation."""
     schema = model.model_json_schema(by_alias=False)
     return {
-        name: _given(part, cleaned[f"{prefix}{name}"])
+        name: _model_value(part, cleaned[f"{prefix}{name}"])
         for name, part in schema["properties"].items()
         if f"{prefix}{name}" in cleaned
     }
 
 
 def schema_initial(model: type[BaseModel], stored: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the initial values of the form: the stored ones, and the model's defaults."""
+    """Return the initial form data: the stored values, or else the model's defaults."""
     values = model.model_validate(dict(stored)).model_dump(mode="json")
-    return {f"{prefix}{name}": _shown(value) for name, value in values.items()}
+    return {f"{prefix}{name}": _form_value(value) for name, value in values.items()}
 
 
 def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, str]]:
-    """Return (field, message) for each error of the model; `skip` parts of its path lead to the field."""
+    """Yield (field, message) for each validation error; `skip` is the number of path elements before the field."""
     for item in error.errors():
         path = [str(part) for part in item["loc"][skip:]]
         named = item["type"] == "string_pattern_mismatch"
-        yield (path[0] if path else ""), _NAME_WORDS if named else item["msg"].removeprefix("Value error, ")
+        yield (path[0] if path else ""), _NAME_ERROR if named else item["msg"].removeprefix("Value error, ")
 
 
-def _given(part: Mapping[str, Any], value: Any) -> Any:
+def _model_value(part: Mapping[str, Any], value: Any) -> Any:
     if part.get("type") == "array":
         return [{"type": kind} for kind in value]
     if part.get("type") == "object":
@@ -70,7 +70,7 @@ def _is_text_or_list(part: Mapping[str, Any]) -> bool:
     return {form.get("type") for form in part.get("oneOf", ())} == {"string", "array"}
 
 
-def _shown(value: Any) -> Any:
+def _form_value(value: Any) -> Any:
     if isinstance(value, list):
         named = bool(value) and isinstance(value[0], str)
         return ", ".join(value) if named else [item["type"] for item in value]
@@ -102,9 +102,10 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
         )
     if kind == "object":
         return forms.JSONField(**{"initial": {}} | common, widget=UnfoldAdminExpandableTextareaWidget)
-    longest = part.get("maxLength")
-    widget = UnfoldAdminExpandableTextareaWidget if longest and longest > _LINE else UnfoldAdminTextInputWidget
-    return forms.CharField(**common, max_length=longest, widget=widget)
+    max_length = part.get("maxLength")
+    is_long = max_length and max_length > _MAX_LINE
+    widget = UnfoldAdminExpandableTextareaWidget if is_long else UnfoldAdminTextInputWidget
+    return forms.CharField(**common, max_length=max_length, widget=widget)
 
 
 def _help(part: Mapping[str, Any]) -> str:
@@ -113,7 +114,7 @@ def _help(part: Mapping[str, Any]) -> str:
 
 
 def _kinds(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the choices for a list of objects that differ by their `type`."""
+    """Return the choices for a list of objects that are distinguished by `type`."""
     item = definitions[part["items"]["$ref"].rsplit("/", 1)[-1]]["properties"]["type"]
     kinds = item.get("enum") or [item["const"]]
     return [(kind, item.get("description", kind)) for kind in kinds]

@@ -1,5 +1,5 @@
-"""Titles of sessions, which are made from a person's first words, for those who may see sessions. Memory auditors see
-reviews and extractions but no transcripts, so they are shown the session's id instead."""
+"""Session titles in the admin. They quote the person's first message, so viewers without permission for sessions, such
+as memory auditors, see the session's id instead."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from memories.admin.columns import row_link
 
 
 class SessionTitles:
-    """A mixin for a ModelAdmin whose rows have a session. It marks the rows if the reader may not see titles."""
+    """A ModelAdmin mixin for rows with a session. It annotates the rows if the viewer may not see titles."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]  # a page's
         return rows if may_see_titles(request) else rows.annotate(titles_hidden=Value(True))
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        """Return no titles if they are hidden: search results would reveal them."""
+        """Exclude hidden titles, since search results would reveal them."""
         fields: tuple[str, ...] = super().get_search_fields(request)  # type: ignore[misc]  # a page's
         return fields if may_see_titles(request) else tuple(name for name in fields if name != "session__title")
 
@@ -29,7 +29,7 @@ def may_see_titles(request: HttpRequest) -> bool:
 
 
 def title_of(row: Any) -> str:
-    """Return the title of the row's session, as far as the reader may see it."""
+    """Return the title of the row's session, or its id if the viewer may not see titles."""
     session: Session | None = row.session
     if session is None:
         return "Deleted"
@@ -39,7 +39,7 @@ def title_of(row: Any) -> str:
 
 
 def session_link(row: Any) -> SafeString | str:
-    """Return a link to the row's session, with the title as far as the reader may see it."""
+    """Return a link to the row's session, or only its id if the viewer may not see titles."""
     if row.session_id is None or getattr(row, "titles_hidden", False):
         return title_of(row)
     return row_link("gateway_session", row.session_id, title_of(row))

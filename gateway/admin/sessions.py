@@ -1,4 +1,4 @@
-"""Sessions and their transcripts in the admin. Nothing can be changed."""
+"""Sessions and their transcripts in the admin. Read-only."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ SessionIdFilter = id_filter("session", "session_id")
 
 @admin.register(Session)
 class SessionAdmin(ReadOnlyAdmin):
-    """Conversations, with the progress towards their next review."""
+    """Conversations and the number of turns since their last review."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("name", "owner", "agent", "state_badge", "turns", "turns_since_memory_review", "last_active")
     list_select_related = ("owner__user", "agent")
     list_filter = (
@@ -34,7 +34,7 @@ class SessionAdmin(ReadOnlyAdmin):
         ("last_active_at", DayFilter),
     )
     search_fields = ("title", "external_id")
-    search_help_text = "Title, a client's name for it, or its id"
+    search_help_text = "Title, the client's id for it, or its id"
     searched_ids = ("pk",)
     change_form_template = "admin/gateway/session/change_form.html"
     fields = (
@@ -67,7 +67,7 @@ class SessionAdmin(ReadOnlyAdmin):
         return format_html('<ul class="db-list">{}</ul>', lines)
 
     def page_context(self, request: HttpRequest, row: Session) -> dict[str, Any]:
-        """Return the session's facts and a page of its transcript (`?from=` a message's number)."""
+        """Add a page of the transcript, starting at the message number `?from=`."""
         first = request.GET.get("from", "")
         lines = transcript(row, first=int(first) if first.isdecimal() and len(first) < 10 else 1)
         return {**super().page_context(request, row), "transcript": lines, "title": self.name(row)}

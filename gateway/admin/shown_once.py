@@ -1,4 +1,4 @@
-"""Pages that create rows with a secret, which is shown only in the response to the form."""
+"""Admin pages that create rows with a secret, which is shown only in the response to the form."""
 
 from typing import Any
 
@@ -9,28 +9,28 @@ from django.template.response import TemplateResponse
 from memories.admin.object_actions import ObjectActionAdmin
 from memories.admin.refusals import ServiceAdmin
 
-_SHOWN = "daybook.shown_once"
+_CONTEXT_KEY = "daybook.shown_once"
 
 
 class ShownOnceAdmin(ObjectActionAdmin, ServiceAdmin):
-    """A page whose `save_model` calls `show_once`. Its rows cannot be changed or deleted with the form."""
+    """A ModelAdmin whose `save_model` calls `show_once`. Its rows cannot be changed with the form."""
 
     made_title = ""
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def show_once(self, request: HttpRequest, **shown: Any) -> None:
+    def show_once(self, request: HttpRequest, **context: Any) -> None:
         """Set the context for the model's `created.html`, which shows the secret."""
-        request.META[_SHOWN] = shown
+        request.META[_CONTEXT_KEY] = context
 
     def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
-        """Return the page with the secret. A message would travel in a cookie."""
+        """Return the page with the secret. A Django message might be stored in a cookie."""
         context = {**self.admin_site.each_context(request), "opts": self.opts, "title": self.made_title}
         template = f"admin/{self.opts.app_label}/{self.opts.model_name}/created.html"
-        page = TemplateResponse(request, template, context | request.META[_SHOWN])
+        page = TemplateResponse(request, template, context | request.META[_CONTEXT_KEY])
         page.headers["Cache-Control"] = "no-store"
         return page
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """Do nothing: the service has recorded it."""
+        """Do nothing: the service has already recorded it."""

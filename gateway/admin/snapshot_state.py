@@ -1,5 +1,5 @@
-"""The state of a session's snapshot in words, from its last run's trace, its book as it is now, and this process's
-cache. Snapshots are cached per process, so those of other processes are not known."""
+"""Describes the state of a session's snapshot from its last run's trace, the current book, and this process's cache.
+Snapshots are cached per process, so those of other processes are unknown."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from memories.recall.snapshot import snapshots
 
 
 def snapshot_lines(session: Session) -> list[str]:
-    """Sentences for the session's page. Two queries: its last run that is over, and its book."""
+    """Return sentences for the session's page. Two queries: the last finished run, and the book."""
     if session.temporary:
         return ["None: a temporary session reads no memory."]
     if session.state == Session.State.ENDED:
@@ -23,9 +23,9 @@ def snapshot_lines(session: Session) -> list[str]:
     if not (agent_settings(session.agent).inject_memories or consolidation_settings_of(session.agent).enabled):
         return ["None: its agent is given nothing from memory."]
     book = Book.objects.filter(owner_id=session.owner_id, name=session.agent.book).first()
-    over = Run.objects.filter(owner_id=session.owner_id, session=session).exclude(state=Run.State.RUNNING)
-    run = over.order_by("-pk").first()
-    return [*_given(session, book, run), *_counted(run), *_compacted(session), _held(session)]
+    finished = Run.objects.filter(owner_id=session.owner_id, session=session).exclude(state=Run.State.RUNNING)
+    run = finished.order_by("-pk").first()
+    return [*_given(session, book, run), *_counts(run), *_compactions(session), _cached(session)]
 
 
 def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str]:
@@ -33,53 +33,53 @@ def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str
     if run is None:
         yield f"No turn has run yet; the first one builds it. {now}"
         return
-    given = _trace(run)
-    if given is None:
-        yield f"The run of turn {run.turn} was given none, or wrote down none. {now}"
+    snapshot = _snapshot_trace(run)
+    if snapshot is None:
+        yield f"The run of turn {run.turn} was given none, or recorded none. {now}"
         return
-    yield f"The run of turn {run.turn} was given one as of generation {given['generation']}."
-    reasons = [*_changes(session, book, given)]
+    yield f"The run of turn {run.turn} was given one as of generation {snapshot['generation']}."
+    reasons = [*_rebuild_reasons(session, book, snapshot)]
     yield " ".join(reasons) + " The next turn builds a new one." if reasons else f"It is current. {now}"
 
 
-def _changes(session: Session, book: Book | None, given: Mapping[str, int]) -> Iterator[str]:
-    """Why the next turn would not take the snapshot of the last run; nothing when it would."""
+def _rebuild_reasons(session: Session, book: Book | None, snapshot: Mapping[str, int]) -> Iterator[str]:
+    """Yield the reasons why the next turn cannot reuse the last run's snapshot."""
     if book is None:
         yield "Its book is gone."
-    elif book.epoch != given["epoch"]:
+    elif book.epoch != snapshot["epoch"]:
         yield f"Book {book.name} was cleared since; it is at generation {book.generation}."
-    elif book.generation != given["generation"]:
+    elif book.generation != snapshot["generation"]:
         yield f"Book {book.name} is at generation {book.generation}."
     elif book.next_expiry_at and book.next_expiry_at <= timezone.now():
         yield "A memory has expired since."
-    if session.agent.version != given["agent_version"]:
+    if session.agent.version != snapshot["agent_version"]:
         yield "The settings were changed since."
-    if session.compaction_epoch != given["compaction_epoch"]:
+    if session.compaction_epoch != snapshot["compaction_epoch"]:
         yield "The session was compacted since."
 
 
-def _counted(run: Run | None) -> Iterator[str]:
-    if run is None or (given := _trace(run)) is None:
+def _counts(run: Run | None) -> Iterator[str]:
+    if run is None or (snapshot := _snapshot_trace(run)) is None:
         return
     lanes = [item.get("lane") for item in run.recalled if isinstance(item, dict)]
     long, short = lanes.count("long_term"), lanes.count("short_term")
     turns = f" and {counted(short, 'earlier turn')}" if short else ""
-    yield f"In that run: {memories(given['frozen'])} frozen, {long} recalled{turns}."
+    yield f"In that run: {memories(snapshot['frozen'])} frozen, {long} recalled{turns}."
 
 
-def _compacted(session: Session) -> Iterator[str]:
+def _compactions(session: Session) -> Iterator[str]:
     if session.compaction_epoch:
         yield f"Compacted {times(session.compaction_epoch)}."
 
 
-def _held(session: Session) -> str:
-    held = snapshots.held(session.pk)
-    if held is None:
+def _cached(session: Session) -> str:
+    cached = snapshots.peek(session.pk)
+    if cached is None:
         return "This process holds none; another one may."
-    return f"This process holds one as of generation {held.view.state.generation}."
+    return f"This process holds one as of generation {cached.view.state.generation}."
 
 
-def _trace(run: Run) -> Mapping[str, Any] | None:
-    """Return the snapshot's part of a run's trace, as gateway.turns.injection wrote it."""
-    given: Mapping[str, Any] = run.trace.get("recall", {}).get("snapshot", {})
-    return given if "generation" in given else None  # one that failed has none
+def _snapshot_trace(run: Run) -> Mapping[str, Any] | None:
+    """Return the snapshot entry of a run's trace as written by gateway.turns.injection, or None if it failed."""
+    entry: Mapping[str, Any] = run.trace.get("recall", {}).get("snapshot", {})
+    return entry if "generation" in entry else None

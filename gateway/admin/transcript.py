@@ -1,5 +1,5 @@
-"""A session's transcript as an administrator sees it: all stored messages in order, including superseded and failed
-ones. One query per page."""
+"""A session's transcript for the admin: all stored messages in order, including superseded and failed ones. One query
+per page."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,16 +8,16 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
-from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.labels import answered_words, toolless_words
 from gateway.chat.markdown import render_markdown
 from gateway.models import Message, Run, Session
 
-PAGE = 200
-RENDERED = 400_000
-"""Characters of a page that are rendered; what follows is shown as it was written."""
-# Labels for roles. The reader is not the person of the session.
-WHO = {
+PAGE_MESSAGES = 200
+MAX_RENDERED_CHARS = 400_000
+"""Characters of a page that are rendered; the rest is shown as plain text."""
+# The viewer is not the person of the session, so no role is "You".
+ROLE_LABELS = {
     Message.Role.USER: ("edit", "Person"),
     Message.Role.ASSISTANT: ("chat_bubble", "Agent"),
     Message.Role.TOOL: ("build", "Tool"),
@@ -26,8 +26,8 @@ WHO = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One message. `html` is the rendered text of a model; otherwise `text` is shown unchanged. `turn` is 0 for
-    messages without a run."""
+    """One message. `html` is a model's rendered text; if it is empty, `text` is shown unchanged. `turn` is 0 without a
+    run."""
 
     seq: int
     who: str
@@ -44,39 +44,39 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A page of lines, oldest first; `later` is where the next page begins, if there is one."""
+    """A page of lines, oldest first; `later` is the message number where the next page begins, if there is one."""
 
     lines: list[Line]
     later: int | None
 
 
 def transcript(session: Session, *, first: int = 1, last: int | None = None) -> Transcript:
-    """Return at most PAGE messages from number `first` on, up to number `last` if it is given."""
+    """Return at most PAGE_MESSAGES messages from number `first` on, up to number `last` if it is given."""
     messages = Message.objects.filter(owner_id=session.owner_id, session=session, seq__gte=first)
     if last is not None:
         messages = messages.filter(seq__lte=last)
-    rows = list(messages.select_related("run").order_by("seq")[: PAGE + 1])
-    later = rows[PAGE].seq if len(rows) > PAGE else None
-    room = Room()
-    return Transcript(lines=[_line(row, room) for row in rows[:PAGE]], later=later)
+    rows = list(messages.select_related("run").order_by("seq")[: PAGE_MESSAGES + 1])
+    later = rows[PAGE_MESSAGES].seq if len(rows) > PAGE_MESSAGES else None
+    budget = RenderBudget()
+    return Transcript(lines=[_line(row, budget) for row in rows[:PAGE_MESSAGES]], later=later)
 
 
-class Room:
-    """How many more characters of a page are rendered, and the time for colours of code."""
+class RenderBudget:
+    """The characters of a page that may still be rendered, and the time for highlighting."""
 
     def __init__(self) -> None:
-        self._left, self._colours = RENDERED, Budget(PAGE_BUDGET)
+        self._left, self._colours = MAX_RENDERED_CHARS, Budget(SECONDS_PER_PAGE)
 
     def html(self, message: Message) -> SafeString:
-        """Return a model's text as HTML; "" for other texts, and if the page has reached its bounds."""
+        """Return a model's text as HTML, or "" for other roles and when the budget is used up."""
         self._left -= len(message.text)
         if message.role != Message.Role.ASSISTANT or not message.text or self._left < 0:
             return SafeString()
         return render_markdown(message.text, self._colours, scope=str(message.pk))
 
 
-def _line(message: Message, room: Room) -> Line:
-    icon, who = WHO[Message.Role(message.role)]
+def _line(message: Message, budget: RenderBudget) -> Line:
+    icon, who = ROLE_LABELS[Message.Role(message.role)]
     run = message.run
     return Line(
         seq=message.seq,
@@ -84,7 +84,7 @@ def _line(message: Message, room: Room) -> Line:
         icon=icon,
         at=message.created_at,
         text=message.text,
-        html=room.html(message),
+        html=budget.html(message),
         calls=[_call(call) for call in message.calls],
         attachments=attachments_of(message),
         turn=run.turn if run else 0,
@@ -94,7 +94,7 @@ def _line(message: Message, room: Room) -> Line:
 
 
 def attachments_of(message: Message) -> int:
-    """Return the number of pictures, files and sounds that were sent with a message."""
+    """Return the number of images, files and sounds in a message."""
     return sum(isinstance(part, dict) and part.get("type") != "text" for part in message.parts or ())
 
 

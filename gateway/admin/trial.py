@@ -1,4 +1,4 @@
-"""“Try it” on an agent's page: sends a message to the agent as it is saved, and shows the answer."""
+"""“Try it” on an agent's page: sends a message to the saved agent and shows the answer."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.agents.trial import MOST, SECONDS, trial_run
+from gateway.agents.trial import MAX_CHARS, SECONDS, trial_run
 from gateway.models import Agent
 from gateway.requests import request_id_for
 from memories.admin.access import action_record
@@ -23,17 +23,17 @@ from memories.errors import DomainError
 
 class TrialForm(forms.Form):
     message = forms.CharField(
-        max_length=MOST,
+        max_length=MAX_CHARS,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "aria-describedby": "trial-note"}),
         error_messages={
             "required": "Type a message first.",
-            "max_length": f"A message to try has at most {MOST:,} characters.",
+            "max_length": f"A message to try has at most {MAX_CHARS:,} characters.",
         },
     )
 
 
 class TrialAdmin(DaybookAdmin):
-    """Offers a trial on an agent's page to those who may change agents."""
+    """Adds the trial to an agent's page for those who may change agents."""
 
     change_form_template = "admin/gateway/agent/change_form.html"
 
@@ -47,8 +47,8 @@ class TrialAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST `message`. Return the answer alone to htmx, or else within a page. 404 for an unknown agent, 403 without
-        permission to change it."""
+        """POST `message`. Return the answer as a fragment for htmx, or else as a page. 404 for an unknown agent, 403
+        without permission to change it."""
         agent = self.get_object(request, unquote(object_id))
         if agent is None:
             raise Http404
@@ -66,7 +66,7 @@ class TrialAdmin(DaybookAdmin):
             return {"trial_error": form.errors["message"][0]}
         action_record(request, Agent, "Tried.", [agent])
         try:
-            # Run in the server's own event loop, which holds the connections to the model server.
+            # async_to_sync runs it in the server's event loop, which holds the connections to the model server.
             ask = async_to_sync(trial_run)
             return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id_for(request))}
         except DomainError as refusal:

@@ -1,17 +1,17 @@
-"""One turn explained, for the page of a run in the admin: the question, what it was given and why, the model's steps
-and tools, what they wrote, the answer, and errors in words. The app above adds the reviews that followed."""
+"""The explanation of a turn on a run's admin page: the question, what memory gave and why, the model's steps and tool
+calls, the writes, the answer, and the error. The app above adds the reviews that followed."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from django.utils.safestring import SafeString
 
-from gateway.admin.sight import Sight
 from gateway.admin.transcript import attachments_of
 from gateway.admin.turn_given import given_to
 from gateway.admin.turn_steps import attempts_of, messages_of, steps_of
+from gateway.admin.visibility import Visibility
 from gateway.agents.configuration import prices
-from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words, toolless_words
 from gateway.chat.markdown import render_markdown
 from gateway.chat.run_figures import cost_words
@@ -21,32 +21,32 @@ from memories.admin.badges import seconds
 from memories.admin.change_words import shown_change_sets
 from memories.models import ChangeSet
 
-MOST_CHANGE_SETS = 20
+MAX_CHANGE_SETS = 20
 _INTERRUPTED = "Interrupted: Daybook was restarted, or its process went away."
 
 
-def turn_explained(run: Run, sight: Sight) -> dict[str, Any]:
-    """Return the explanation of a run, which is selected with its session and agent. `question` and `answer` are empty
-    if the reader may not see words; `first_seq` and `last_seq` are the numbers of its messages, 0 if there are none.
-    At most twelve queries."""
-    colours = Budget(PAGE_BUDGET)
+def turn_explained(run: Run, visible: Visibility) -> dict[str, Any]:
+    """Return the explanation of a run, which must be selected with its session and agent. `question` and `answer` are
+    empty if the viewer may not see words; `first_seq` and `last_seq` are message numbers, 0 if there are none. At most
+    twelve queries."""
+    budget = Budget(SECONDS_PER_PAGE)
     messages = messages_of(run)
-    asked = next((row for row in messages if row.role == Message.Role.USER), None)
-    steps = steps_of(messages, sight, colours)
+    question = next((row for row in messages if row.role == Message.Role.USER), None)
+    steps = steps_of(messages, visible, budget)
     return {
-        "sight": sight,
+        "sight": visible,
         "figures": _figures(run, steps),
-        "trouble": _trouble(run, sight),
-        "question": asked.text if asked and sight.words else "",
-        "question_characters": len(asked.text) if asked else 0,
-        "attachments": attachments_of(asked) if asked else 0,
-        "given": given_to(run, sight),
+        "trouble": _failure(run, visible),
+        "question": question.text if question and visible.words else "",
+        "question_characters": len(question.text) if question else 0,
+        "attachments": attachments_of(question) if question else 0,
+        "given": given_to(run, visible),
         "steps": steps,
-        "steps_unseen": max(0, _steps_made(run) - len(steps)),
+        "steps_unseen": max(0, _step_count(run) - len(steps)),
         "attempts": attempts_of(run),
         "toolless": toolless_words(run.trace.get("toolless")),
-        "changes": _changes(run) if sight.changes else (),
-        "answer": render_markdown(run.text, colours) if sight.words else SafeString(),
+        "changes": _changes(run) if visible.changes else (),
+        "answer": render_markdown(run.text, budget) if visible.words else SafeString(),
         "answer_characters": len(run.text),
         "first_seq": messages[0].seq if messages else 0,
         "last_seq": messages[-1].seq if messages else 0,
@@ -54,8 +54,8 @@ def turn_explained(run: Run, sight: Sight) -> dict[str, Any]:
 
 
 def error_sentence(run: Run, *, words: bool) -> str:
-    """Return why a run failed; "" if it did not. Without `words` it is only the meaning of its code, since a model
-    server's message may quote the request."""
+    """Return why a run failed, or "". Without `words` only its code is described, since a model server's message may
+    quote the request."""
     return _error(run, words=words).headline if run.error else ""
 
 
@@ -65,16 +65,16 @@ def _error(run: Run, *, words: bool) -> ErrorWords:
 
 
 def _figures(run: Run, steps: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return facts about the turn with their labels."""
-    made = _steps_made(run) or len(steps)
+    """Return (label, value) pairs about the turn."""
+    step_count = _step_count(run) or len(steps)
     calls = sum(len(step["calls"]) for step in steps)
     return [
-        ("Time", f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not over"),
+        ("Time", f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not finished"),
         ("Tokens", usage_words(run.usage)),
         ("Cost", _cost(run)),
-        ("Model", run.model or "None answered"),
+        ("Model", run.model or "No model answered"),
         ("Agent", run.session.agent.name),
-        ("Model steps", str(made)),
+        ("Model steps", str(step_count)),
         ("Tool calls", str(calls)),
     ]
 
@@ -85,13 +85,13 @@ def _cost(run: Run) -> str:
     return cost_words(run, prices()) or "No price is set for this model"
 
 
-def _steps_made(run: Run) -> int:
+def _step_count(run: Run) -> int:
     return int(run.trace.get("steps", 0))
 
 
-def _trouble(run: Run, sight: Sight) -> dict[str, Any] | None:
+def _failure(run: Run, visible: Visibility) -> dict[str, Any] | None:
     if run.state == Run.State.FAILED or run.error:
-        found = _error(run, words=sight.words)
+        found = _error(run, words=visible.words)
         return {"words": found.headline, "code": found.code}
     if run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
@@ -104,4 +104,4 @@ def _trouble(run: Run, sight: Sight) -> dict[str, Any] | None:
 
 def _changes(run: Run) -> list[dict[str, Any]]:
     rows = ChangeSet.objects.filter(owner_id=run.owner_id, run_id=run.pk, kind=ChangeSet.Kind.TOOL).order_by("pk")
-    return shown_change_sets(run.owner_id, list(rows[:MOST_CHANGE_SETS]))
+    return shown_change_sets(run.owner_id, list(rows[:MAX_CHANGE_SETS]))

@@ -1,5 +1,5 @@
-"""What a run was given from memory, for its page in the admin. Runs store numbers and reasons; the words come from the
-revisions of that time."""
+"""What memory gave a run, for its admin page. Runs store memory numbers and reasons; the texts come from the revisions
+of that time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import OuterRef, Subquery
 from django.urls import reverse
 
-from gateway.admin.sight import Sight
+from gateway.admin.visibility import Visibility
 from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_settings
 from gateway.chat.labels import why_given
@@ -37,47 +37,48 @@ _PARTS = {
 }
 
 
-def given_to(run: Run, sight: Sight) -> dict[str, Any]:
-    """Return what a run was given. At most four queries. `lines` say how the memories were found and what failed; the
-    `words` of a memory are those of that time, and are left out if the reader may not see them or they are gone."""
+def given_to(run: Run, visible: Visibility) -> dict[str, Any]:
+    """Return what a run was given. `lines` describe how the memories were found and what failed; a memory's `words` are
+    those of that time, left out if the viewer may not see them or they were erased. At most four queries."""
     items = [item for item in run.recalled if isinstance(item, dict)]
     keys = [str(item.get("memory_id")) for item in items]
     numbers = [int(key) for key in keys if key.isdecimal() and len(key) < 19]
-    then = _as_of(run, numbers) if numbers and sight.memories else {}
-    memories = [_memory(item, then, sight) for item in items if not item.get("turn_id")]
-    texts = [text for text in (_instructions(run), _summary(run, sight), _snapshot(items, then, sight)) if text]
+    revisions = _as_of(run, numbers) if numbers and visible.memories else {}
+    memories = [_memory(item, revisions, visible) for item in items if not item.get("turn_id")]
+    snapshot = _snapshot(items, revisions) if visible.memories else None
+    texts = [text for text in (_instructions(run), _summary(run, visible), snapshot) if text]
     return {"lines": [*_lines(run)], "texts": texts, "memories": memories, "turns": _turns(run, items)}
 
 
 def recall_trace(run: Run) -> Mapping[str, Any]:
-    """Return the part of the run's trace about recall."""
-    found: Mapping[str, Any] = run.trace.get("recall", {})
-    return found
+    """Return the `recall` entry of the run's trace."""
+    entry: Mapping[str, Any] = run.trace.get("recall", {})
+    return entry
 
 
 def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
-    """Return the revisions of memories at the time the run opened, by number. Two queries."""
+    """Return the revisions that were current when the run opened, by memory number. Two queries."""
     newest = Revision.objects.filter(memory=OuterRef("pk"), created_at__lte=run.started_at).order_by("-version")
     memories = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers)
-    ids = memories.annotate(then=Subquery(newest.values("pk")[:1])).values_list("number", "then")
-    by_revision = {then: number for number, then in ids if then}
+    ids = memories.annotate(revision=Subquery(newest.values("pk")[:1])).values_list("number", "revision")
+    by_revision = {revision: number for number, revision in ids if revision}
     rows = Revision.objects.filter(owner_id=run.owner_id, pk__in=by_revision)
     return {by_revision[revision.pk]: revision for revision in rows}
 
 
-def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], sight: Sight) -> dict[str, Any]:
+def _memory(item: Mapping[str, Any], revisions: Mapping[int, Revision], visible: Visibility) -> dict[str, Any]:
     number = str(item.get("memory_id") or "")
     icon, how = _LANES.get(str(item.get("lane", "")), ("help", "Given"))
-    shown: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=sight.words)}
+    details: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=visible.words)}
     if not number:
-        return {**shown, "note": "An entry of another memory provider; its words are not stored."}
-    if not sight.memories:
-        return shown
-    revision = then.get(int(number)) if number.isdecimal() else None
+        return {**details, "note": "An entry of another memory provider; its words are not stored."}
+    if not visible.memories:
+        return details
+    revision = revisions.get(int(number)) if number.isdecimal() else None
     if revision is None:
-        return {**shown, "note": "This memory was erased since."}
+        return {**details, "note": "This memory was erased since."}
     return {
-        **shown,
+        **details,
         "words": str(revision.after.get("content", "")),
         "url": reverse("admin:memories_memory_change", args=[revision.memory_id]),
         "version": revision.version,
@@ -86,26 +87,26 @@ def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], sight: Sight)
 
 
 def _instructions(run: Run) -> dict[str, Any] | None:
-    """Return the agent's instructions: exact while a run waits for its client, else the current ones."""
+    """Return the agent's instructions: those of the run while it waits for its client, else the current ones."""
     agent = run.session.agent
     if run.injected is not None:
         text, note = str(run.injected.get("instructions", "")), "As this run was given them."
     else:
         version = recall_trace(run).get("snapshot", {}).get("agent_version")
-        same = version is None or version == agent.version
+        unchanged = version is None or version == agent.version
         text = agent_settings(agent).instructions
-        note = "As the agent has them now." if same else "As the agent has them now: its settings were changed since."
+        note = "As the agent has them now" + ("." if unchanged else ": its settings were changed since.")
     title = "Instructions of the agent"
     return {"title": title, "text": text, "note": note} if text else None
 
 
-def _summary(run: Run, sight: Sight) -> dict[str, Any] | None:
-    """Return Memory Guidance, the book's summary at that time. One query; none while consolidation is off."""
-    told = str((run.injected or {}).get("guidance", ""))
-    if told and sight.documents:
-        return {"title": "Memory Guidance", "text": told, "note": "As this run was given it."}
-    on = consolidation_settings_of(run.session.agent).enabled and "snapshot" in recall_trace(run)
-    if not on or not sight.documents:
+def _summary(run: Run, visible: Visibility) -> dict[str, Any] | None:
+    """Return Memory Guidance, the book's summary at that time. At most one query."""
+    guidance = str((run.injected or {}).get("guidance", ""))
+    if guidance and visible.documents:
+        return {"title": "Memory Guidance", "text": guidance, "note": "As this run was given it."}
+    enabled = consolidation_settings_of(run.session.agent).enabled and "snapshot" in recall_trace(run)
+    if not enabled or not visible.documents:
         return None
     rows = ArtifactRevision.objects.filter(
         owner_id=run.owner_id,
@@ -126,13 +127,13 @@ def _summary(run: Run, sight: Sight) -> dict[str, Any] | None:
     }
 
 
-def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], sight: Sight) -> dict[str, Any] | None:
-    """Return the frozen block, built again from the revisions of that time."""
-    named = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
-    frozen = [int(number) for number in named if number.isdecimal()]
-    if not frozen or not sight.memories:
+def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[int, Revision]) -> dict[str, Any] | None:
+    """Return the frozen block, rebuilt from the revisions of that time."""
+    ids = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
+    frozen = [int(number) for number in ids if number.isdecimal()]
+    if not frozen:
         return None
-    states = [(number, then[number].after) for number in frozen if number in then]
+    states = [(number, revisions[number].after) for number in frozen if number in revisions]
     lines = [
         MemoryLine(number=number, category=str(after.get("category", "")), content=str(after.get("content", "")))
         for number, after in states
@@ -143,7 +144,7 @@ def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], 
 
 
 def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the earlier turns from which a passage was given, with their pages."""
+    """Return the earlier turns from which passages were given, with links."""
     ids: list[UUID] = [found for item in items if (found := parse_uuid(item.get("turn_id")))]
     if not ids:
         return []
@@ -163,15 +164,15 @@ def _lines(run: Run) -> Iterator[str]:
     for name, part in trace.items():
         if not isinstance(part, dict):
             continue
-        said = _PARTS.get(name, name)
+        part_name = _PARTS.get(name, name)
         if part.get("state") == "failed":
-            yield f"{said} failed ({part.get('kind', 'unknown')}); the turn went on without it."
+            yield f"{part_name} failed ({part.get('kind', 'unknown')}); the turn went on without it."
         elif part.get("state") == "timeout":
-            yield f"{said} took too long; the turn went on without it."
+            yield f"{part_name} took too long; the turn went on without it."
         elif name == "keywords":
             yield _keywords(part)
         elif part.get("state") == "ok":
-            yield f"{said} found {part.get('found', 0)} in {part.get('ms', 0)} ms."
+            yield f"{part_name} found {part.get('found', 0)} in {part.get('ms', 0)} ms."
 
 
 def _keywords(part: Mapping[str, Any]) -> str:

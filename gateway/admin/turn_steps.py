@@ -1,35 +1,35 @@
-"""The model steps of a run and their tool calls, from the stored messages, for its page in the admin."""
+"""The model steps of a run and their tool calls, from the stored messages, for the run's admin page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.admin.sight import Sight
+from gateway.admin.visibility import Visibility
 from gateway.chat.highlight import Budget
 from gateway.chat.labels import fault_words
 from gateway.chat.markdown import render_markdown
 from gateway.chat.tool_uses import tool_use
 from gateway.models import Message, Run
 
-MOST_MESSAGES = 200
-LONGEST = 10_000
+MAX_MESSAGES = 200
+MAX_TOOL_CHARS = 10_000
 
 
 def messages_of(run: Run) -> list[Message]:
-    """Return the first MOST_MESSAGES stored messages of a run, in their order. One query."""
+    """Return the first MAX_MESSAGES stored messages of a run, in their order. One query."""
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, run_id=run.pk)
-    return list(rows.order_by("seq")[:MOST_MESSAGES])
+    return list(rows.order_by("seq")[:MAX_MESSAGES])
 
 
-def steps_of(messages: Sequence[Message], sight: Sight, colours: Budget) -> list[dict[str, Any]]:
+def steps_of(messages: Sequence[Message], visible: Visibility, budget: Budget) -> list[dict[str, Any]]:
     """Return the steps that stored a message. A step without a call is the answer, or a part of it."""
     results = {row.tool_call_id: row.text for row in messages if row.role == Message.Role.TOOL}
-    said = [row for row in messages if row.role == Message.Role.ASSISTANT]
-    return [_step(number, row, results, sight, colours) for number, row in enumerate(said, start=1)]
+    answers = [row for row in messages if row.role == Message.Role.ASSISTANT]
+    return [_step(number, row, results, visible, budget) for number, row in enumerate(answers, start=1)]
 
 
 def attempts_of(run: Run) -> list[dict[str, Any]]:
-    """Return the attempts in the run's trace, which has them if one failed: upstream and model, how it ended, and how
-    long it took."""
+    """Return the attempts in the run's trace (recorded only if one failed): upstream and model, outcome and
+    duration."""
     return [
         {
             "who": f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",
@@ -41,15 +41,15 @@ def attempts_of(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _step(number: int, row: Message, results: Mapping[str, str], sight: Sight, colours: Budget) -> dict[str, Any]:
+def _step(number: int, row: Message, results: Mapping[str, str], visible: Visibility, budget: Budget) -> dict[str, Any]:
     calls = row.calls
     kept = row.kept or {}
     by = f"{kept['model']} of {kept['upstream']}" if kept.get("model") and kept.get("upstream") else ""
     return {
         "number": number,
         "by": by,
-        "html": render_markdown(row.text, colours) if sight.words and calls else "",
-        "calls": [tool_use(call, results, longest=LONGEST, words=sight.words) for call in calls],
+        "html": render_markdown(row.text, budget) if visible.words and calls else "",
+        "calls": [tool_use(call, results, max_chars=MAX_TOOL_CHARS, words=visible.words) for call in calls],
         "characters": len(row.text),
         "is_answer": not calls,
     }

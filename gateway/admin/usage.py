@@ -1,5 +1,5 @@
-"""The usage of all owners: turns, requests, tokens and cost of a range of days, by day, person, key, agent or model.
-GET /api/usage is the owner's own."""
+"""Usage of all owners in the admin: turns, requests, tokens and cost in a range of days, grouped by day, person, key,
+agent or model. GET /api/usage returns an owner's own usage."""
 
 from collections.abc import Callable, Iterable
 from datetime import date
@@ -20,11 +20,11 @@ from gateway.models import Agent, ApiKey, UsageDay
 from memories.admin.base import ReadOnlyAdmin
 from memories.models import Owner
 
-MOST_ROWS = 100_000
-"""So many of the newest rows are added up: totals of days are made on their day, so that these are the newest days."""
-SHOWN = 200
-WORDS = {"day": "Day", "person": "Person", "key": "Key", "agent": "Agent", "model": "Model"}
-# The columns of the table: label, figure, and name of the order.
+MAX_ROWS = 100_000
+"""Only so many of the newest rows are added up. Rows are created on their day, so these are the newest days."""
+MAX_GROUPS = 200
+LABELS = {"day": "Day", "person": "Person", "key": "Key", "agent": "Agent", "model": "Model"}
+# Sortable columns by the name in the query string: label, and annotation of `totals`.
 _SORTS = {
     "turns": ("Turns", "all_turns"),
     "requests": ("Requests", "all_requests"),
@@ -32,93 +32,93 @@ _SORTS = {
     "output": ("Output tokens", "all_output_tokens"),
     "cost": ("Cost", "all_cost"),
 }
-_LONGEST = 200  # of a value in a filter
+_MAX_FILTER_CHARS = 200  # of a value in a filter
 _NO_AGENT = "No agent"
 
 Link = Callable[[Any], str]
 
 
 class UsageForm(forms.Form):
-    """The days, the grouping and the order. Fields that are not given have their defaults."""
+    """The range of days, the grouping, the order and the filters. All fields are optional."""
 
     first = forms.DateField(required=False, error_messages={"invalid": "The first day is a date: 2026-11-01."})
     last = forms.DateField(required=False, error_messages={"invalid": "The last day is a date: 2026-11-30."})
-    by = forms.ChoiceField(required=False, choices=[(name, name) for name in WORDS])
+    by = forms.ChoiceField(required=False, choices=[(name, name) for name in LABELS])
     sort = forms.CharField(required=False, max_length=20)
     person = forms.UUIDField(required=False)
     key = forms.UUIDField(required=False)
-    agent = forms.CharField(required=False, max_length=_LONGEST, empty_value=None)
-    model = forms.CharField(required=False, max_length=_LONGEST, empty_value=None)
+    agent = forms.CharField(required=False, max_length=_MAX_FILTER_CHARS, empty_value=None)
+    model = forms.CharField(required=False, max_length=_MAX_FILTER_CHARS, empty_value=None)
 
     def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        last = given.get("last") or today()
-        first = given.get("first") or first_day(last)
+        cleaned = self.cleaned_data
+        last = cleaned.get("last") or today()
+        first = cleaned.get("first") or first_day(last)
         if first > last:
             raise forms.ValidationError("The first day is not after the last one.")
         if (last - first).days >= MOST_DAYS:
             raise forms.ValidationError(f"Choose at most {MOST_DAYS} days.")
-        return {**given, "first": first, "last": last, "by": given.get("by") or "day"}
+        return {**cleaned, "first": first, "last": last, "by": cleaned.get("by") or "day"}
 
 
 @admin.register(UsageDay)
 class UsageAdmin(ReadOnlyAdmin):
-    """The totals on one page, in place of a list of rows."""
+    """One page with totals in place of a change list."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """GET, with the fields of UsageForm. Two queries, and one for names."""
+        """GET with the fields of UsageForm. Two queries, and one for names."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         form = UsageForm(request.GET)
-        shown = _shown(request, form.cleaned_data) if form.is_valid() else {}
+        report = _context(request, form.cleaned_data) if form.is_valid() else {}
         context = {
             **self.admin_site.each_context(request),
-            **shown,
+            **report,
             "opts": self.opts,
             "title": "Usage",
             "errors": [message for messages in form.errors.values() for message in messages],
         }
-        return TemplateResponse(request, "admin/gateway/usage.html", context, status=200 if shown else 400)
+        return TemplateResponse(request, "admin/gateway/usage.html", context, status=200 if report else 400)
 
 
-def _shown(request: HttpRequest, asked: dict[str, Any]) -> dict[str, Any]:
-    by, sort = asked["by"], asked["sort"]
-    rows, only = _rows(asked)
-    column, falling = sort.removeprefix("-"), sort.startswith("-")
-    order = ("-" * falling + _SORTS[column][1],) if column in _SORTS else ()
-    found = totals(rows, by, most=SHOWN, order=order)
-    base = {"first": asked["first"].isoformat(), "last": asked["last"].isoformat(), **only}
+def _context(request: HttpRequest, query: dict[str, Any]) -> dict[str, Any]:
+    by, sort = query["by"], query["sort"]
+    rows, filters = _rows(query)
+    column, descending = sort.removeprefix("-"), sort.startswith("-")
+    order = ("-" * descending + _SORTS[column][1],) if column in _SORTS else ()
+    found = totals(rows, by, most=MAX_GROUPS, order=order)
+    base = {"first": query["first"].isoformat(), "last": query["last"].isoformat(), **filters}
     return {
-        "rows": list(_lines(request, by, found[:SHOWN], base)),
+        "rows": list(_lines(request, by, found[:MAX_GROUPS], base)),
         "by": by,
-        "word": WORDS[by],
+        "word": LABELS[by],
         "first": base["first"],
         "last": base["last"],
-        "choices": [(word, _address({**base, "by": name}), name == by) for name, word in WORDS.items()],
-        "headings": list(_headings(column if order else "", falling, {**base, "by": by})),
-        "only": [(WORDS[name].lower(), _named(name, [value])(value)) for name, value in only.items()],
+        "choices": [(word, _address({**base, "by": name}), name == by) for name, word in LABELS.items()],
+        "headings": list(_headings(column if order else "", descending, {**base, "by": by})),
+        "only": [(LABELS[name].lower(), _name_of(name, [value])(value)) for name, value in filters.items()],
         "everything": _address({"first": base["first"], "last": base["last"], "by": by}),
-        "hidden": {**only, "by": by, **({"sort": sort} if order else {})},
-        "has_more": len(found) > SHOWN,
-        "shown": SHOWN,
-        "is_cut": _is_cut(asked["first"]),
-        "most_rows": MOST_ROWS,
+        "hidden": {**filters, "by": by, **({"sort": sort} if order else {})},
+        "has_more": len(found) > MAX_GROUPS,
+        "shown": MAX_GROUPS,
+        "is_cut": _is_cut(query["first"]),
+        "most_rows": MAX_ROWS,
     }
 
 
-def _rows(asked: dict[str, Any]) -> tuple[Any, dict[str, str]]:
-    """Return the rows that are added up, and what they were narrowed to."""
-    newest = UsageDay.objects.order_by("-pk").values("pk")[:MOST_ROWS]
-    rows = UsageDay.objects.filter(pk__in=newest, day__range=(asked["first"], asked["last"]))
-    only = {name: asked[name] for name in WORDS if asked.get(name) is not None}
-    rows = rows.filter(**{COLUMNS[name]: value for name, value in only.items()})
-    return rows, {name: str(value) for name, value in only.items()}
+def _rows(query: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """Return the rows to add up, and the filters that were applied."""
+    newest = UsageDay.objects.order_by("-pk").values("pk")[:MAX_ROWS]
+    rows = UsageDay.objects.filter(pk__in=newest, day__range=(query["first"], query["last"]))
+    filters = {name: query[name] for name in LABELS if query.get(name) is not None}
+    rows = rows.filter(**{COLUMNS[name]: value for name, value in filters.items()})
+    return rows, {name: str(value) for name, value in filters.items()}
 
 
 def _is_cut(first: date) -> bool:
-    """Return True if rows of these days are older than those that were looked at."""
+    """Return True if MAX_ROWS excludes rows of these days."""
     days = UsageDay.objects.order_by("-pk").values_list("day", flat=True)
-    oldest = days[MOST_ROWS : MOST_ROWS + 1].first()
+    oldest = days[MAX_ROWS : MAX_ROWS + 1].first()
     return oldest is not None and oldest >= first
 
 
@@ -126,14 +126,14 @@ def _lines(
     request: HttpRequest, by: str, groups: list[dict[str, Any]], base: dict[str, str]
 ) -> Iterable[dict[str, Any]]:
     values = [group[COLUMNS[by]] for group in groups]
-    name_of, link_of = _named(by, values), _linked(request, by, values)
+    name_of, link_of = _name_of(by, values), _link_of(request, by, values)
     for group, value in zip(groups, values, strict=True):
         days = {**base, "first": str(value), "last": str(value), "by": "person"} if by == "day" else {}
-        narrowed = days or {**base, by: str(value), "by": "day"}
+        drill_down = days or {**base, by: str(value), "by": "day"}
         yield {
             "name": name_of(value),
             "link": link_of(value),
-            "by_day": _address(narrowed) if value != "" else "",
+            "by_day": _address(drill_down) if value != "" else "",
             "figures": _figures(group),
         }
 
@@ -143,8 +143,8 @@ def _figures(group: dict[str, Any]) -> tuple[str, ...]:
     return (*(f"{number:,}" for number in numbers), dollars(group["cost"]) if is_priced(group) else "–")
 
 
-def _named(by: str, values: list[Any]) -> Callable[[Any], str]:
-    """Return what says the name of a value. At most one query."""
+def _name_of(by: str, values: list[Any]) -> Callable[[Any], str]:
+    """Return a function that names a group. At most one query."""
     if by == "person":
         people = {str(owner.pk): str(owner) for owner in Owner.objects.select_related("user").filter(pk__in=values)}
         return lambda value: people.get(str(value), "A person who is gone")
@@ -154,8 +154,9 @@ def _named(by: str, values: list[Any]) -> Callable[[Any], str]:
     return lambda value: value.isoformat() if isinstance(value, date) else str(value) or _NO_AGENT
 
 
-def _linked(request: HttpRequest, by: str, values: list[Any]) -> Link:
-    """Return what gives the address of what a value is about, for those who may open it; "" for none."""
+def _link_of(request: HttpRequest, by: str, values: list[Any]) -> Link:
+    """Return a function that returns the admin URL of a group's object, or "" if there is none or the viewer may not
+    open it."""
     pages: dict[str, tuple[str, type[Any]]] = {
         "person": ("memories.view_owner", Owner),
         "key": ("gateway.view_apikey", ApiKey),
@@ -165,16 +166,16 @@ def _linked(request: HttpRequest, by: str, values: list[Any]) -> Link:
         return lambda value: ""
     model = pages[by][1]
     field = "name" if by == "agent" else "pk"
-    there = dict(model.objects.filter(**{f"{field}__in": values}).values_list(field, "pk"))
+    ids = dict(model.objects.filter(**{f"{field}__in": values}).values_list(field, "pk"))
     page = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
-    return lambda value: reverse(page, args=[there[value]]) if value in there else ""
+    return lambda value: reverse(page, args=[ids[value]]) if value in ids else ""
 
 
-def _headings(column: str, falling: bool, base: dict[str, str]) -> Iterable[dict[str, Any]]:
+def _headings(column: str, descending: bool, base: dict[str, str]) -> Iterable[dict[str, Any]]:
     for name, (word, _) in _SORTS.items():
-        is_mine = name == column
-        order = ("descending" if falling else "ascending") if is_mine else "none"
-        sort = name if is_mine and falling else f"-{name}"
+        is_current = name == column
+        order = ("descending" if descending else "ascending") if is_current else "none"
+        sort = name if is_current and descending else f"-{name}"
         yield {"word": word, "link": _address({**base, "sort": sort}), "order": order}
 
 

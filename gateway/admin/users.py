@@ -1,5 +1,5 @@
-"""Users in the admin. The form explains the roles, and every login ends at once when an account is deactivated or given
-another password."""
+"""Users in the admin. The form explains the roles. Deactivating an account or changing its password ends every login at
+once."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from django.utils.safestring import SafeString
 from gateway.accounts.logins import logins_end, other_logins
 from gateway.accounts.roles import ADMINISTRATOR, AUDITOR, MEANINGS, STAFF, USER
 from gateway.authentication import forget_keys
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.admin.users import UserAdmin
 from memories.audit.auditors import AUDITORS
 from memories.audit.log import actor_of
 from memories.models import Owner
 
-_HOW = {
+_REQUIREMENTS = {
     USER: "active, nothing else ticked",
     AUDITOR: f"staff status, group “{AUDITORS}”",
     STAFF: "staff status, and groups or permissions of your choice",
     ADMINISTRATOR: "staff status and superuser status",
 }
-_OFF = (
+_DEACTIVATION_HELP = (
     "Untick this instead of deleting an account: every login, API key, connected app and open page of it is refused "
     "at once. Memories, conversations and the audit log stay, and ticking it again brings the account back."
 )
@@ -32,9 +32,9 @@ _OFF = (
 admin.site.unregister(User)
 
 
-def roles_words() -> SafeString:
-    """Return the roles and how to give each, as the list that the form shows."""
-    rows = ((role.capitalize(), _HOW[role], MEANINGS[role]) for role in MEANINGS)
+def roles_help() -> SafeString:
+    """Return help text that describes the roles and how to assign them."""
+    rows = ((role.capitalize(), _REQUIREMENTS[role], MEANINGS[role]) for role in MEANINGS)
     return format_html_join("", "<p><strong>{}</strong> ({}): {}</p>", rows)
 
 
@@ -43,28 +43,28 @@ class PeopleAdmin(UserAdmin):
     """People who sign in."""
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the page's parts; that of the permissions says what the roles are."""
+        """Add the description of the roles to the permissions section."""
         parts = super().get_fieldsets(request, obj)
         return [
-            (title, options | ({"description": roles_words()} if "is_staff" in options["fields"] else {}))
+            (title, options | ({"description": roles_help()} if "is_staff" in options["fields"] else {}))
             for title, options in parts
         ]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """Return the form, which says what switching off does."""
+        """Add help text about deactivation."""
         form = super().get_form(request, obj, change=change, **kwargs)
         if "is_active" in form.base_fields:
-            form.base_fields["is_active"].help_text = _OFF
+            form.base_fields["is_active"].help_text = _DEACTIVATION_HELP
         return form
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save; an account that is switched off is signed out everywhere."""
+        """Save; sign a deactivated account out everywhere."""
         super().save_model(request, obj, form, change)
         if change and not obj.is_active:
             self._sign_out(request, obj)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]  # as the base
-        """Record a change; a new password ends every login but the one that it was given in."""
+        """Record a change; a new password ends every other login."""
         super().log_change(request, obj, message)
         if message == [{"changed": {"fields": ["password"]}}]:
             self._sign_out(request, obj)
@@ -73,4 +73,4 @@ class PeopleAdmin(UserAdmin):
         logins_end(user, other_logins(request, user), by=actor_of(request.user))
         forget_keys()
         for owner_id in Owner.objects.filter(user=user).values_list("pk", flat=True):
-            look_again(owner_id)
+            recheck_logins(owner_id)

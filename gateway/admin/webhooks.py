@@ -1,5 +1,5 @@
-"""Webhooks in the admin: their host, their last delivery and failure, and a button that disables one. The rest of an
-address is not shown, since it may contain a secret."""
+"""Webhooks in the admin: host, last delivery and failure, and a button that disables a webhook. The rest of the URL is
+not shown, since it may contain a secret."""
 
 from urllib.parse import urlsplit
 
@@ -21,7 +21,7 @@ _LOOKS = {"active": ("ok", "check"), "failing": ("warn", "schedule"), "disabled"
 
 @admin.register(Webhook)
 class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
-    """Webhooks are made by their owners, at /api/webhooks."""
+    """Webhooks, which owners create at /api/webhooks."""
 
     object_actions = (
         ObjectAction(verb="disable", label="Disable", permission="gateway.change_webhook", look="danger"),

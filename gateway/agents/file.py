@@ -1,4 +1,4 @@
-"""The agents file: agents and memory settings as text. Read with `agents apply`, printed with `agents export`."""
+"""Reads and writes the agents file, which contains agents and memory settings (`agents apply`, `agents export`)."""
 
 import hashlib
 from pathlib import Path
@@ -13,17 +13,17 @@ from gateway.services import agents_apply, settings_check
 from memories.errors import InvalidRequest
 from memories.storable import storable_text
 
-_APPLIED = "agents_file"
-_MOST_BYTES = 10_000_000
-_MOST_NODES = 500_000  # values of a file, each alias counted with all that it stands for
-# What the YAML library raises: its own errors, and those of its constructors for a value that looks like a date, a
-# number or a truth value and is none, or that is nested too deeply.
+_APPLIED_FILE = "agents_file"
+_MAX_BYTES = 10_000_000
+_MAX_NODES = 500_000  # values of a file, each alias counted with all that it stands for
+# What the YAML library raises: its own errors, and those of its constructors for a value that is nested too deeply, or
+# looks like a date, a number or a boolean without being one.
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses a name which a mapping holds twice, since YAML would silently take the last one, and
-    aliases of aliases that make a small file endless, and that removes characters which no database stores."""
+    """A YAML loader that rejects duplicate keys in a mapping, of which YAML would silently use the last, and aliases of
+    aliases that make a small file endless, and removes characters that databases cannot store."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -35,8 +35,8 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self._nodes += self._sizes.get(id(node), 1) if alias else 1
         self._sizes.setdefault(id(node), self._nodes - before)
-        if self._nodes > _MOST_NODES:
-            problem = f"it holds more than {_MOST_NODES} values, aliases included"
+        if self._nodes > _MAX_NODES:
+            problem = f"it holds more than {_MAX_NODES} values, aliases included"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=getattr(node, "start_mark", None))
         return node
 
@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse(text: str) -> AgentsFile:
-    """Read and check a file's text. Raises InvalidRequest, which names the key; nothing is applied."""
+    """Parse and validate the text of a file. Raises InvalidRequest, which names the key. Nothing is applied."""
     try:
         data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
     except _UNREADABLE as error:
@@ -76,18 +76,18 @@ def parse(text: str) -> AgentsFile:
 
 
 def apply_file(path: Path) -> list[str]:
-    """Apply a file, and return the names of its agents. Raises InvalidRequest."""
+    """Apply a file and return the names of its agents. Raises InvalidRequest."""
     return agents_apply(parse(_text(_bytes(path))))
 
 
 def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}. Nothing was applied.") from None
-    if len(content) > _MOST_BYTES:
-        raise InvalidRequest(f"{path} is larger than {_MOST_BYTES} bytes. Nothing was applied.")
+    if len(content) > _MAX_BYTES:
+        raise InvalidRequest(f"{path} is larger than {_MAX_BYTES} bytes. Nothing was applied.")
     return content
 
 
@@ -99,27 +99,28 @@ def _text(content: bytes) -> str:
 
 
 def bootstrap_agents() -> list[str]:
-    """At `up`: apply DAYBOOK_AGENTS if its content has changed since it was last applied; apply the packaged file only
-    if there are no agents. Returns the names of the agents applied. Raises InvalidRequest."""
+    """Apply DAYBOOK_AGENTS if its content has changed since it was last applied; without that setting, apply the
+    packaged file if there are no agents. Called by `up`. Return the names of the applied agents. Raises
+    InvalidRequest."""
     if settings.DAYBOOK_AGENTS is None:
         return [] if Agent.objects.exists() else apply_file(settings.DAYBOOK_PACKAGED_AGENTS)
     path = Path(settings.DAYBOOK_AGENTS)
     try:
         content = _bytes(path)  # read once: the file may change meanwhile
         digest = hashlib.sha256(content).hexdigest()
-        row = Configuration.objects.filter(section=_APPLIED).first()
+        row = Configuration.objects.filter(section=_APPLIED_FILE).first()
         if row and row.value.get("sha256") == digest:
             return []
         names = agents_apply(parse(_text(content)))
     except InvalidRequest as error:
         raise InvalidRequest(f"DAYBOOK_AGENTS is '{path}': {error}") from None
-    Configuration.objects.update_or_create(section=_APPLIED, defaults={"value": {"sha256": digest}})
+    Configuration.objects.update_or_create(section=_APPLIED_FILE, defaults={"value": {"sha256": digest}})
     return names
 
 
 def export() -> str:
-    """All agents and memory settings as a file's text; applying it changes nothing."""
-    sections = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED)}
+    """Return all agents and memory settings as the text of an agents file. Applying it changes nothing."""
+    sections = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED_FILE)}
     data: dict[str, Any] = {
         "agents": {
             agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json")

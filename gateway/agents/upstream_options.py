@@ -1,7 +1,7 @@
-"""The options of an upstream's dialect in the environment, the agents file and the admin, checked by one model.
+"""The options of an upstream's dialect. The environment, the agents file and the admin validate them with one model.
 
-This is plain data because the environment is read before Django is set up. gateway.upstream.dialects holds the dialects
-themselves; a test compares the two."""
+The module does not use Django, since the environment is read before Django is set up. The dialects themselves are in
+gateway.upstream.dialects; a test compares the two."""
 
 import json
 import re
@@ -16,39 +16,39 @@ DialectName = Literal[
 DIALECTS: tuple[str, ...] = get_args(DialectName)
 MOST_AT_ONCE = 10_000
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_NEVER = frozenset({"model", "messages", "stream"})  # essential to a request: not to be dropped, renamed or set
+_FIXED = frozenset({"model", "messages", "stream"})  # essential fields, which must not be dropped, renamed or set
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:
-    """Remove the defaults from a schema: the dialect's own values apply to options that are not given."""
+    """Remove the defaults from a schema, since options that are not given have the dialect's values."""
     for part in schema["properties"].values():
         part.pop("default", None)
 
 
 class UpstreamOptions(BaseModel):
-    """Changes to a dialect. Lists and maps are added to its own, other values replace them."""
+    """Changes to a dialect. Lists and maps extend the dialect's own; other values replace them."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
-    drop: list[str] = Field([], description="Fields that are left out; messages.name means that of every message.")
-    rename: dict[str, str] = Field({}, description="Fields that have another name.")
-    set: dict[str, JsonValue] = Field({}, description="Fields that always have this value.")
+    drop: list[str] = Field([], description="Fields to omit; messages.name means that field of every message.")
+    rename: dict[str, str] = Field({}, description="Fields to rename.")
+    set: dict[str, JsonValue] = Field({}, description="Fields with a fixed value.")
     headers: dict[str, str] = Field(
         {}, description="Sent with every request; {key} stands for the upstream's key. Never write a key here."
     )
-    query: dict[str, str] = Field({}, description="Parameters of the address, sent with every request.")
-    alternate_roles: bool = Field(False, description="User and assistant in turn, beginning with the user.")
-    system_first: bool = Field(False, description="One system message, the first.")
-    call_ids: Literal["any", "short", "word", "nine"] = Field("any", description="Ids of tool calls that are taken.")
+    query: dict[str, str] = Field({}, description="Query parameters, sent with every request.")
+    alternate_roles: bool = Field(False, description="Roles must alternate, beginning with the user.")
+    system_first: bool = Field(False, description="Only the first message may be a system message.")
+    call_ids: Literal["any", "short", "word", "nine"] = Field("any", description="Ids of tool calls that are accepted.")
     stream_options: bool = Field(True, description="Whether stream_options is sent.")
     replay_reasoning: bool = Field(True, description="Whether the model's own reasoning is sent to it again.")
     connect_seconds: float = Field(1, gt=0, le=86_400, description="Time to connect.")
-    first_byte_seconds: float = Field(1, gt=0, le=86_400, description="Longest time until an answer begins.")
-    idle_seconds: float = Field(1, gt=0, le=86_400, description="Longest silence once an answer has begun.")
+    first_byte_seconds: float = Field(1, gt=0, le=86_400, description="Maximum time until an answer begins.")
+    idle_seconds: float = Field(1, gt=0, le=86_400, description="Maximum silence once an answer has begun.")
 
     @model_validator(mode="after")
     def _check_names(self) -> "UpstreamOptions":
-        if wrong := _NEVER & {*self.drop, *self.rename, *self.rename.values(), *self.set}:
+        if wrong := _FIXED & {*self.drop, *self.rename, *self.rename.values(), *self.set}:
             raise ValueError(f"{sorted(wrong)[0]} can't be dropped, renamed or set")
         json.dumps(self.set, allow_nan=False)  # raises ValueError
         for name, value in self.headers.items():
@@ -58,16 +58,18 @@ class UpstreamOptions(BaseModel):
 
 
 class UpstreamSettings(BaseModel):
-    """What one upstream takes. Its address and key are in the environment only."""
+    """The dialect and the options of one upstream. Its address and key are in the environment only."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
-    dialect: DialectName | None = Field(None, description="The kind of server; without it: by its address.")
+    dialect: DialectName | None = Field(
+        None, description="The kind of server; by default it is derived from the address."
+    )
     options: UpstreamOptions = Field(UpstreamOptions(), description="Changes to that dialect.")
 
 
 def read_dialect(value: str) -> str:
-    """Return the name of a dialect. Raises ValueError, whose message says what is allowed."""
+    """Return the name of a dialect. Raises ValueError, whose message lists the allowed names."""
     name = value.strip().lower()
     if name not in DIALECTS:
         raise ValueError(f"allowed are {', '.join(DIALECTS)}")
@@ -75,14 +77,14 @@ def read_dialect(value: str) -> str:
 
 
 def read_at_once(value: str) -> int:
-    """Return how many requests an upstream is sent at once. Raises ValueError, whose message says what is allowed."""
+    """Return the maximum number of concurrent requests to an upstream. Raises ValueError with the allowed range."""
     if not value.strip().isdecimal() or not 1 <= int(value) <= MOST_AT_ONCE:
         raise ValueError(f"allowed are numbers from 1 to {MOST_AT_ONCE}")
     return int(value)
 
 
 def read_options(value: str) -> dict[str, Any]:
-    """Return the given options, checked. Raises ValueError, whose message repeats no value, since one may be a key."""
+    """Return validated options from JSON. Raises ValueError, whose message repeats no value, since one may be a key."""
     try:
         given = json.loads(value)
     except ValueError:

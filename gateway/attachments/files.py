@@ -1,6 +1,6 @@
 """The files of attachments: the only module that calls their storage. A file's name contains its owner and the hash of
-its content, so a file is never changed, and never shared by two owners. Nothing here uses the database. A storage may
-be slow, so it is not called in a transaction."""
+its content, so a file is never changed and never shared between owners. Nothing here uses the database. A storage may
+be slow, so it must not be called in a transaction."""
 
 import hashlib
 import logging
@@ -18,11 +18,11 @@ ALIAS = "attachments"
 logger = logging.getLogger("daybook.attachments")
 
 
-class Unread(StrEnum):
-    """The reason why bytes could not be read, in words for people."""
+class ReadFailure(StrEnum):
+    """Why bytes could not be read, as a text for people."""
 
-    GONE = "The file is no longer stored."
-    AWAY = "The file cannot be read at the moment."
+    MISSING = "The file is no longer stored."
+    UNAVAILABLE = "The file cannot be read at the moment."
 
 
 def storage() -> Storage:
@@ -30,26 +30,26 @@ def storage() -> Storage:
 
 
 def is_local() -> bool:
-    """Return True if the files are in a folder of this machine."""
+    """Return True if the files are in a local folder."""
     return isinstance(storage(), FileSystemStorage)
 
 
 def storage_try() -> str:
-    """Write, read and delete a test file. Returns what is wrong; "" if nothing is."""
+    """Write, read and delete a test file. Return an error message, or ""."""
     data = b"daybook"
     try:
-        there = storage()
-        name = there.save(f"tried/{uuid7()}", ContentFile(data))
-        with there.open(name) as file:
-            found = file.read()
+        backend = storage()
+        name = backend.save(f"tried/{uuid7()}", ContentFile(data))
+        with backend.open(name) as file:
+            stored = file.read()
         _delete(name)
     except Exception as error:  # noqa: BLE001 - each storage has its own errors
         return f"{type(error).__name__}: {error}".partition("\n")[0]
-    return "" if found == data else "what is read is not what was written"
+    return "" if stored == data else "the data that was read differs from what was written"
 
 
 def sha256_of(data: bytes) -> str:
-    """Return the hash that identifies bytes."""
+    """Return the SHA-256 of the bytes, in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -58,35 +58,35 @@ def file_name(owner_id: UUID, sha256: str) -> str:
 
 
 def file_store(owner_id: UUID, sha256: str, data: bytes) -> None:
-    """Store bytes, unless they are stored already. Raises what the storage raises."""
-    name, there = file_name(owner_id, sha256), storage()
-    if there.exists(name):
-        if there.size(name) == len(data):
+    """Store bytes unless they are already stored. Raises the storage's errors."""
+    name, backend = file_name(owner_id, sha256), storage()
+    if backend.exists(name):
+        if backend.size(name) == len(data):
             return
-        there.delete(name)  # writing it was interrupted
+        backend.delete(name)  # writing it was interrupted
     try:
-        saved = there.save(name, ContentFile(data))
+        saved = backend.save(name, ContentFile(data))
     except FileNotFoundError:  # its folder was empty, and was deleted at this moment
-        saved = there.save(name, ContentFile(data))
+        saved = backend.save(name, ContentFile(data))
     if saved != name:  # another request stored it first, and this storage never overwrites
-        there.delete(saved)
+        backend.delete(saved)
 
 
-def file_load(owner_id: UUID, sha256: str, size: int) -> bytes | Unread:
-    """Return the bytes of a file, or the reason why they cannot be read. Never raises."""
+def file_load(owner_id: UUID, sha256: str, size: int) -> bytes | ReadFailure:
+    """Return the bytes of a file, or why they could not be read. Never raises."""
     try:
         with storage().open(file_name(owner_id, sha256)) as file:
             data: bytes = file.read()
     except FileNotFoundError:
-        return Unread.GONE
+        return ReadFailure.MISSING
     except Exception:  # each storage has its own errors, which must not fail a page or a turn
         logger.exception("an attachment cannot be read")
-        return Unread.AWAY
-    return data if len(data) == size else Unread.GONE
+        return ReadFailure.UNAVAILABLE
+    return data if len(data) == size else ReadFailure.MISSING
 
 
 def file_is_gone(owner_id: UUID, sha256: str) -> bool:
-    """Return True if a file is known not to exist any more. Never raises."""
+    """Return True if the storage reports that a file does not exist. Never raises."""
     try:
         return not storage().exists(file_name(owner_id, sha256))
     except Exception:  # as above
@@ -95,7 +95,7 @@ def file_is_gone(owner_id: UUID, sha256: str) -> bool:
 
 
 def file_delete(owner_id: UUID, sha256: str) -> None:
-    """Delete a file; a missing file counts as deleted. Raises what the storage raises."""
+    """Delete a file; a missing file counts as deleted. Raises the storage's errors."""
     _delete(file_name(owner_id, sha256))
 
 

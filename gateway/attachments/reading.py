@@ -1,5 +1,5 @@
-"""Puts the bytes of attachments back into messages, for a model, a client or an export. If a file is missing, a few
-words stand in its place."""
+"""Loads the bytes of attachments back into messages, for a model, a client or an export. A short text replaces a file
+that cannot be read."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from gateway.attachments.decoding import bytes_in, joined_data
-from gateway.attachments.files import Unread, file_load
+from gateway.attachments.files import ReadFailure, file_load
 from gateway.attachments.references import Attached, Part, attached, attached_in, data_of, with_data
 from gateway.runs.attached import name_of
 from gateway.runs.context import TurnContext
@@ -16,59 +16,62 @@ from gateway.runs.context import TurnContext
 READ_SECONDS = 20.0
 
 Message = dict[str, Any]
-_Load = Callable[[UUID, str, int], bytes | Unread]
+_Load = Callable[[UUID, str, int], bytes | ReadFailure]
 
 
 def content_read(owner_id: UUID, content: Any) -> Any:
     """Return a stored message's content as its client sent it. May call the storage."""
-    return _filled(owner_id, content, file_load) if _is_unread(content) else content
+    return _loaded(owner_id, content, file_load) if _is_incomplete(content) else content
 
 
 async def contents_read(owner_id: UUID, holders: Sequence[Message], *, name: str = "content") -> list[Message]:
-    """Return messages, or other objects with contents under a name, as `content_read` does. The storage is called in a
-    thread of its own, and for READ_SECONDS at most."""
-    if not any(_is_unread(holder.get(name)) for holder in holders):
+    """Return messages, or other objects with a content under `name`, with their attachments loaded. The storage is
+    called in a separate thread, for READ_SECONDS at most."""
+    if not any(_is_incomplete(holder.get(name)) for holder in holders):
         return list(holders)
     try:
-        return await asyncio.wait_for(asyncio.to_thread(_all_read, owner_id, holders, name), READ_SECONDS)
+        return await asyncio.wait_for(asyncio.to_thread(_load_all, owner_id, holders, name), READ_SECONDS)
     except TimeoutError:
-        return [{**one, name: _filled(owner_id, one.get(name), lambda *_: Unread.AWAY)} for one in holders]
+        return [
+            {**holder, name: _loaded(owner_id, holder.get(name), lambda *_: ReadFailure.UNAVAILABLE)}
+            for holder in holders
+        ]
 
 
 async def context_read(context: TurnContext) -> TurnContext:
-    """Return a turn that is about to begin, with the bytes that its messages refer to."""
-    if not any(_is_unread(message.get("content")) for message in context.messages):
+    """Return a turn's context with the attachments of its messages loaded."""
+    if not any(_is_incomplete(message.get("content")) for message in context.messages):
         return context
     return replace(context, messages=tuple(await contents_read(context.owner_id, context.messages)))
 
 
-def bytes_of(owner_id: UUID, part: Part) -> bytes | Unread | None:
-    """Return the bytes of a part of a stored message; None if it has none. May call the storage."""
+def bytes_of(owner_id: UUID, part: Part) -> bytes | ReadFailure | None:
+    """Return the bytes of a content part of a stored message, or None if it has none. May call the storage."""
     text = data_of(part)
     if isinstance(text, Attached):
         return file_load(owner_id, text.reference.sha256, text.reference.size)
     return None if text is None else bytes_in(text)
 
 
-def _all_read(owner_id: UUID, holders: Sequence[Message], name: str) -> list[Message]:
-    return [{**one, name: content_read(owner_id, one.get(name))} for one in holders]
+def _load_all(owner_id: UUID, holders: Sequence[Message], name: str) -> list[Message]:
+    return [{**holder, name: content_read(owner_id, holder.get(name))} for holder in holders]
 
 
-def _is_unread(content: Any) -> bool:
-    return isinstance(content, list) and any(not text.is_read for text in attached_in(content))
+def _is_incomplete(content: Any) -> bool:
+    return isinstance(content, list) and any(not text.is_loaded for text in attached_in(content))
 
 
-def _filled(owner_id: UUID, content: Any, load: _Load) -> Any:
-    if not _is_unread(content):
+def _loaded(owner_id: UUID, content: Any, load: _Load) -> Any:
+    if not _is_incomplete(content):
         return content
-    return [_part_filled(owner_id, part, load) for part in content]
+    return [_loaded_part(owner_id, part, load) for part in content]
 
 
-def _part_filled(owner_id: UUID, part: Any, load: _Load) -> Any:
+def _loaded_part(owner_id: UUID, part: Any, load: _Load) -> Any:
     text = next(attached_in([part]), None)
-    if text is None or text.is_read:
+    if text is None or text.is_loaded:
         return part
     data = load(owner_id, text.reference.sha256, text.reference.size)
-    if isinstance(data, Unread):
+    if isinstance(data, ReadFailure):
         return {"type": "text", "text": f"[{name_of(part)}] {data}"}
     return with_data(part, attached(text.reference, joined_data(text.reference.head, data)))

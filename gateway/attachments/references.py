@@ -1,9 +1,9 @@
-"""The references of messages to the bytes of attachments; no other module knows their form.
+"""References from messages to the bytes of attachments; no other module knows their format.
 
-In memory a content part holds the text of its request (a data URL, or base64) as an `Attached`. In the database a
-reference stands in its place: an object with one key, which `PartsEncoder` writes and `PartsDecoder` reads. A client
-cannot forge one, since only an `Attached` is written as a reference; a client's key that looks like ours is written
-with a mark, which the decoder removes. Pure functions."""
+In memory, a content part holds the text of its request (a data URL, or base64) as an `Attached`. In the database it is
+replaced by a reference: an object with one reserved key, which `PartsEncoder` writes and `PartsDecoder` reads. A client
+cannot forge a reference, since only an `Attached` is written as one; reserved keys of clients are escaped. Pure
+functions."""
 
 import json
 import re
@@ -14,24 +14,24 @@ from typing import Any
 from memories.json_output import LONG, LongTextEncoder
 
 _KEY = "daybook.attachment"
-_MARK = "~"
+_ESCAPE = "~"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_WORDS = frozenset({"type", "text"})
-_PLACES = ("url", "file_data", "data", "image_url")
+_TEXT_KEYS = frozenset({"type", "text"})
+_DATA_KEYS = ("url", "file_data", "data", "image_url")
 
 Part = dict[str, Any]
 
 
 class Hashed(str):
-    """A long text of a content part. `digest` identifies the whole part for fingerprints. It is computed once, and
-    stays the same when the bytes are stored elsewhere."""
+    """A long text of a content part. `digest` identifies the whole part in fingerprints. It is computed once and stays
+    the same when the bytes are stored as a file."""
 
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Stored bytes. The text is `head` and the base64 of the bytes."""
+    """A reference to stored bytes. The text of the part is `head` followed by their base64."""
 
     sha256: str
     size: int
@@ -45,40 +45,40 @@ class Reference:
 
 
 class Attached(Hashed):
-    """A text whose bytes are stored. It is only the head of the text until the bytes are read. `use` is the row that
-    keeps the file until the message is stored."""
+    """A text whose bytes are stored. Until they are loaded, it is only the head. `use` is the id of the row that
+    protects the file until the message is stored."""
 
     reference: Reference
     use: Any = None
 
     @property
-    def is_read(self) -> bool:
+    def is_loaded(self) -> bool:
         return len(self) == self.reference.length
 
 
 def hashed(text: str, digest: str) -> Hashed:
-    """Return a text with the digest of its part."""
-    made = Hashed(text)
-    made.digest = digest
-    return made
+    """Return a text annotated with the digest of its part."""
+    result = Hashed(text)
+    result.digest = digest
+    return result
 
 
 def attached(reference: Reference, text: str | None = None) -> Attached:
-    """Return a text whose bytes are stored; without `text` it is not read yet."""
-    made = Attached(reference.head if text is None else text)
-    made.reference, made.digest = reference, reference.digest
-    return made
+    """Return a text whose bytes are stored; without `text` it is not loaded."""
+    result = Attached(reference.head if text is None else text)
+    result.reference, result.digest = reference, reference.digest
+    return result
 
 
 def data_of(part: Part) -> str | None:
-    """Return the text with the data of a part that is not text; None if it has none."""
-    place = _place(part)
+    """Return the data of a content part as text, or None for text parts and parts without data."""
+    place = _data_place(part)
     return place[0][place[1]] if place else None
 
 
 def with_data(part: Part, text: str) -> Part:
-    """Return the part with another text as its data."""
-    place = _place(part)
+    """Return a copy of the part with `text` as its data."""
+    place = _data_place(part)
     if place is None:
         return part
     container, name = place
@@ -101,46 +101,46 @@ def other_parts(content: Any) -> Iterator[Part]:
                 yield part
 
 
-def _place(part: Part) -> tuple[Part, str] | None:
+def _data_place(part: Part) -> tuple[Part, str] | None:
     kind = part.get("type")
     if not isinstance(kind, str) or kind == "text":
         return None
     for container in (part.get(kind), part):
         if isinstance(container, dict):
-            for name in _PLACES:
+            for name in _DATA_KEYS:
                 if isinstance(container.get(name), str):
                     return container, name
     return None
 
 
 class PartsEncoder(LongTextEncoder):
-    """Writes content parts for the database."""
+    """Encodes content parts for the database."""
 
     def encode(self, o: Any) -> str:
-        """Return JSON. Parts that are all text, of which a message may hold thousands, are not searched."""
-        return json.JSONEncoder.encode(self, o) if _is_words(o) else super().encode(o)
+        """Return JSON. A message may have thousands of text parts, so messages with nothing else are not searched."""
+        return json.JSONEncoder.encode(self, o) if _is_all_text(o) else super().encode(o)
 
     def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
-        """Return the value with references in place of stored texts."""
+        """Return the value with stored texts replaced by references."""
         if isinstance(value, dict):
-            if _holds_ours(value):
-                value = {name + _MARK if _is_ours(name) else name: one for name, one in value.items()}
+            if _has_reserved_key(value):
+                value = {name + _ESCAPE if _is_reserved(name) else name: item for name, item in value.items()}
         elif isinstance(value, Attached):
             return {_KEY: list(astuple(value.reference))}
         return super().shortened(value, token, plain)
 
 
 class PartsDecoder(json.JSONDecoder):
-    """Reads content parts from the database."""
+    """Decodes content parts from the database."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(object_hook=_read, **options)
 
 
-def _is_words(parts: Any) -> bool:
+def _is_all_text(parts: Any) -> bool:
     return isinstance(parts, list) and all(
         type(part) is dict
-        and part.keys() == _WORDS
+        and part.keys() == _TEXT_KEYS
         and type(part["type"]) is str
         and type(part["text"]) is str
         and len(part["text"]) < LONG
@@ -148,20 +148,20 @@ def _is_words(parts: Any) -> bool:
     )
 
 
-def _holds_ours(value: dict[Any, Any]) -> bool:
-    # This runs for every stored object, and calling a function for each name takes three times as long.
+def _has_reserved_key(value: dict[Any, Any]) -> bool:
+    # This runs for every stored object, and calling _is_reserved for each name would take three times as long.
     return bool([name for name in value if type(name) is str and name.startswith(_KEY)])
 
 
-def _is_ours(name: Any) -> bool:
+def _is_reserved(name: Any) -> bool:
     return isinstance(name, str) and name.startswith(_KEY)
 
 
 def _read(value: dict[str, Any]) -> Any:
-    if not _holds_ours(value):
+    if not _has_reserved_key(value):
         return value
     match value:
         case {"daybook.attachment": [str(sha256), int(size), str(head), str(digest)]} if len(value) == 1:
             if _SHA256.fullmatch(sha256):
                 return attached(Reference(sha256, size, head, digest))
-    return {name.removesuffix(_MARK) if _is_ours(name) else name: one for name, one in value.items()}
+    return {name.removesuffix(_ESCAPE) if _is_reserved(name) else name: item for name, item in value.items()}

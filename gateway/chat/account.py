@@ -1,7 +1,6 @@
-"""The account page: password, logins, own API keys, connected apps, time zone, export, and deleting everything.
+"""The account page: password, logins, API keys, connected apps, time zone, export, and deletion of all data.
 
-Forms that change something redirect to the page, or show their error in it. A new key is shown once, in the
-response."""
+Forms redirect to the page on success and show their errors in it. A new key is shown once, in the response."""
 
 import logging
 from functools import cache
@@ -19,15 +18,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from gateway.accounts.logins import login_begin, logins_end, other_logins
-from gateway.accounts.sign_in import has_password, password_right, signed_in_recently
+from gateway.accounts.sign_in import has_password, password_is_correct, signed_in_recently
 from gateway.authentication import forget_keys
 from gateway.chat.account_apps import apps, used_words
 from gateway.chat.account_logins import logins, user_of
 from gateway.keys import api_key_revoke, own_key_create, plain_keys, rate_words
 from gateway.models import ApiKey, Session
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.audit.log import Action, actor_of, audit_record
-from memories.database.batches import in_turns_within
+from memories.database.batches import run_slices_within
 from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
@@ -46,8 +45,8 @@ _DONE = {
     "disconnected": "App disconnected. It is refused from now on.",
     "revoked": "Key revoked. Clients that use it are refused from now on.",
 }
-# Kinds that a receipt names. All others are added up.
-_RECEIPT = {
+# The kinds that a deletion receipt lists; all others are summed up.
+_RECEIPT_LABELS = {
     "memories": "memories",
     "revisions": "revisions",
     "artifact": "documents",
@@ -62,17 +61,16 @@ _RECEIPT = {
 
 
 class _PasswordChanged(HttpResponseRedirect):
-    """A redirect to the account page. It has the sockets check their login only once this browser has the cookie of its
-    new login; earlier they would send its own tabs to the sign-in page."""
+    """A redirect to the account page that makes open sockets check their login after the response was sent. Earlier,
+    this browser would not have the cookie of its new login yet, and its own tabs would go to the sign-in page."""
 
     def __init__(self, owner_id: UUID) -> None:
         super().__init__("/account/?done=password")
         self._owner_id = owner_id
 
     def close(self) -> None:
-        """Called after the response was sent."""
         super().close()
-        look_again(self._owner_id)
+        recheck_logins(self._owner_id)
 
 
 @page_view
@@ -87,9 +85,9 @@ def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     if not has_password(user_of(request)):
         return render(request, "gateway/not_found.html", status=404)
     try:
-        password_right(request, user_of(request), request.POST.get("old_password", ""))
+        password_is_correct(request, user_of(request), request.POST.get("old_password", ""))
         form = PasswordChangeForm(user_of(request), request.POST)
-        valid = form.is_valid()  # shows its errors, also a wrong old password
+        valid = form.is_valid()
     except (RateLimited, Overloaded) as refusal:
         return _page(request, viewer, status=refusal.http_status, password_refusal=str(refusal))
     if not valid:
@@ -104,7 +102,7 @@ def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @form_view
 def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Set the time zone in which times are shown."""
+    """Set the time zone for displayed times."""
     try:
         owner_time_zone_set(viewer.owner.pk, request.POST.get("time_zone", ""))
     except InvalidRequest as error:
@@ -114,26 +112,26 @@ def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @form_view
 def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Create an API key; its plain text is only in this response."""
+    """Create an API key. Its plain text is shown only in this response."""
     name = " ".join(storable_text(request.POST.get("name", "")).split())
     problem = "" if name and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
     read_only = request.POST.get("read_only") == "on"
-    shown: dict[str, Any] = {}
+    context: dict[str, Any] = {}
     if not problem:
         try:
             key, plain = own_key_create(owner=viewer.owner, name=name, read_only=read_only, by=actor_of(request.user))
-            shown = {"new_key": key, "plain": plain}
+            context = {"new_key": key, "plain": plain}
         except Conflict as full:
             problem = str(full)
-    shown["key_error"] = problem
+    context["key_error"] = problem
     if request.headers.get("HX-Request"):
-        return render(request, "gateway/account_keys.html", _keys(viewer) | shown)
-    return _page(request, viewer, status=400 if problem else 200, **shown)
+        return render(request, "gateway/account_keys.html", _keys(viewer) | context)
+    return _page(request, viewer, status=400 if problem else 200, **context)
 
 
 @form_view
 def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
-    """Revoke one of the viewer's own keys; 404 for somebody else's."""
+    """Revoke one of the viewer's keys; 404 for another owner's."""
     key = plain_keys().filter(owner=viewer.owner, pk=key_id).first()
     if key is None:
         return render(request, "gateway/not_found.html", status=404)
@@ -144,13 +142,13 @@ def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpRespon
 
 @form_view
 def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Erase all data of the viewer after a typed sentence and the password. Sign them out and show the receipt, or the
-    progress if it takes long."""
+    """Erase all data of the viewer, who confirms with a typed phrase and the password. Sign them out and show the
+    receipt, or the progress if it takes long."""
     user = user_of(request)
     if request.POST.get("line", "").strip() != DELETE_LINE:
         return _page(request, viewer, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
     try:
-        wrong = _proof_refused(request, user)
+        wrong = _identity_refusal(request, user)
     except (RateLimited, Overloaded) as refusal:
         return _page(request, viewer, status=refusal.http_status, delete_error=str(refusal))
     if wrong:
@@ -158,27 +156,28 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     erasure = erasure_begin(viewer.owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(user))
     logout(request)
     forget_keys()
-    look_again(viewer.owner.pk)
+    recheck_logins(viewer.owner.pk)
     try:
-        in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
+        run_slices_within(erasure_slices(erasure), DELETE_SECONDS)
     except OperationalError as error:
-        logger.warning("The deletion %s goes on in the background: %s", erasure.pk, error)
+        logger.warning("Deletion %s continues in the background: %s", erasure.pk, error)
     return render(request, "gateway/account_deleted.html", _progress(erasure))
 
 
-def _proof_refused(request: HttpRequest, user: Any) -> str:
-    """Return why the proof of identity is refused; "" if it is not. Raises RateLimited, Overloaded."""
+def _identity_refusal(request: HttpRequest, user: Any) -> str:
+    """Return why the password or the last sign-in is not accepted as proof of identity, or "". Raises RateLimited,
+    Overloaded."""
     if has_password(user):
-        right = password_right(request, user, request.POST.get("password", ""))
-        return "" if right else "The password is not correct. Nothing was deleted."
+        correct = password_is_correct(request, user, request.POST.get("password", ""))
+        return "" if correct else "The password is not correct. Nothing was deleted."
     return "" if signed_in_recently(user) else "Sign out, sign in again, and come back within 15 minutes."
 
 
 @never_cache
 @require_GET
 def deleting(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
-    """The progress of a deletion, and its receipt. The login is gone, so whoever knows the address may see it; it shows
-    only numbers."""
+    """The progress and the receipt of a deletion. The login is gone by then, so anyone with the URL may see this page,
+    which shows only numbers."""
     erasure = Erasure.objects.filter(pk=erasure_id).exclude(scope=Erasure.Scope.MEMORIES).first()
     if erasure is None:
         return render(request, "gateway/not_found.html", status=404)
@@ -194,13 +193,13 @@ def _progress(erasure: Erasure) -> dict[str, Any]:
 
 
 def receipt_rows(erased: dict[str, int]) -> list[tuple[str, int]]:
-    """Return the rows of the receipt: a kind in words, and how many."""
-    rows = [(words, erased.get(name, 0)) for name, words in _RECEIPT.items()]
-    other = sum(count for name, count in erased.items() if name not in _RECEIPT)
-    return [(words, count) for words, count in rows if count] + ([("other entries", other)] if other else [])
+    """Return the (label, count) rows of a deletion receipt."""
+    rows = [(label, erased.get(name, 0)) for name, label in _RECEIPT_LABELS.items()]
+    other = sum(count for name, count in erased.items() if name not in _RECEIPT_LABELS)
+    return [(label, count) for label, count in [*rows, ("other entries", other)] if count]
 
 
-def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **shown: Any) -> HttpResponse:
+def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **extra: Any) -> HttpResponse:
     user, owner_id = user_of(request), viewer.owner.pk
     context = {
         "tab": "account",
@@ -215,7 +214,7 @@ def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **shown: A
         "sessions": Session.objects.filter(owner_id=owner_id).count(),
     }
     parts = _keys(viewer) | apps(request, viewer) | logins(request, viewer)
-    return render(request, "gateway/account.html", context | parts | shown, status=status)
+    return render(request, "gateway/account.html", context | parts | extra, status=status)
 
 
 def _keys(viewer: Viewer) -> dict[str, Any]:
@@ -224,22 +223,22 @@ def _keys(viewer: Viewer) -> dict[str, Any]:
         "keys": [
             {
                 "key": key,
-                "may": _may(key),
+                "may": _permissions_text(key),
                 "used": used_words(viewer, key),
-                "made": f"made {viewer.day(key.created_at)}" + _ends(viewer, key),
+                "made": f"made {viewer.day(key.created_at)}" + _expiry_text(viewer, key),
             }
             for key in keys
         ]
     }
 
 
-def _ends(viewer: Viewer, key: ApiKey) -> str:
+def _expiry_text(viewer: Viewer, key: ApiKey) -> str:
     if key.expires_at is None:
         return ""
     return f" · {'expired' if key.expires_at <= timezone.now() else 'expires'} {viewer.day(key.expires_at)}"
 
 
-def _may(key: ApiKey) -> str:
+def _permissions_text(key: ApiKey) -> str:
     parts = ["May read" if key.read_only else "May read and write"]
     parts += [f"only {', '.join(key.agents)}"] if key.agents else []
     parts += ["may name end users"] if key.trusted else []
@@ -248,7 +247,7 @@ def _may(key: ApiKey) -> str:
 
 @cache
 def _zones() -> tuple[str, ...]:
-    """Return the names of time zones for people to choose from."""
-    left_out = ("Etc/", "SystemV/", "US/", "posix/", "right/")
-    places = (name for name in available_timezones() if "/" in name and not name.startswith(left_out))
+    """Return the time zones to choose from."""
+    excluded = ("Etc/", "SystemV/", "US/", "posix/", "right/")
+    places = (name for name in available_timezones() if "/" in name and not name.startswith(excluded))
     return ("UTC", *sorted(places))

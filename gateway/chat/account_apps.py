@@ -16,7 +16,7 @@ from memories.viewers import Viewer, form_view
 
 @form_view
 def app_end(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
-    """Disconnect one of the viewer's own apps; 404 for somebody else's."""
+    """Disconnect one of the viewer's apps; 404 for another owner's."""
     key = _rows(viewer).filter(pk=key_id).first()
     if key is None:
         return render(request, "gateway/not_found.html", status=404)
@@ -42,7 +42,7 @@ def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
 
 
 def used_words(viewer: Viewer, key: ApiKey) -> str:
-    """Return when a key or a connected app was last used, in words."""
+    """Return a phrase that says when a key or a connected app was last used."""
     return f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used"
 
 

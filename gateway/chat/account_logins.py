@@ -1,4 +1,4 @@
-"""The part of the account page that lists the user's logins and ends one of them or all others."""
+"""The list of logins on the account page, with buttons that end one login or all others."""
 
 from typing import Any
 from uuid import UUID
@@ -11,17 +11,17 @@ from gateway.models import Login
 from memories.audit.log import actor_of
 from memories.viewers import Viewer, form_view
 
-_MOST_SHOWN = 50
+_MAX_SHOWN = 50
 
 
 def user_of(request: HttpRequest) -> Any:
-    """Return the signed-in user. The decorators of the views have checked that there is one."""
+    """Return the signed-in user; the view decorators have checked that there is one."""
     return request.user
 
 
 @form_view
 def login_end(request: HttpRequest, viewer: Viewer, login_id: UUID) -> HttpResponse:
-    """Sign one of the viewer's own browsers out; 404 for somebody else's."""
+    """Sign one of the viewer's browsers out; 404 for another user's."""
     user = user_of(request)
     if not logins_end(user, logins_of(user).filter(pk=login_id), by=actor_of(user)):
         return render(request, "gateway/not_found.html", status=404)
@@ -41,12 +41,12 @@ def logins(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
     login_seen(request)
     here = request.session.session_key
     rows = [
-        {"login": row, "here": row.session_id == here, "said": _said(viewer, row, here=row.session_id == here)}
-        for row in logins_of(user_of(request))[:_MOST_SHOWN]
+        {"login": row, "here": row.session_id == here, "said": _description(viewer, row, here=row.session_id == here)}
+        for row in logins_of(user_of(request))[:_MAX_SHOWN]
     ]
     return {"logins": rows, "other_logins": any(not row["here"] for row in rows)}
 
 
-def _said(viewer: Viewer, row: Login, *, here: bool) -> str:
+def _description(viewer: Viewer, row: Login, *, here: bool) -> str:
     seen = "This browser" if here else f"Last seen {viewer.minute(row.seen_at)}"
     return f"{seen} · signed in {viewer.day(row.started_at)}"

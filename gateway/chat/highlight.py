@@ -1,10 +1,10 @@
-"""Colours for code in answers: comments, strings, numbers and keywords, found by Pygments.
+"""Syntax highlighting with Pygments for code in answers: comments, strings, numbers and keywords.
 
-Code comes from models and from other people, and pages are rendered at each view, so three things are bounded: the
-length of the code, the processor time of one rendering, and the languages. The time is checked only between two tokens,
-so no single pattern may take long; bench/highlighting.py tries each lexer with the worst texts of the greatest length.
-Pygments' lexers that are slow there (C, C++, Java, Ruby, Make, Perl, Scala and others) are not used; some of those
-languages use the lexer of another language with the same keywords."""
+Code comes from models and other people, and pages are rendered on every view, so three things are bounded: the length
+of the code, the processor time of one rendering, and the languages. The time is checked only between tokens, so no
+single pattern may take long; bench/highlighting.py runs each lexer on worst-case texts of the maximum length. Pygments
+lexers that are slow there (C, C++, Java, Ruby, Make, Perl, Scala and others) are not used; some of those languages
+borrow the lexer of another language with similar keywords."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,14 @@ from operator import itemgetter
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
-from gateway.chat.formulas import MOST as MOST_FORMULAS
+from gateway.chat.formulas import MAX_TOTAL_CHARS
 
-LONGEST = 10_000
-"""Characters of code that is coloured; longer code is shown plain."""
-BUDGET = 0.1
-"""Seconds of processor time that the colours of one text may take; the rest of its code is shown plain."""
-PAGE_BUDGET = 0.2
-"""Seconds of processor time that the colours of all texts of a page may take together."""
+MAX_CODE_CHARS = 10_000
+"""Longer code is shown plain."""
+SECONDS_PER_TEXT = 0.1
+"""Processor seconds for highlighting one text; the rest of its code is shown plain."""
+SECONDS_PER_PAGE = 0.2
+"""Processor seconds for highlighting all texts of a page together."""
 
 _NAMES = {
     "bash": "sh bash zsh shell fish make makefile",
@@ -65,32 +65,31 @@ _NAMES = {
     "zig": "zig",
 }
 LEXERS = {name: lexer for lexer, names in _NAMES.items() for name in names.split()}
-"""The lexer of each language that is coloured, by the name that stands behind the fence."""
+"""The lexer name for each supported language name after a code fence."""
 
 _lexer = cache(get_lexer_by_name)
 _CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.Tag, "k"))
 
 
 class Budget:
-    """What one text, or all texts of a page, may still cost: processor time for colours of code, in seconds, and
-    characters of formulas."""
+    """The rendering budget left for one text or page: processor seconds for highlighting, characters of formulas."""
 
-    def __init__(self, seconds: float = BUDGET) -> None:
+    def __init__(self, seconds: float = SECONDS_PER_TEXT) -> None:
         self.seconds = seconds
-        self.formulas = MOST_FORMULAS
+        self.formulas = MAX_TOTAL_CHARS
 
 
 def highlight(code: str, language: str, budget: Budget | None = None) -> str:
     """Return code as escaped HTML with `<span class="c|s|n|k">` around comments, strings, numbers and keywords. Code in
-    an unknown language, or beyond the bounds, is only escaped."""
+    an unknown language or beyond the limits is only escaped."""
     budget = budget or Budget()
     name = LEXERS.get(language.lower())
-    if name is None or len(code) > LONGEST or budget.seconds <= 0:
+    if name is None or len(code) > MAX_CODE_CHARS or budget.seconds <= 0:
         return escape(code)
     started = time.thread_time()
-    pieces: list[tuple[str, int]] = []  # CSS class and where it ends, in order; "" is plain
+    pieces: list[tuple[str, int]] = []  # (CSS class, end offset), in order; "" is plain text
     done = 0
-    # Several lexers recognise a comment only by the end of its line.
+    # Several lexers recognise a comment only if a newline ends its line.
     for start, kind, text in _lexer(name).get_tokens_unprocessed(code if code.endswith("\n") else code + "\n"):
         if time.thread_time() - started > budget.seconds:
             break
@@ -103,11 +102,11 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
 
 
 def _html(code: str, pieces: Sequence[tuple[str, int]]) -> str:
-    """Return the code with a span around each stretch of one class; a string of several tokens gets one span."""
+    """Return the code with one span around each run of pieces of the same class."""
     out: list[str] = []
     done = 0
-    for css, stretch in groupby(_not_empty(pieces), key=itemgetter(0)):
-        *_, (_, end) = stretch
+    for css, group in groupby(_not_empty(pieces), key=itemgetter(0)):
+        *_, (_, end) = group
         text = escape(code[done:end])
         out.append(f'<span class="{css}">{text}</span>' if css else text)
         done = end

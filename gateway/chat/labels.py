@@ -1,5 +1,5 @@
-"""Words on the chat's pages that depend on a value: errors, days, and why a memory was given. They are kept together so
-that the page, its fragments and the script use the same words."""
+"""Texts of the chat pages that depend on a value: errors, days, and why a memory was given. They are in one place so
+that the page, its fragments and its script use the same words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from gateway.upstream.faults import (
 
 @dataclass(frozen=True, slots=True)
 class ErrorWords:
-    """An error in words: what happened, and what was kept or should be done."""
+    """The text for an error: what happened, and what was kept or should be done."""
 
     code: str
     headline: str
@@ -30,28 +30,28 @@ class ErrorWords:
 
 _UNFOLDED_LINES, _UNFOLDED_CHARACTERS = 30, 3_000
 _KEPT = "Your message is kept."
-_WROTE = f"{_KEPT} Memory was changed already: see below."
-_PRECISE = frozenset({"upstream_error", "upstream_timeout", "rate_limited", "overloaded"})
-_LATER = " Try again later."
-_OPERATOR = "An administrator has to"
-# What to do, by words in the sentence of a model server's error.
-_TO_DO: Mapping[str, str] = {
-    KEY_REFUSED: f"{_OPERATOR} set a valid key for this model server.",
-    UNKNOWN_MODEL: f"{_OPERATOR} name another model in the agent's settings.",
-    NO_SUCH_ADDRESS: f"{_OPERATOR} correct its address: most end with /v1.",
-    NO_CREDIT_LEFT: f"{_OPERATOR} add credit there, or name another model server.",
-    CERTIFICATE: f"{_OPERATOR} renew it, or make this machine trust it (`SSL_CERT_FILE`).",
-    NO_TLS: f"{_OPERATOR} correct its address.",
-    NOT_REACHED: "Try again; if it stays so, it is not running, or its address is wrong.",
+_MEMORY_CHANGED = f"{_KEPT} Memory was changed already: see below."
+_CODES_WITH_DETAIL = frozenset({"upstream_error", "upstream_timeout", "rate_limited", "overloaded"})
+_TRY_LATER = " Try again later."
+_ADMINISTRATOR = "An administrator has to"
+# What to do, by a phrase in the message of a model server's error.
+_ADVICE: Mapping[str, str] = {
+    KEY_REFUSED: f"{_ADMINISTRATOR} set a valid key for this model server.",
+    UNKNOWN_MODEL: f"{_ADMINISTRATOR} choose another model in the agent's settings.",
+    NO_SUCH_ADDRESS: f"{_ADMINISTRATOR} correct its address: most end with /v1.",
+    NO_CREDIT_LEFT: f"{_ADMINISTRATOR} add credit there, or name another model server.",
+    CERTIFICATE: f"{_ADMINISTRATOR} renew it, or make this machine trust it (`SSL_CERT_FILE`).",
+    NO_TLS: f"{_ADMINISTRATOR} correct its address.",
+    NOT_REACHED: "Try again. If this persists, it is not running, or its address is wrong.",
     BROKE_OFF: "Try again.",
     "took too long": "Try again, or ask for less at once.",
     "(5": "The fault is on its side. Try again in a while.",
 }
 _RESTARTED = "Interrupted: Daybook was restarted while this was being answered."
 INTERRUPTED = frozenset({"restart", "process", "taken_over"})
-_EMPTY = "The model gave an empty answer. Ask again, or put it in other words."
+_EMPTY_ANSWER = "The model gave an empty answer. Ask again, or rephrase your message."
 _ENDED: Mapping[str, str] = {
-    "length": "The answer ends here because the model reached its limit of tokens. Ask it to go on.",
+    "length": "The answer ends here because the model reached its token limit. Ask it to continue.",
     "content_filter": "The model server's filter ended this answer.",
 }
 _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
@@ -61,11 +61,11 @@ _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
     "access": "Stopped: the key was revoked, or the account switched off.",
 }
 _FAULT_WORDS: Mapping[str, str] = {
-    "rate": "was asked too much",
+    "rate": "received too many requests",
     "overload": "was overloaded",
     "network": "broke off",
     "connect": "could not be reached",
-    "certificate": "has no certificate that is accepted",
+    "certificate": "has no trusted certificate",
     "silence": "did not answer in time",
     "locked": "refused the gateway",
     "unknown": "could not be used",
@@ -100,37 +100,37 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
 }
 
 
-def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> ErrorWords:
-    """Return the words for an error `{code, message}`, which may be nested below `error`. If the code says little, the
-    headline is the error's own sentence, since people need to know which fault the model server had. `wrote`: memory
-    was changed before the error, and the page shows how."""
+def error_words(error: Mapping[str, Any] | None, *, memory_changed: bool = False) -> ErrorWords:
+    """Return the text for an error `{code, message}`, which may be nested in `error`. For codes that say little, the
+    headline is the error's own message, since people need to know what the model server reported. `memory_changed`:
+    memory was changed before the error, and the page shows how."""
     inner = (error or {}).get("error", error) or {}
     if not isinstance(inner, Mapping):
         inner = {}
-    code, said = str(inner.get("code", "error")), str(inner.get("message") or "")
+    code, message = str(inner.get("code", "error")), str(inner.get("message") or "")
     words = ERROR_WORDS.get(code, ERROR_WORDS["error"])
-    if wrote:
-        words = replace(words, rest=_WROTE)
-    if not said or (code in ERROR_WORDS and code not in _PRECISE):
+    if memory_changed:
+        words = replace(words, rest=_MEMORY_CHANGED)
+    if not message or (code in ERROR_WORDS and code not in _CODES_WITH_DETAIL):
         return ErrorWords(code, words.headline, words.rest)
-    said = said.removesuffix(_LATER)  # the page has a button for it and counts down the seconds
-    rest = "" if _KEPT in said and not wrote else words.rest
-    to_do = next((advice for part, advice in _TO_DO.items() if part in said), "")
-    return ErrorWords(code, said, f"{rest} {to_do}".strip())
+    message = message.removesuffix(_TRY_LATER)  # the page has a retry button with a countdown
+    rest = "" if _KEPT in message and not memory_changed else words.rest
+    advice = next((text for phrase, text in _ADVICE.items() if phrase in message), "")
+    return ErrorWords(code, message, f"{rest} {advice}".strip())
 
 
 def stopped_words(by: str, *, by_person: str = "Stopped by you.") -> str:
-    """Return why an answer ended early, from its run's trace."""
+    """Return why an answer ended early. `by` is `stopped_by` of its run's trace."""
     return _STOPPED.get(by, by_person)
 
 
 def ended_words(answer: str, finish_reason: str) -> str:
-    """Return what is unusual about the end of a complete answer; "" if nothing is."""
-    return _ENDED.get(finish_reason, "" if answer.strip() else _EMPTY)
+    """Return what is unusual about the end of a complete answer, or ""."""
+    return _ENDED.get(finish_reason, "" if answer.strip() else _EMPTY_ANSWER)
 
 
 def thought_words(milliseconds: int | None) -> str:
-    """Return how long a model thought: "Thought for 8 s"; without a time if it is unknown."""
+    """Return "Thought for 8 s", or "Thought" if the duration is unknown."""
     if milliseconds is None:
         return "Thought"
     seconds = max(1, round(milliseconds / 1000))
@@ -139,8 +139,8 @@ def thought_words(milliseconds: int | None) -> str:
 
 
 def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
-    """Return which model answered in place of another, from a run's trace: "Answered by b; a was overloaded." Return ""
-    if the first model answered after all, or none did."""
+    """Return which model answered in place of another, from the attempts in a run's trace: "Answered by b; a was
+    overloaded." Return "" if the first model answered after all, or none did."""
     answers = [entry for entry in attempts if not entry["fault"]]
     if not answers:
         return ""
@@ -156,7 +156,7 @@ def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def toolless_words(toolless: Mapping[str, Any] | None) -> str:
-    """Return that a model takes no tools, from a run's trace; "" if it took those that it was offered."""
+    """Return a sentence if, according to a run's trace, the model accepts no tools; else ""."""
     if not toolless:
         return ""
     name = toolless.get("model") or "The default model"
@@ -164,7 +164,7 @@ def toolless_words(toolless: Mapping[str, Any] | None) -> str:
 
 
 def fault_words(fault: str) -> str:
-    """Return what was wrong with a model server, as the end of a sentence; "answered" if nothing was."""
+    """Return a predicate for the fault of a model server, such as "was overloaded"; "answered" if there was none."""
     return _FAULT_WORDS.get(fault, "failed") if fault else "answered"
 
 
@@ -175,7 +175,7 @@ def day_words(day: date, today: date) -> str:
 
 
 def near_day_words(day: date, today: date) -> str:
-    """Return `Today`, `Yesterday`, or else the same as day_words."""
+    """Return `Today`, `Yesterday`, or else the result of day_words."""
     return {0: "Today", 1: "Yesterday"}.get((today - day).days) or day_words(day, today)
 
 
@@ -189,7 +189,7 @@ def period_words(day: date, today: date) -> str:
 
 
 def review_words(settings: AgentSettings) -> str:
-    """Return a sentence about when a conversation with this agent is reviewed; "" if it never is."""
+    """Return a sentence that says when conversations with this agent are reviewed, or "" if they never are."""
     if every := settings.memory_review_interval:
         when = "After every message" if every == 1 else f"After every {every} messages"
     elif settings.memory_review_idle_minutes:
@@ -200,31 +200,26 @@ def review_words(settings: AgentSettings) -> str:
 
 
 def margin_day(now: datetime) -> str:
-    """Return `Fri 20 Nov`, for the margin."""
+    """Return `Fri 20 Nov`."""
     return f"{now:%a} {now.day} {now:%b}"
 
 
 def why_given(item: Mapping[str, Any], *, usage_count: int = 0, words: bool = True) -> str:
-    """Return why an answer was given an item of its run's `recalled`. Reasons of the search quote the question, so a
-    reader who may not see words gets ""."""
+    """Return why a run was given an item of its `recalled`, as sentences. The reasons of the search quote the question,
+    so they are left out unless the reader may see `words`."""
     lane = str(item.get("lane", ""))
     if not words and lane != "frozen":
         return ""
-    return why_words(lane=lane, why=str(item.get("why") or ""), usage_count=usage_count)
-
-
-def why_words(*, lane: str, why: str, usage_count: int) -> str:
-    """Return why an answer was given a memory, as sentences. `why` is recall's own reason, if there is one."""
-    general = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
-    reason = why.strip() or general
-    often = "twice" if usage_count == 2 else f"{usage_count} times"
-    times = f" Recalled {often}." if lane == "long_term" and usage_count > 1 else ""
-    return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{times}"
+    default = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
+    reason = str(item.get("why") or "").strip() or default
+    times = "twice" if usage_count == 2 else f"{usage_count} times"
+    recalled = f" Recalled {times}." if lane == "long_term" and usage_count > 1 else ""
+    return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{recalled}"
 
 
 def folded_size(text: str) -> str:
-    """Return the size of a person's message that the page shows folded, as "50 kB" or "31 lines"; "" for a shorter one.
-    static/gateway/fold.js has the same rule."""
+    """Return the size of a message that is long enough to be shown folded, as "50 kB" or "31 lines"; "" for a shorter
+    one. static/gateway/fold.js has the same rule."""
     lines = text.count("\n") + 1
     if lines <= _UNFOLDED_LINES and len(text) <= _UNFOLDED_CHARACTERS:
         return ""

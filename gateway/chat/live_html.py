@@ -1,7 +1,7 @@
-"""The events of a turn with its text as HTML, for a page that shows it while it is written.
+"""Converts the text of a turn's event stream to HTML for a page that shows the answer while it is streamed.
 
-Each `delta` becomes an `html` event, `{"blocks": [{"block", "keep", "html"}, …], "count"}`: see
-gateway.chat.live_markdown. Rendering runs in a thread, and takes at most a twentieth of the time of a stream."""
+`delta` events become `html` events, `{"blocks": [{"block", "keep", "html"}, …], "count"}`: see
+gateway.chat.live_markdown. Rendering runs in a thread and takes at most a twentieth of the stream's duration."""
 
 import asyncio
 import time
@@ -12,48 +12,48 @@ from typing import Any
 
 from gateway.chat.live_markdown import LiveMarkdown
 
-APART = 0.06
-"""Seconds between two renderings of a text that grows."""
-_SHARE = 20  # the pause after a rendering, as a multiple of its time
+MIN_INTERVAL_SECONDS = 0.06
+"""Minimum time between two renderings."""
+_PAUSE_FACTOR = 20  # the pause after a rendering, as a multiple of its processor time
 
 _Event = tuple[int, tuple[str, dict[str, Any]]]
 
 
 async def as_html(events: AsyncGenerator[_Event], scope: str) -> AsyncGenerator[_Event]:
-    """Yield the events of a turn from its first word on. `scope` becomes part of ids in the HTML."""
+    """Yield a turn's events with `delta` replaced by `html`. `scope` becomes part of ids in the HTML."""
     live = LiveMarkdown(scope)
     clock = asyncio.get_running_loop().time
-    due, at, waits = 0.0, 0, False
+    due, delta_number, pending = 0.0, 0, False
     async with aclosing(events):
-        following = asyncio.ensure_future(anext(events, None))
+        next_event = asyncio.ensure_future(anext(events, None))
         try:
             while True:
-                await asyncio.wait({following}, timeout=max(0.0, due - clock()) if waits else None)
+                await asyncio.wait({next_event}, timeout=max(0.0, due - clock()) if pending else None)
                 name, final = "", False
-                if following.done():
-                    event = following.result()
+                if next_event.done():
+                    event = next_event.result()
                     if event is None:
                         return
-                    following = asyncio.ensure_future(anext(events, None))
+                    next_event = asyncio.ensure_future(anext(events, None))
                     number, (name, data) = event
                     final = name in ("done", "error")
                     if name == "delta":
-                        at, waits = number, True
+                        delta_number, pending = number, True
                         live.add(data["text"])
-                if final or (waits and clock() >= due):
+                if final or (pending and clock() >= due):
                     html, cost = await asyncio.to_thread(_render, live, final)
-                    due, waits = clock() + max(APART, _SHARE * cost), False
+                    due, pending = clock() + max(MIN_INTERVAL_SECONDS, _PAUSE_FACTOR * cost), False
                     if html["blocks"]:
-                        yield at, ("html", html)
+                        yield delta_number, ("html", html)
                 if name not in ("", "delta"):
                     yield number, (name, data)
         finally:
-            following.cancel()
-            await asyncio.wait({following})
+            next_event.cancel()
+            await asyncio.wait({next_event})
 
 
 def _render(live: LiveMarkdown, complete: bool) -> tuple[dict[str, Any], float]:
-    """Return the data of an event, and the processor time of its rendering in seconds."""
+    """Return the data of an `html` event and the processor seconds spent on it."""
     started = time.thread_time()
     changes, count = live.changes(complete=complete)
     return {"blocks": [asdict(change) for change in changes], "count": count}, time.thread_time() - started

@@ -1,9 +1,9 @@
-"""An answer as HTML while it is written, by the same renderer that shows it afterwards.
+"""Renders an answer as HTML while it is streamed, with the renderer that is used afterwards.
 
-The text is rendered block by block. A finished block is rendered once and forgotten. The last block is rendered again
-whenever it has grown, and only the part of its HTML that changed is sent. Long code is coloured again when it has grown
-by an eighth, and until then continued without colours. The length of the open block bounds the cost of one rendering;
-the caller decides how often it happens (gateway.chat.live_html)."""
+The text is rendered block by block. A finished block is rendered once and dropped. The last block is rendered again
+when it grows, and only the changed part of its HTML is sent. Long code is highlighted again after growing by an eighth;
+until then new code is appended plain. The length of the open block bounds the cost of one rendering; the caller decides
+how often to render (gateway.chat.live_html)."""
 
 import re
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ from typing import Any
 from markdown_it.token import Token
 
 from gateway.chat.highlight import Budget, highlight
-from gateway.chat.markdown import LONGEST, MARKDOWN, MOST_MARKS, as_written, clean, count_marks, environment
+from gateway.chat.markdown import MARKDOWN, MAX_CHARS, MAX_MARKS, clean, count_marks, environment, unrendered
 from memories.history.word_diff import common_prefix
 
-_COLOURS = 1.0
-"""Seconds of processor time that the colours of one answer may take while it is written."""
-_SHORT_CODE = 500
-"""Characters of code that is coloured at each rendering."""
-_HELD_BACK = 160
-"""Characters that may wait for the end of a mark that was begun."""
-_LONGEST_HEAD = 2_000
-"""Characters of a table's first row that may wait for its second."""
+_HIGHLIGHT_SECONDS = 1.0
+"""Processor seconds for highlighting one answer while it is streamed."""
+_SHORT_CODE_CHARS = 500
+"""Code up to this length is highlighted at each rendering."""
+_MAX_HELD_BACK = 160
+"""Characters that may be held back until an opened mark is closed."""
+_MAX_TABLE_HEAD = 2_000
+"""Characters of a table's first row that may be held back until its second row is complete."""
 # The beginning of a line that may still become a list item, a rule or a row of a table.
 _BEGINNING = re.compile(r"[\s\d\-*+_=#>|:~`$\\.)\[\]xX]{0,40}")
-# An unclosed mark within a line: strong, a formula, a link.
+# An unclosed inline mark: strong, a formula, a link.
 _UNFINISHED = re.compile(
     r"(?:(?<![\w*])\*\*(?=\S)(?:(?!\*\*).)*|\\[(\[](?:(?!\\[)\]]).)*|(?<![\w$\\])\$(?=[^\s\d$])[^$]*"
     r"|!?\[[^\]]*(?:\]\([^)]*)?)\Z"
@@ -36,7 +36,7 @@ _UNFINISHED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The new content of a block: the first `keep` UTF-16 units of its present HTML, and `html` after them."""
+    """An update of a block: keep the first `keep` UTF-16 units of its current HTML and append `html`."""
 
     block: int
     keep: int
@@ -47,18 +47,18 @@ class LiveMarkdown:
     """The HTML of a growing text. Not thread-safe."""
 
     def __init__(self, scope: str) -> None:
-        self._budget = Budget(_COLOURS)
+        self._budget = Budget(_HIGHLIGHT_SECONDS)
         self._env = environment(scope, self._budget) | {
             "highlight": self._highlight,
             "live": True,
             "references": {},
             "footnotes": set(),
         }
-        self._pieces: list[str] = []  # the whole text, for the case that it gets too long
+        self._pieces: list[str] = []  # the whole text, in case it gets too long to be rendered
         self._length = self._marks = 0
-        self._open = ""  # the source, starting with the first unfinished block
-        self._finished = 0  # blocks before it
-        self._shown: list[str] = []  # HTML of those blocks
+        self._open = ""  # the source from the first unfinished block on
+        self._finished = 0  # number of finished blocks
+        self._shown: list[str] = []  # HTML of the unfinished blocks
         self._in_code = self._growing = False
         self._coloured: dict[tuple[str, str], str] = {}
 
@@ -69,11 +69,11 @@ class LiveMarkdown:
         self._open += text
 
     def changes(self, *, complete: bool = False) -> tuple[list[Change], int]:
-        """Return what changed since the last call, and the number of blocks. With `complete` no more text follows, so
+        """Return the changes since the last call and the number of blocks. If `complete`, no more text follows and
         nothing is held back."""
-        if self._length > LONGEST or self._marks > MOST_MARKS:
-            return self._written_changes()
-        text = self._whole_lines(complete)
+        if self._length > MAX_CHARS or self._marks > MAX_MARKS:
+            return self._unrendered_changes()
+        text = self._normalized_text(complete)
         if complete:
             self._env.pop("live", None)
         shown = text if complete else text[: len(text) - _held_back(text, self._in_code)]
@@ -93,19 +93,19 @@ class LiveMarkdown:
             self._finish(blocks, ended, env)
         return changed
 
-    def _written_changes(self) -> tuple[list[Change], int]:
+    def _unrendered_changes(self) -> tuple[list[Change], int]:
         if self._finished:
             self._finished, self._shown = 0, []
-        return self._changed([as_written("".join(self._pieces))])
+        return self._changed([unrendered("".join(self._pieces))])
 
-    def _whole_lines(self, complete: bool) -> str:
-        """Return the open text with line feeds as line ends. A carriage return at its end waits for the next
+    def _normalized_text(self, complete: bool) -> str:
+        """Return the open text with normalised line endings. A trailing carriage return waits for the next
         character."""
         text = self._open
         if "\r" in text:
-            half = "\r" if text.endswith("\r") and not complete else ""
-            text = text[: len(text) - len(half)].replace("\r\n", "\n").replace("\r", "\n")
-            self._open = text + half
+            pending = "\r" if text.endswith("\r") and not complete else ""
+            text = text[: len(text) - len(pending)].replace("\r\n", "\n").replace("\r", "\n")
+            self._open = text + pending
         return text
 
     def _changed(self, html: list[str]) -> tuple[list[Change], int]:
@@ -119,7 +119,7 @@ class LiveMarkdown:
         return changes, self._finished + len(html)
 
     def _finish(self, blocks: Sequence[Sequence[Token]], ended: int, env: dict[str, Any]) -> None:
-        """Forget the first blocks, but keep their definitions."""
+        """Drop the first `ended` blocks, but keep their link and footnote definitions."""
         line = _first_line(blocks[ended])
         for label, reference in env["references"].items():
             if reference["map"][1] <= line:
@@ -140,7 +140,7 @@ class LiveMarkdown:
         if self._coloured and self._growing:
             (last_language, begun), html = next(reversed(self._coloured.items()))
             if language == last_language and code.startswith(begun):
-                if len(code) > _SHORT_CODE and len(code) - len(begun) < len(begun) // 8:
+                if len(code) > _SHORT_CODE_CHARS and len(code) - len(begun) < len(begun) // 8:
                     return html + escape(code[len(begun) :])
                 del self._coloured[language, begun]
         html = self._coloured[language, code] = highlight(code, language, self._budget)
@@ -162,8 +162,7 @@ def _first_line(block: Sequence[Token]) -> int:
 
 
 def _ended(blocks: Sequence[Sequence[Token]], lines: int) -> int:
-    """Return the number of blocks that cannot change any more: those before the last block whose first line is
-    complete."""
+    """Return how many blocks cannot change any more: those before the last block whose first line is complete."""
     begun = [
         number
         for number, block in enumerate(blocks)
@@ -173,8 +172,7 @@ def _ended(blocks: Sequence[Sequence[Token]], lines: int) -> int:
 
 
 def _held_back(text: str, in_code: bool) -> int:
-    """Return the number of characters at the end that are not shown yet, since the following text decides how they
-    look."""
+    """Return how many trailing characters to hold back because the text that follows decides how they are rendered."""
     start = text.rfind("\n") + 1
     line = text[start:]
     held = 0
@@ -184,21 +182,21 @@ def _held_back(text: str, in_code: bool) -> int:
         return 0
     elif line.count("`") % 2:
         held = len(line) - line.rindex("`")
-    elif match := _UNFINISHED.search(line, max(0, len(line) - _HELD_BACK)):
+    elif match := _UNFINISHED.search(line, max(0, len(line) - _MAX_HELD_BACK)):
         held = len(line) - match.start()
-    held = held if held <= _HELD_BACK else 0
+    held = held if held <= _MAX_HELD_BACK else 0
     return held if in_code else max(held, _table_head(text, len(text) - held))
 
 
 def _table_head(text: str, end: int) -> int:
-    """Return the length of the text from the first row of a table on, if the second row is incomplete."""
+    """Return the length of the text from a table's first row on if its second row is incomplete, else 0."""
     end -= text.endswith("\n", 0, end)
     start = text.rfind("\n", 0, end) + 1
     before = text.rfind("\n", 0, max(0, start - 1)) + 1
     first = text.startswith("|", start) and not (start and text.startswith("|", before))
-    return len(text) - start if first and len(text) - start <= _LONGEST_HEAD else 0
+    return len(text) - start if first and len(text) - start <= _MAX_TABLE_HEAD else 0
 
 
 def _utf16(text: str) -> int:
-    """Return the length of a text as JavaScript counts it."""
+    """Return the length in UTF-16 units, as JavaScript counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,8 +1,7 @@
-"""Renders text of a model or a person as HTML that is safe to put into a page.
+"""Renders Markdown from a model or a person as HTML that is safe to embed in a page.
 
-HTML in the text is shown as text, remote images become links, and links open in a new tab without a referrer. The
-sanitiser runs last. The same renderer shows an answer while it is written (gateway.chat.live_markdown) and
-afterwards."""
+HTML in the text is escaped, remote images become links, and links open in a new tab without a referrer. The sanitiser
+runs last. The same renderer is used while an answer is streamed (gateway.chat.live_markdown) and afterwards."""
 
 import re
 from collections.abc import MutableMapping, Sequence
@@ -23,12 +22,12 @@ Tokens = Sequence[Token]
 Env = MutableMapping[str, Any]
 
 _TAGS = "a blockquote br code div em h3 h4 h5 h6 hr input li ol p pre s span strong sup table tbody td th thead tr ul"
-_OWN_PLACE = re.compile(r"#fn(ref)?-[A-Za-z0-9_.-]{1,100}")
+_FOOTNOTE_LINK = re.compile(r"#fn(ref)?-[A-Za-z0-9_.-]{1,100}")
 
 
 def _relative(address: str) -> str | None:
-    """Return an address without a host if it leads to a footnote of the same page; None otherwise."""
-    return address if _OWN_PLACE.fullmatch(address) else None
+    """Return a relative URL if it points to a footnote of the same page, else None."""
+    return address if _FOOTNOTE_LINK.fullmatch(address) else None
 
 
 _BOX = {"tabindex": {"0"}, "role": {"group"}}
@@ -61,15 +60,15 @@ _CLEANER = nh3.Cleaner(
     url_relative=_relative,
 )
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,24}")
-# A bare address. Punctuation at its end belongs to the sentence.
+# A bare URL. Punctuation at its end belongs to the sentence.
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\|^{}]{1,2000}")
-_AFTER_ADDRESS = ".,;:!?)]*_~"
+_TRAILING_PUNCTUATION = ".,;:!?)]*_~"
 
-LONGEST = 100_000
-"""Characters of a text that is rendered; a longer one is shown as it was written."""
-MOST_MARKS = 20_000
-"""Characters with a meaning in Markdown in a text that is rendered. Each may become an element: it is their number, not
-the length, that makes a rendering slow."""
+MAX_CHARS = 100_000
+"""A longer text is shown unrendered."""
+MAX_MARKS = 20_000
+"""A text with more Markdown characters is shown unrendered: each may become an element, so their number, not the
+length, makes rendering slow."""
 _MARKS = "*_[]`<|~&$\\\n"
 
 
@@ -91,17 +90,17 @@ class _Renderer(RendererHTML):
         return self.fence(tokens, at, options, env)
 
     def image(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        # Loading it would tell the other host who reads this, and could send the conversation's words to it.
+        # Loading it would reveal the reader to the other host, and the URL may contain words of the conversation.
         token = tokens[at]
         label = escape(self.renderInlineAsText(token.children or [], options, env) or "image")
         source = str(token.attrGet("src") or "")
         return _link(source, label) if source.startswith(("https://", "http://")) else label
 
     def heading_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        return f"<{_lowered(tokens[at].tag)}>"
+        return f"<{_demoted(tokens[at].tag)}>"
 
     def heading_close(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        return f"</{_lowered(tokens[at].tag)}>\n"
+        return f"</{_demoted(tokens[at].tag)}>\n"
 
     def table_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         return '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n'
@@ -111,7 +110,7 @@ class _Renderer(RendererHTML):
 
     def text(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         content = tokens[at].content
-        return escape(content) if env.get("links") else _with_addresses(content)
+        return escape(content) if env.get("links") else _linkified(content)
 
     def link_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         env["links"] = env.get("links", 0) + 1
@@ -124,7 +123,7 @@ class _Renderer(RendererHTML):
         return self.renderToken(tokens, at, options, env)
 
     def th_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
-        # The parser gives alignment as a style, which the page's policy refuses.
+        # The parser writes alignment as a style attribute, which the page's Content-Security-Policy blocks.
         tag, style = tokens[at].tag, str(tokens[at].attrGet("style") or "")
         side = style.removeprefix("text-align:") if style.startswith("text-align:") else ""
         return f'<{tag} align="{escape(side)}">' if side else f"<{tag}>"
@@ -156,12 +155,12 @@ class _Renderer(RendererHTML):
         label = tokens[at].content
         if tokens[at].hidden or env.get("links"):  # not defined yet, or within a link
             return f"<sup>{label}</sup>"
-        own = f' id="fnref-{env["scope"]}-{label}"' if _first(env, "reference", label) else ""
+        own = f' id="fnref-{env["scope"]}-{label}"' if _first_use(env, "reference", label) else ""
         return f'<sup><a href="#fn-{env["scope"]}-{label}"{own} aria-label="Footnote {label}">{label}</a></sup>'
 
     def footnote_open(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
         label = tokens[at].info
-        own = f' id="fn-{env["scope"]}-{label}"' if _first(env, "definition", label) else ""
+        own = f' id="fn-{env["scope"]}-{label}"' if _first_use(env, "definition", label) else ""
         return f'<p class="footnote"{own}><sup>{label}</sup> '
 
     def footnote_close(self, tokens: Tokens, at: int, options: OptionsDict, env: Env) -> str:
@@ -171,8 +170,8 @@ class _Renderer(RendererHTML):
         return f' <a href="#fnref-{env["scope"]}-{label}" aria-label="Back to footnote {label} in the text">↩</a></p>\n'
 
 
-def _first(env: Env, kind: str, label: str) -> bool:
-    """Return True once for each footnote, since an id may be in a page only once."""
+def _first_use(env: Env, kind: str, label: str) -> bool:
+    """Return True once per footnote, since an id must be unique in a page."""
     if (kind, label) in env["numbered"]:
         return False
     env["numbered"].add((kind, label))
@@ -187,23 +186,23 @@ def _formula(token: Token, env: Env) -> str:
         budget.formulas -= len(token.content)
         env["formulas"][key] = formulas.mathml(token.content, block=block)
     closing = {"\\(": "\\)", "\\[": "\\]"}.get(token.markup, token.markup)
-    written = escape(f"{token.markup}{token.content}{closing}")
-    return env["formulas"].get(key) or f'<code class="tex">{written}</code>'
+    source = escape(f"{token.markup}{token.content}{closing}")
+    return env["formulas"].get(key) or f'<code class="tex">{source}</code>'
 
 
 def _link(address: str, label: str) -> str:
-    """Return a link; `label` is HTML that is escaped already."""
+    """Return a link; `label` must be escaped HTML."""
     return f'<a href="{escape(address)}" target="_blank">{label}</a>'
 
 
-def _lowered(tag: str) -> str:
+def _demoted(tag: str) -> str:
     return f"h{min(6, max(3, int(tag[1]) + 1))}"
 
 
-def _with_addresses(text: str) -> str:
+def _linkified(text: str) -> str:
     out, done = [], 0
     for match in _ADDRESS.finditer(text):
-        address = match[0].rstrip(_AFTER_ADDRESS)
+        address = match[0].rstrip(_TRAILING_PUNCTUATION)
         if match[0][len(address) :].startswith(")") and "(" in address:
             address += ")"
         out += [escape(text[done : match.start()]), _link(address, escape(address))]
@@ -213,12 +212,12 @@ def _with_addresses(text: str) -> str:
 
 
 MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
-"""The parser and renderer; what it returns goes through `clean`."""
+"""The parser and renderer; its output must go through `clean`."""
 markdown_rules.install(MARKDOWN)
 
 
 def environment(scope: str, budget: Budget) -> dict[str, Any]:
-    """Return the state of one rendering. `scope` becomes part of the ids of footnotes, and is unique in the page."""
+    """Return the state of one rendering. `scope` becomes part of footnote ids and must be unique in the page."""
     return {
         "scope": re.sub(r"[^A-Za-z0-9-]", "-", scope)[:60],
         "budget": budget,
@@ -229,28 +228,28 @@ def environment(scope: str, budget: Budget) -> dict[str, Any]:
 
 
 def count_marks(text: str) -> int:
-    """Return the number of characters with a meaning in Markdown."""
+    """Return the number of characters that are Markdown syntax."""
     return sum(map(text.count, _MARKS))
 
 
-def as_written(text: str) -> str:
-    """Return HTML that shows a text unrendered."""
+def unrendered(text: str) -> str:
+    """Return the escaped text in a `<pre>`."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def clean(html: str) -> str:
-    """Return HTML with only those elements and attributes that are known to be harmless."""
+    """Return sanitised HTML with only the allowed elements and attributes."""
     return _CLEANER.clean(html).strip()
 
 
 def render_markdown(text: str, budget: Budget | None = None, *, scope: str = "") -> SafeString:
-    """Return safe HTML of Markdown: no styles, no scripts, and nothing that loads from another host. The only ids are
-    those of footnotes, which contain `scope`.
+    """Render Markdown as safe HTML: no styles, no scripts, nothing loaded from another host, and no ids but those of
+    footnotes, which contain `scope`.
 
-    `budget` bounds the cost of colours of code and of formulas; several texts may share it. A text beyond the bounds is
-    shown unrendered, escaped."""
-    if len(text) > LONGEST or count_marks(text) > MOST_MARKS:
-        html = as_written(text)
+    `budget` bounds the cost of highlighting and formulas; several texts may share it. A text beyond the limits is shown
+    unrendered."""
+    if len(text) > MAX_CHARS or count_marks(text) > MAX_MARKS:
+        html = unrendered(text)
     else:
         html = clean(MARKDOWN.render(text, environment(scope, budget or Budget())))
     return mark_safe(html)  # noqa: S308 - escaped, or sanitised by nh3

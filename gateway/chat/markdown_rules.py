@@ -1,8 +1,8 @@
-"""What answers contain beyond CommonMark, as rules of markdown-it-py: formulas, footnotes and task lists.
+"""markdown-it-py rules for syntax beyond CommonMark: formulas, footnotes and task lists.
 
-Each rule looks ahead for a bounded number of characters. A formula between dollars is read only where it cannot be
-money or a variable of a shell. With `live` in the environment the text is still being written: a formula at its end
-that is not closed yet is left out, and `[^1]` may get its definition later."""
+Each rule looks ahead a bounded number of characters. `$…$` is a formula only where it cannot be money or a shell
+variable. `live` in the environment means that the text is still being streamed: an unclosed formula at its end is left
+out, and `[^1]` may be defined later."""
 
 import re
 
@@ -12,12 +12,12 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 
-LOOK_AHEAD = 2_000
-"""Characters in which the end of a formula is looked for."""
-_LINES = 60
+MAX_LOOK_AHEAD = 2_000
+"""Characters within which a formula must end."""
+_MAX_LINES = 60
 _CLOSING = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?![\s$])((?:\\.|[^\\$\n]){1,200}?)(?<!\s)\$(?![\w$])")
-_SIGN = re.compile(r"[\\^_={}<>]")
+_MATH_SIGN = re.compile(r"[\\^_={}<>]")
 _WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
 _LABEL = re.compile(r"\[\^([A-Za-z0-9_.-]{1,32})\]")
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
@@ -37,7 +37,7 @@ def _formula(state: StateInline, silent: bool) -> bool:
     opening = state.src[state.pos : state.pos + 2]
     if opening in _CLOSING:
         start, closing = state.pos + 2, _CLOSING[opening]
-        end = state.src.find(closing, start, min(start + LOOK_AHEAD + 2, state.posMax))
+        end = state.src.find(closing, start, min(start + MAX_LOOK_AHEAD + 2, state.posMax))
         content, markup = state.src[start:end].strip(), opening
         if end < 0 or not _is_formula(content):
             return False
@@ -61,7 +61,7 @@ def _is_formula(content: str) -> bool:
 
 
 def _is_surely_formula(content: str) -> bool:
-    if _SIGN.search(content):
+    if _MATH_SIGN.search(content):
         return "\\" in content or len(_WORD.findall(content)) < 2
     if not re.fullmatch(r"[A-Za-z0-9 +\-*/().,'|!:]{1,40}", content):
         return False
@@ -73,10 +73,10 @@ def _formula_block(state: StateBlock, start_line: int, end_line: int, silent: bo
     opening = state.src[first : first + 2]
     if opening not in ("\\[", "$$") or state.is_code_block(start_line):
         return False
-    if start_line < state.env.get("unclosed", 0):  # an earlier line has searched this text without finding the end
+    if start_line < state.env.get("unclosed", 0):  # this text was already searched without finding the end
         return False
     lines, closed, size, line = [], False, 0, start_line
-    while line < min(end_line, start_line + _LINES) and size <= LOOK_AHEAD and not closed:
+    while line < min(end_line, start_line + _MAX_LINES) and size <= MAX_LOOK_AHEAD and not closed:
         at = state.bMarks[line] + state.tShift[line]
         text = state.src[first + 2 if line == start_line else at : state.eMarks[line]].rstrip()
         if line > start_line and (state.isEmpty(line) or state.sCount[line] < state.blkIndent):
@@ -84,14 +84,14 @@ def _formula_block(state: StateBlock, start_line: int, end_line: int, silent: bo
         closed = text.endswith(_CLOSING[opening])
         if closed:
             text = text[:-2]
-        if _CLOSING[opening] in text:  # it ends within a line, so it is a formula within the paragraph
+        if _CLOSING[opening] in text:  # ends in the middle of a line: an inline formula
             return False
         lines.append(text)
         size += len(text) + 1
         line += 1
     content = "\n".join(lines).strip()
     pending = not closed and line == state.lineMax and "live" in state.env
-    if not (pending or (closed and content and size <= LOOK_AHEAD)):
+    if not (pending or (closed and content and size <= MAX_LOOK_AHEAD)):
         if not closed:
             state.env["unclosed"] = line
         return False

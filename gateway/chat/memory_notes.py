@@ -1,5 +1,5 @@
-"""What memory did for an answer, as the page shows it: which memories it was given and why, and what was written. Both
-are read for many runs at once. For groups of writes that were undone, the newest undo counts."""
+"""The memory notes under an answer: which memories the run was given and why, and which writes were made. Both are read
+for many runs at once. Of several undos and redos of a change set, the newest decides."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -23,8 +23,8 @@ _SHOWN = (ChangeSet.Kind.TOOL, *_BY_REVIEW)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenMemory:
-    """A memory or an earlier passage that an answer was given, and why. `now` is the current memory; None for a
-    passage, and for a memory that was forgotten."""
+    """A memory or an earlier passage that a run was given, and why. `now` is the current memory; None for a passage and
+    for an erased memory."""
 
     text: str
     why: str
@@ -38,22 +38,22 @@ class GivenMemory:
 
     @property
     def restorable(self) -> UUID | None:
-        """Return the change whose undo restores a forgotten memory."""
+        """Return the change set whose undo restores a deleted memory."""
         return None if self.now is None or self.is_current else self.now.latest_set  # type: ignore[attr-defined]
 
 
 def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenMemory]]:
-    """Return the memories that were given to each run, in their order."""
-    wanted = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
-    numbers = {number for _, item in wanted if (number := _number(item.get("memory_id")))}
+    """Return the memories that each run was given, in their order."""
+    given_items = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
+    numbers = {number for _, item in given_items if (number := _number(item.get("memory_id")))}
     newest = Revision.objects.filter(memory=OuterRef("pk")).order_by("-version").values("change_set")[:1]
     given = Memory.objects.filter(owner_id=owner_id, number__in=numbers).annotate(latest_set=Subquery(newest))
     rows = {memory.number: memory for memory in given} if numbers else {}
-    turn_ids = {turn_id for _, item in wanted if (turn_id := parse_uuid(item.get("turn_id")))}
+    turn_ids = {turn_id for _, item in given_items if (turn_id := parse_uuid(item.get("turn_id")))}
     turns = {run.pk: run for run in Run.objects.filter(owner_id=owner_id, pk__in=turn_ids)} if turn_ids else {}
     texts = _first_words(owner_id, turns) if turns else {}
     found: dict[UUID, list[GivenMemory]] = defaultdict(list)
-    for run, item in wanted:
+    for run, item in given_items:
         run_id = parse_uuid(item.get("turn_id"))
         if run_id is not None and run_id in turns:
             text = str(item.get("content") or texts.get(run_id, ""))
@@ -73,15 +73,15 @@ def _number(value: Any) -> int | None:
 
 
 def _first_words(owner_id: UUID, runs: Iterable[UUID]) -> dict[UUID | None, str]:
-    said = Message.objects.filter(owner_id=owner_id, run_id__in=list(runs), role=Message.Role.USER)
-    return {run_id: text[:200] for run_id, text in said.values_list("run_id", "text")}
+    messages = Message.objects.filter(owner_id=owner_id, run_id__in=list(runs), role=Message.Role.USER)
+    return {run_id: text[:200] for run_id, text in messages.values_list("run_id", "text")}
 
 
 def notes_of_runs(
     owner_id: UUID, session_id: UUID, runs: Sequence[Run]
 ) -> tuple[dict[UUID, list[dict[str, Any]]], dict[UUID, list[HeldNote]]]:
-    """Return the notes of each run: the memory writes of its turn, including those of answers that it replaced; the
-    writes of reviews that read the conversation up to this turn; and those of all these that wait for the person."""
+    """Return the written notes and the held writes by run. A run's notes include the writes of answers that it
+    replaced, and those of reviews that read the conversation up to its turn."""
     if not runs:
         return {}, {}
     by_turn = {run.turn: run.pk for run in runs}
@@ -96,7 +96,7 @@ def notes_of_runs(
 
 
 def written_by_review(owner_id: UUID, review_id: UUID) -> dict[str, Any] | None:
-    """Return what a review wrote, for the toast; None if that review has no change set of this owner."""
+    """Return what a review wrote, for its toast, or None if it has no change set of this owner."""
     sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=_BY_REVIEW).order_by("id")
     if not sets:
         return None
@@ -133,8 +133,8 @@ def undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet
 
 
 def _note(change_set: ChangeSet, memories: list[list[Revision]], tip: ChangeSet | None, undone: bool) -> dict[str, Any]:
-    """Return a group of writes. Undoing `undo` reverts it, or restores it if `undone_at` is set. `decided`: a person
-    allowed the writes."""
+    """Return the note of a change set. Undoing `undo` reverts it, or restores it if `undone_at` is set. `decided`: a
+    person approved the writes."""
     lines = [_line(revisions, undone) for revisions in memories]
     verbs = {_verb(revisions) for revisions in memories}
     verb = verbs.pop() if len(verbs) == 1 else "changed"

@@ -1,5 +1,5 @@
-"""What every page of Daybook shows around its content: the owner, the current tab, and whether the demo model
-answers."""
+"""The context of every page's frame: the owner's name, time zone and notifications, and whether the demo model is
+used."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ COMMAND_LINES = (
     *((command.line, command.about) for command in COMMANDS),
     (NATIVE_HELP, "Show commands and shortcuts."),
 )
-"""What can be typed in the composer as a whole message, and what it does."""
+"""The commands of the composer, each with its description."""
 
 
 def page(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `page` for gateway/base.html, computed only if a template uses it."""
+    """Context processor that adds `page` for gateway/base.html, computed lazily."""
     return {"page": SimpleLazyObject(lambda: _page(request))}
 
 

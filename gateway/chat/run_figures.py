@@ -1,4 +1,4 @@
-"""Model, tokens, cost and time of a turn, for its details on the chat page and its page in the admin."""
+"""Model, tokens, cost and duration of a turn, for the chat page and the admin."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from gateway.models import Run
 
 
 def run_figures(run: Run, prices: Mapping[str, Price]) -> Sequence[tuple[str, str]]:
-    """Return model, tokens, cost and time of a finished run, each with its label; unknown ones are left out."""
+    """Return (label, value) pairs for a finished run; unknown values are left out."""
     if run.finished_at is None:
         return ()
     figures = (
@@ -21,6 +21,6 @@ def run_figures(run: Run, prices: Mapping[str, Price]) -> Sequence[tuple[str, st
 
 
 def cost_words(run: Run, prices: Mapping[str, Price]) -> str:
-    """Return the cost of a run's tokens; "" if its model has no price or reported no tokens."""
+    """Return the cost of a run's tokens, or "" if its model has no price or reported no tokens."""
     tokens = Tokens.of(run.usage.get("total_tokens"), run.usage.get("completion_tokens"))
     return dollars(Money(prices).cost(run.model, tokens)) if run.model in prices and tokens.total else ""

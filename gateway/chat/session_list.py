@@ -1,5 +1,4 @@
-"""The list of sessions beside the chat: pinned ones first, then by when they were last used; and the results of a
-search."""
+"""The session list beside the chat: pinned sessions first, then the most recently used; and search results."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from memories.ids import parse_uuid
 
 PAGE_SESSIONS = 40
 PAGE_FOUND = 20
-_MOST_PINNED = 100
-_TITLE_FROM_WORDS = 60
+_MAX_PINNED = 100
+_MAX_DERIVED_TITLE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGroup:
-    """Sessions under one heading. `continued`: the page before this one ended under the same heading."""
+    """Sessions under one heading. `continued`: the previous page ended with the same heading."""
 
     label: str
     rows: Sequence[SessionRow]
@@ -48,17 +47,17 @@ class SessionGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """A session that a search found. `more` of its messages match and are not listed."""
+    """A session that a search found. `more` counts its matching messages that are not listed."""
 
     row: SessionRow
-    hits: Sequence[dict[str, Any]]  # who wrote each message when, and its words in pieces that match or do not
+    hits: Sequence[dict[str, Any]]  # author, date, and text in matching and other pieces, of each listed message
     more: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPage:
-    """A page of the list, or of search results. `before` is where the next page begins ("" at the end). The first page
-    has all `tags` of the owner."""
+    """A page of the list or of search results. `before` is the cursor of the next page, "" on the last one. The first
+    page has all `tags` of the owner."""
 
     groups: Sequence[SessionGroup] = ()
     found: Sequence[FoundRow] = ()
@@ -69,7 +68,7 @@ class SessionPage:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """A place in the list. Sessions that were last used at the same moment (an import) are ordered by id."""
+    """A position in the list. Sessions that were last used at the same moment (an import) are ordered by id."""
 
     at: datetime
     id: UUID
@@ -79,10 +78,10 @@ class PageCursor:
 
 
 def page_cursor(text: str) -> PageCursor | None:
-    """Return the place in the address of a page; None for any other text."""
-    moment, _, given = text.partition("_")
+    """Parse a cursor; return None for any other text."""
+    moment, _, key = text.partition("_")
     try:
-        at, pk = parse_datetime(moment), parse_uuid(given)
+        at, pk = parse_datetime(moment), parse_uuid(key)
     except ValueError:
         return None
     return PageCursor(at, pk) if at is not None and at.tzinfo is not None and pk is not None else None
@@ -91,17 +90,17 @@ def page_cursor(text: str) -> PageCursor | None:
 def session_page(
     owner_id: UUID, zone: ZoneInfo, *, before: PageCursor | None = None, archived: bool = False, tag: str = ""
 ) -> SessionPage:
-    """Return up to PAGE_SESSIONS sessions after `before`; the first page also has the pinned ones. With `tag`, only
-    sessions that have it. Temporary sessions are not listed."""
-    kept = titled(Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=not archived))
+    """Return up to PAGE_SESSIONS sessions after the cursor `before`, optionally only those with a tag. The first page
+    starts with the pinned ones. Temporary sessions are not listed."""
+    sessions = titled(Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=not archived))
     if tag:
-        kept = tagged(kept, tag)
-    rows = kept.exclude(_only_brought()).order_by("-last_active_at", "-id")
+        sessions = tagged(sessions, tag)
+    rows = sessions.exclude(_only_brought()).order_by("-last_active_at", "-id")
     pinned: Iterable[Session] = ()
     if not archived:
         rows = rows.filter(pinned_at=None)
         if before is None:
-            pinned = list(kept.filter(pinned_at__isnull=False).order_by("-pinned_at", "-id")[:_MOST_PINNED])
+            pinned = list(sessions.filter(pinned_at__isnull=False).order_by("-pinned_at", "-id")[:_MAX_PINNED])
     if before is not None:
         rows = rows.filter(Q(last_active_at__lt=before.at) | Q(last_active_at=before.at, pk__lt=before.id))
     found = list(rows[: PAGE_SESSIONS + 1])
@@ -120,8 +119,8 @@ def session_page(
 
 
 def found_page(owner_id: UUID, zone: ZoneInfo, search: str, *, after: UUID | None = None, tag: str = "") -> SessionPage:
-    """Return up to PAGE_FOUND sessions that match a search, after `after`; with `tag`, only those that have it. The
-    list ends if `after` was deleted in the meantime."""
+    """Return up to PAGE_FOUND sessions that match a search, following the session `after`, optionally only those with a
+    tag. The list ends if `after` was deleted in the meantime."""
     sessions = titled(Session.objects.filter(owner_id=owner_id)).select_related("agent")
     if tag:
         sessions = tagged(sessions, tag)
@@ -172,8 +171,8 @@ def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
 
 
 def _only_brought() -> Q:
-    """Return the condition of sessions whose messages were all brought by a program. They are listed only by a
-    search."""
+    """Return the condition for sessions without a turn of their own, whose messages a program brought. Only a search
+    lists them."""
     brought = Message.objects.filter(
         owner_id=OuterRef("owner_id"), session=OuterRef("pk"), seq=1, kind=Message.Kind.HISTORY
     )
@@ -182,11 +181,11 @@ def _only_brought() -> Q:
 
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """Return the sessions annotated with `first_words`, which replace a missing title."""
-    said = Message.objects.filter(
+    """Annotate sessions with `first_words`, from which a missing title is derived."""
+    user_messages = Message.objects.filter(
         owner_id=OuterRef("owner_id"), session=OuterRef("pk"), role=Message.Role.USER
     ).order_by("seq")
-    return sessions.annotate(first_words=Substr(Subquery(said.values("text")[:1]), 1, 4 * _TITLE_FROM_WORDS))
+    return sessions.annotate(first_words=Substr(Subquery(user_messages.values("text")[:1]), 1, 4 * _MAX_DERIVED_TITLE))
 
 
 def title_of(session: Session) -> str:
@@ -196,9 +195,9 @@ def title_of(session: Session) -> str:
     words = " ".join((getattr(session, "first_words", "") or "").split())
     if not words:
         return "Untitled session"
-    if len(words) <= _TITLE_FROM_WORDS:
+    if len(words) <= _MAX_DERIVED_TITLE:
         return words
-    return words[:_TITLE_FROM_WORDS].rsplit(" ", 1)[0].rstrip(".,;:") + "…"
+    return words[:_MAX_DERIVED_TITLE].rsplit(" ", 1)[0].rstrip(".,;:") + "…"
 
 
 def names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:

@@ -1,37 +1,36 @@
-"""Calls of tools as people read them: name, arguments and result, from the stored messages. For the transcript, and for
-a turn's page in the admin."""
+"""Formats stored tool calls for people: name, arguments and result, for the transcript and the admin."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Pairs = Sequence[tuple[str, str]]
-_CUT = "… (cut here)"
+_TRUNCATED = "… (cut here)"
 
 
 def tool_use(
-    call: Mapping[str, Any], results: Mapping[str, str], *, longest: int, words: bool = True
+    call: Mapping[str, Any], results: Mapping[str, str], *, max_chars: int, words: bool = True
 ) -> dict[str, Any]:
-    """Return a stored call with its result, each as names and values or else as text, cut to `longest` characters;
-    without `words` only its name. `results` are texts by the ids of calls."""
+    """Return a stored call and its result, each as (name, value) pairs, or else as text truncated to `max_chars`; only
+    its name unless the reader may see `words`. `results` maps call ids to texts."""
     called = call.get("function") or call.get("custom") or {}
-    given = str(called.get("arguments", called.get("input", "")))
+    source = str(called.get("arguments", called.get("input", "")))
     key = str(call.get("id", ""))
-    shown, came = (given, results.get(key, "")) if words else ("", "")
-    arguments, back = _pairs(shown, longest), _pairs(came, longest)
+    source, result = (source, results.get(key, "")) if words else ("", "")
+    arguments, result_pairs = _pairs(source, max_chars), _pairs(result, max_chars)
     return {
         "name": str(called.get("name", "tool")),
         "arguments": arguments,
-        "arguments_text": "" if arguments else _short(shown, longest),
-        "result": back,
-        "result_text": "" if back else _short(came, longest),
+        "arguments_text": "" if arguments else _truncate(source, max_chars),
+        "result": result_pairs,
+        "result_text": "" if result_pairs else _truncate(result, max_chars),
         "answered": key in results,
     }
 
 
-def _pairs(text: str, longest: int) -> list[tuple[str, str]]:
-    """Return a JSON object as names and values; nothing for any other text, or for a very long one."""
-    if not text.startswith("{") or len(text) > longest:
+def _pairs(text: str, max_chars: int) -> list[tuple[str, str]]:
+    """Return a JSON object as (name, value) pairs; an empty list for any other or a longer text."""
+    if not text.startswith("{") or len(text) > max_chars:
         return []
     try:
         found = json.loads(text)
@@ -50,5 +49,5 @@ def _value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[:longest] + _CUT
+def _truncate(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[:max_chars] + _TRUNCATED

@@ -1,4 +1,4 @@
-"""Chooses which turns of a session the chat page shows: the newest, those before or around a message, or those since a
+"""Selects the turns of a session for the chat page: the newest, those before or around a message, or those since a
 turn."""
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from gateway.chat.turn_views import TurnView, turn_views
 from gateway.models import Message, Session
 
 PAGE_TURNS = 20
-AROUND_BEFORE = 3  # turns, with that of the message itself
+AROUND_BEFORE = 3  # turns up to and including the message's own
 AROUND_TURNS = 200
-MOST_SINCE = 100
+MAX_TURNS_SINCE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A page of turns, oldest first. `earlier` is the number of turns before them, `before` the message to continue
-    with, and `later` the number of turns after them."""
+    """A page of turns, oldest first. `earlier` and `later` are the numbers of turns before and after them, `before` is
+    the message number from which the previous page continues."""
 
     turns: Sequence[TurnView] = ()
     earlier: int = 0
@@ -34,14 +34,14 @@ class Conversation:
 
 
 def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None, at: int | None = None) -> Conversation:
-    """Return the newest turns of a session; the newest ones before message number `before`; or those from a little
-    before message `at` on, to the end if that is not too far."""
-    said = _shown(session).filter(role=Message.Role.USER)
-    if at is not None and (around := _around(session, said, at, zone)):
+    """Return the newest turns of a session; the newest ones before message number `before`; or the turns from shortly
+    before message number `at`, up to AROUND_TURNS."""
+    user_messages = _shown(session).filter(role=Message.Role.USER)
+    if at is not None and (around := _around(session, user_messages, at, zone)):
         return around
     if before is not None:
-        said = said.filter(seq__lt=before)
-    starts = list(said.order_by("-seq").values_list("seq", flat=True)[:PAGE_TURNS])
+        user_messages = user_messages.filter(seq__lt=before)
+    starts = list(user_messages.order_by("-seq").values_list("seq", flat=True)[:PAGE_TURNS])
     if not starts:
         return Conversation(
             turns=turn_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ()
@@ -53,34 +53,36 @@ def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None,
     turns = turn_views(session, messages.order_by("seq"), zone)
     if turns and before is None:
         turns[-1].last = True
-    return Conversation(turns=turns, earlier=said.filter(seq__lt=first).count(), before=first)
+    return Conversation(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first)
 
 
-def _around(session: Session, said: QuerySet[Message], at: int, zone: ZoneInfo) -> Conversation | None:
-    """Return the turns around a message; None if it is among the newest turns."""
-    before = list(said.filter(seq__lte=at).order_by("-seq").values_list("seq", flat=True)[:AROUND_BEFORE])
+def _around(session: Session, user_messages: QuerySet[Message], at: int, zone: ZoneInfo) -> Conversation | None:
+    """Return the turns around a message, or None if it is among the newest turns."""
+    before = list(user_messages.filter(seq__lte=at).order_by("-seq").values_list("seq", flat=True)[:AROUND_BEFORE])
     if not before:
         return None
     first = before[-1]
-    starts = list(said.filter(seq__gte=first).order_by("seq").values_list("seq", flat=True)[: AROUND_TURNS + 1])
+    starts = list(
+        user_messages.filter(seq__gte=first).order_by("seq").values_list("seq", flat=True)[: AROUND_TURNS + 1]
+    )
     if len(starts) <= PAGE_TURNS:
         return None
     messages = _shown(session).filter(seq__gte=first)
     later = 0
     if len(starts) > AROUND_TURNS:
         messages = messages.filter(seq__lt=starts[-1])
-        later = said.filter(seq__gte=starts[-1]).count()
+        later = user_messages.filter(seq__gte=starts[-1]).count()
     turns = turn_views(session, messages.order_by("seq"), zone)
     turns[-1].last = not later
-    return Conversation(turns=turns, earlier=said.filter(seq__lt=first).count(), before=first, later=later)
+    return Conversation(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first, later=later)
 
 
 def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> Conversation:
-    """Return a turn and all turns after it on the branch that is shown. If they are too many for a page, or the turn is
-    not shown, return the newest turns."""
+    """Return a turn and all turns after it on the shown branch. If the turn is not on it, or they are more than
+    MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
     first = rest.filter(run_id=run_id).values_list("seq", flat=True).first()
-    if first is None or rest.filter(seq__gte=first, role=Message.Role.USER).count() > MOST_SINCE:
+    if first is None or rest.filter(seq__gte=first, role=Message.Role.USER).count() > MAX_TURNS_SINCE:
         return conversation(session, zone)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
@@ -88,7 +90,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> Conversation:
 
 
 def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | None:
-    """Return a turn, for the fragment that replaces a streamed answer; None if there is no such run."""
+    """Return a turn, for the fragment that replaces a streamed answer, or None if there is no such run."""
     messages = Message.objects.filter(owner_id=session.owner_id, session=session, run_id=run_id)
     messages = messages.exclude(role=Message.Role.TOOL).order_by("seq")
     if not messages:
@@ -103,7 +105,7 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
 
 
 def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
-    """Return a `/memory` command and its answer. It has no run and is identified by its own message."""
+    """Return the messages of a `/memory` command and its answer. A command has no run; its message id identifies it."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, kind=Message.Kind.COMMAND).order_by("seq")
     seq = rows.filter(pk=message_id, role=Message.Role.USER).values_list("seq", flat=True).first()
     return rows.filter(seq__in=[seq, seq + 1]) if seq else rows.none()

@@ -1,4 +1,4 @@
-"""Turns as the chat page shows them: their words, the memories that were given, and what memory did. Every query is
+"""Builds the turns of the chat page: their messages, the memories that were given, and what was written. Every query is
 limited to the owner; the number of queries does not depend on the number of turns."""
 
 from collections import defaultdict
@@ -15,11 +15,11 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
-from gateway.attachments.files import Unread, file_is_gone
+from gateway.attachments.files import ReadFailure, file_is_gone
 from gateway.attachments.references import attached_in
 from gateway.chat import labels
 from gateway.chat.held_notes import HeldNote
-from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import GivenMemory, given_to_runs, notes_of_runs
 from gateway.chat.run_figures import run_figures
@@ -28,13 +28,13 @@ from gateway.models import Message, Run, Session
 from gateway.runs.attached import attached_parts, first_text, name_of
 from gateway.runs.branches import versions_of
 
-MOST_USES = 30  # of a turn
-LONGEST = 2_000  # characters of a tool's arguments, and of its result
+MAX_TOOL_USES = 30  # per turn
+MAX_TOOL_CHARS = 2_000  # of a tool call's arguments, and of its result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """Which version of a turn is shown, how many there are, and the ones before and after it."""
+    """The number of the shown version of a turn, the number of versions, and the versions before and after it."""
 
     number: int
     count: int
@@ -43,7 +43,7 @@ class Versions:
 
     @classmethod
     def of(cls, shown: UUID, versions: Sequence[UUID]) -> "Versions":
-        """`versions` are all of them, oldest first."""
+        """Describe the version `shown` among all `versions`, which are sorted oldest first."""
         at = versions.index(shown)
         earlier = versions[at - 1] if at else None
         later = versions[at + 1] if at + 1 < len(versions) else None
@@ -52,8 +52,8 @@ class Versions:
 
 @dataclass(slots=True, kw_only=True)
 class TurnView:
-    """One turn on the page. `run_id` is None for messages that a client brought along, and for commands; `new_day`
-    names the day that begins with it."""
+    """One turn on the page. `run_id` is None for commands and for messages that a client brought; `new_day` names the
+    day if the turn is its first."""
 
     key: str
     seq: int = 0
@@ -87,12 +87,12 @@ class TurnView:
 
     @property
     def folded(self) -> str:
-        """Return the size of the person's message if it is shown folded."""
+        """The size of the person's message if it is shown folded, else ""."""
         return labels.folded_size(self.said)
 
 
 def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> list[TurnView]:
-    """Return the turns of a session's messages, in their order. Days begin by the time `zone`."""
+    """Return the turns of a session's messages, in their order. `zone` determines the days."""
     messages = list(messages)
     turns = _grouped(messages)
     uses = _uses(session, messages)
@@ -108,7 +108,7 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
             turn.given, turn.notes = given.get(run.pk, ()), notes.get(run.pk, ())
             turn.held = held.get(run.pk, ())
             turn.versions = Versions.of(run.pk, versions[run.pk]) if run.pk in versions else None
-            turn.uses = uses.get(run.pk, ())[:MOST_USES]
+            turn.uses = uses.get(run.pk, ())[:MAX_TOOL_USES]
             turn.uses_more = len(uses.get(run.pk, ())) - len(turn.uses)
             _add_run(turn, run)
             turn.figures = run_figures(run, prices_of(session.agent))
@@ -116,11 +116,11 @@ def turn_views(session: Session, messages: Iterable[Message], zone: ZoneInfo) ->
         if at is not None and at.astimezone(zone).date() != day:
             day = at.astimezone(zone).date()
             turn.new_day = labels.day_words(day, today)
-    colours = Budget(PAGE_BUDGET)
-    for turn in reversed(turns):  # the newest turn is read first, so it uses the budget of colours first
-        turn.answer_html = render_markdown(turn.answer, colours, scope=turn.key)
-        if "```" in turn.said:  # a person's text is shown as typed, unless a code fence shows that it is Markdown
-            turn.said_html = render_markdown(turn.said, colours, scope=f"{turn.key}-said")
+    budget = Budget(SECONDS_PER_PAGE)
+    for turn in reversed(turns):  # the newest turns get the budget first
+        turn.answer_html = render_markdown(turn.answer, budget, scope=turn.key)
+        if "```" in turn.said:  # a person's text is shown as typed unless it has a code fence
+            turn.said_html = render_markdown(turn.said, budget, scope=f"{turn.key}-said")
     return turns
 
 
@@ -145,34 +145,35 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
 
 
 def _uses(session: Session, messages: Iterable[Message]) -> dict[UUID, list[dict[str, Any]]]:
-    """Return the calls of tools of each run, with the beginnings of their arguments and results. One query, and none
-    without calls."""
-    made = [message for message in messages if message.run_id and message.calls]
-    if not made:
+    """Return the tool calls of each run, with truncated texts. One query; none without calls."""
+    with_calls = [message for message in messages if message.run_id and message.calls]
+    if not with_calls:
         return {}
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, role=Message.Role.TOOL)
-    rows = rows.filter(run_id__in={message.run_id for message in made}).annotate(beginning=Left("text", LONGEST + 1))
+    rows = rows.filter(run_id__in={message.run_id for message in with_calls}).annotate(
+        beginning=Left("text", MAX_TOOL_CHARS + 1)
+    )
     results: dict[UUID | None, dict[str, str]] = defaultdict(dict)
     for run_id, call_id, text in rows.values_list("run_id", "tool_call_id", "beginning"):
         results[run_id][call_id] = text
     found: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
-    for message in made:
+    for message in with_calls:
         if message.run_id is not None:
             of_run = results[message.run_id]
-            found[message.run_id] += [tool_use(call, of_run, longest=LONGEST) for call in message.calls]
+            found[message.run_id] += [tool_use(call, of_run, max_chars=MAX_TOOL_CHARS) for call in message.calls]
     return found
 
 
 def _attachments(message: Message) -> list[dict[str, str]]:
-    """Return what was sent with a message. `url` is the address of a picture, "" for all else. `note` says why nothing
-    is shown."""
+    """Return the attachments of a message. `url` is the address of a picture, "" for anything else; `note` says why a
+    file is not shown."""
     parts = attached_parts(message.parts or ())
     first = len(message.parts or ()) - len(parts)
     found = []
     for index, part in enumerate(parts, start=first):
         shown = {"session_id": message.session_id, "seq": message.seq, "index": index}
         files = [text.reference.sha256 for text in attached_in([part])]
-        note = Unread.GONE if any(file_is_gone(message.owner_id, sha256) for sha256 in files) else ""
+        note = ReadFailure.MISSING if any(file_is_gone(message.owner_id, sha256) for sha256 in files) else ""
         url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" and not note else ""
         found.append({"name": name_of(part), "url": url, "note": str(note)})
     return found
@@ -188,7 +189,7 @@ def _add_run(turn: TurnView, run: Run) -> None:
     if run.state == Run.State.COMPLETED:
         turn.ended = labels.ended_words(turn.answer, str(run.trace.get("finish_reason", "")))
     if run.state == Run.State.FAILED:
-        turn.error = labels.error_words(run.error, wrote=bool(turn.notes))
+        turn.error = labels.error_words(run.error, memory_changed=bool(turn.notes))
     elif run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
         turn.stopped, turn.interrupted = labels.stopped_words(by), by in labels.INTERRUPTED

@@ -1,4 +1,4 @@
-"""The chat page and its fragments. They only show; everything that changes something uses the native API."""
+"""The chat page and its fragments. All views are read-only; changes go through the native API."""
 
 from typing import Any
 from uuid import UUID
@@ -19,9 +19,9 @@ from gateway.chat.session_list import found_page, page_cursor, session_page, tit
 from gateway.chat.transcript import Conversation, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
 from gateway.sessions.search import MAX_QUERY
-from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, clean_tag
+from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, clean_tag
 from memories.ids import parse_uuid
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.tools import TOOLS
 from memories.viewers import Viewer, fragment_view, page_view
 
@@ -35,21 +35,21 @@ _CHARACTERS_PER_TOKEN = 4
 
 @page_view
 def chat(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """`/`: the session that was used last, or the first page."""
-    kept = _sessions(viewer).filter(temporary=False, archived_at=None)
-    newest = kept.order_by("-last_active_at", "-id").first()
+    """`/`: the session that was used last, or the page for a new session."""
+    sessions = _sessions(viewer).filter(temporary=False, archived_at=None)
+    newest = sessions.order_by("-last_active_at", "-id").first()
     return _chat_page(request, viewer, newest)
 
 
 @page_view
 def chat_new(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """`/new/`: a page that creates a session with its first message."""
+    """`/new/`: a page on which the first message creates a session."""
     return _chat_page(request, viewer, None)
 
 
 @page_view
 def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
-    """`/c/<session>/`: one session; 404 for somebody else's."""
+    """`/c/<session>/`: one session; 404 for another owner's."""
     session = _sessions(viewer).filter(pk=session_id).first()
     if session is None:
         return render(request, "gateway/not_found.html", page(request), status=404)
@@ -58,7 +58,8 @@ def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
 
 @fragment_view
 def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq: int, index: int) -> HttpResponse:
-    """A picture that was sent with a message, with the media type of its bytes. 404 for all else."""
+    """Serve a picture that was sent with a message, with the media type detected from its bytes; 404 for anything
+    else."""
     messages = Message.objects.filter(
         owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1), session__deleted_at=None
     )
@@ -74,8 +75,8 @@ def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq:
 
 @fragment_view
 def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The list of sessions (`archived`: only those; `tag`: only those that have it), its next page (`before`), or the
-    results of a search (`q`)."""
+    """The list of sessions, or the results of a search (`q`). `before` selects the next page, `archived` the archived
+    sessions, and `tag` those with a tag."""
     search = " ".join(request.GET.get("q", "").split())[:MAX_QUERY]
     before, archived = request.GET.get("before", ""), request.GET.get("archived") == "1"
     tag = clean_tag(request.GET.get("tag", "")[: 2 * TAG_LENGTH])
@@ -96,7 +97,7 @@ def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @fragment_view
 def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id: UUID) -> HttpResponse:
-    """One turn of the page."""
+    """One turn; 404 if it is unknown."""
     session = _sessions(viewer).filter(pk=session_id).first()
     turn = turn_of_run(session, run_id, viewer.zone) if session else None
     if session is None or turn is None:
@@ -106,7 +107,7 @@ def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id
 
 @fragment_view
 def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
-    """The newest turns, those before message number `before`, or the turn `since` with all turns after it."""
+    """The newest turns, the turns before message number `before`, or the turn `since` and all turns after it."""
     session = _sessions(viewer).filter(pk=session_id).first()
     if session is None:
         return HttpResponse(status=404)
@@ -119,7 +120,7 @@ def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Ht
 
 @fragment_view
 def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
-    """What a review wrote and what of it waits, for its toast; 204 if there is nothing, or it is somebody else's."""
+    """The written and the held writes of a review, for its toast; 204 if there are none, or for another owner's."""
     written = written_by_review(viewer.owner.pk, review_id)
     held = held_of_review()(viewer.owner.pk, review_id)
     place = written or held
@@ -129,8 +130,8 @@ def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Ht
 
 
 def context_fill(session: Session | None) -> int:
-    """Return how much of the agent's context the session fills, in whole percent. The tokens are those that the model
-    server counted for the newest completed run, or else estimated from its characters."""
+    """Return how much of the agent's context limit the session fills, in whole percent. The tokens are those that the
+    model server reported for the newest completed run, or else estimated from its characters."""
     if session is None:
         return 0
     runs = Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.COMPLETED, superseded=False)
@@ -150,7 +151,7 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
     listed = session_page(viewer.owner.pk, viewer.zone)
     now = timezone.now().astimezone(viewer.zone)
     agents = list(Agent.objects.order_by("created_at", "name").values_list("name", flat=True))
-    agent = session.agent.name if session else _wanted_agent(request, agents)
+    agent = session.agent.name if session else _requested_agent(request, agents)
     first = not listed.groups and not listed.has_archived
     context = {
         "tab": "chat",
@@ -172,21 +173,21 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
         "examples": EXAMPLES,
         "error_words": ERROR_WORDS.values(),
         "longest_message": settings.DAYBOOK_MAX_MESSAGE,
-        "most_tags": MOST_TAGS,
+        "most_tags": MAX_TAGS,
         "longest_tag": TAG_LENGTH,
     }
     return render(request, "gateway/chat.html", page(request) | context)
 
 
-def _seq(given: str) -> int | None:
-    """Return the number of a message in an address; None for any other text."""
-    seq = number(given)
+def _seq(text: str) -> int | None:
+    """Parse a message number from a query string; return None for any other text."""
+    seq = parse_number(text)
     return None if seq is None else min(seq, 2**31 - 1)
 
 
-def _wanted_agent(request: HttpRequest, agents: list[str]) -> str:
-    wanted = request.GET.get("agent", "")
-    return wanted if wanted in agents else (agents[0] if agents else "")
+def _requested_agent(request: HttpRequest, agents: list[str]) -> str:
+    requested = request.GET.get("agent", "")
+    return requested if requested in agents else (agents[0] if agents else "")
 
 
 def _review_words(agent: str) -> str:

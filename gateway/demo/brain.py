@@ -1,5 +1,5 @@
-"""The demo model: rules that show a newcomer how memory works without an API key. It always says what it is, and is
-never used if an upstream is configured. It saves plain statements about a person and reports what memory gave it."""
+"""The demo model: rules that demonstrate memory without an API key. It saves plain statements about a person, reports
+what memory gave it, and always says that it is a demo. It is never used if an upstream is configured."""
 
 import html
 import re
@@ -13,10 +13,10 @@ from memories.number_words import memories
 from memories.tools import Stage, tools_at
 
 _MEMORY = re.compile(r'<memory id="\d+"[^>]*>(.*?)</memory>', re.DOTALL)
-_ASKED = re.compile(r"\b(?:what do you (?:know|remember)|about me|remember about)\b", re.IGNORECASE)
-_AT_ONCE = re.compile(r"\b(?:remember|call me)\b", re.IGNORECASE)
-_MOST_WRITES = 5
-_NOTHING = "Nothing to save."
+_RECALL_QUESTION = re.compile(r"\b(?:what do you (?:know|remember)|about me|remember about)\b", re.IGNORECASE)
+_SAVE_REQUEST = re.compile(r"\b(?:remember|call me)\b", re.IGNORECASE)
+_MAX_WRITES = 5
+_NOTHING_TO_SAVE = "Nothing to save."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,55 +31,56 @@ def answer(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> Answer
     """Return the demo model's answer to a request that offers these tools."""
     is_review = bool(messages) and set(tools) == {tool.name for tool in tools_at(Stage.REVIEW)}
     if results := _results(messages):
-        return Answer(_NOTHING if is_review else _acknowledge(results))
+        return Answer(_NOTHING_TO_SAVE if is_review else _acknowledge(results))
     if is_review:
         return _review(messages)
     user = _last_user(messages)
-    if not tools and (said := consolidation_answer(user)) is not None:
-        return Answer(said)
+    if not tools and (found := consolidation_answer(user)) is not None:
+        return Answer(found)
     injected = _memories("\n".join(_text(message) for message in messages if message.get("role") == "system"))
-    heard = _new(statements(user), injected)
-    if heard and "add_memory" in tools and _AT_ONCE.search(user):
-        return Answer("", _saving(heard))
-    return Answer(_reply(user, heard, injected))
+    new_statements = _unknown(statements(user), injected)
+    if new_statements and "add_memory" in tools and _SAVE_REQUEST.search(user):
+        return Answer("", _add_calls(new_statements))
+    return Answer(_reply(user, new_statements, injected))
 
 
 def _review(messages: Sequence[dict[str, Any]]) -> Answer:
     *conversation, prompt = messages
-    said = [found for message in conversation if message.get("role") == "user" for found in statements(_text(message))]
-    calls = _saving(_new(said, _memories(_text(prompt))))
-    return Answer("" if calls else _NOTHING, calls)
+    texts = [_text(message) for message in conversation if message.get("role") == "user"]
+    found = [statement for text in texts for statement in statements(text)]
+    calls = _add_calls(_unknown(found, _memories(_text(prompt))))
+    return Answer("" if calls else _NOTHING_TO_SAVE, calls)
 
 
-def _new(said: Iterable[Statement], known: Collection[str]) -> list[Statement]:
-    """Return the statements that are not known yet, without repetitions."""
-    left_out = {content.casefold() for content in known}
-    return [one for one in dict.fromkeys(said) if one.content.casefold() not in left_out]
+def _unknown(found: Iterable[Statement], known: Collection[str]) -> list[Statement]:
+    """Return the statements whose text is not known yet, without duplicates."""
+    known_texts = {content.casefold() for content in known}
+    return [statement for statement in dict.fromkeys(found) if statement.content.casefold() not in known_texts]
 
 
-def _saving(said: Sequence[Statement]) -> tuple[tuple[str, dict[str, Any]], ...]:
-    return tuple(("add_memory", one.arguments()) for one in said[:_MOST_WRITES])
+def _add_calls(found: Sequence[Statement]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    return tuple(("add_memory", statement.arguments()) for statement in found[:_MAX_WRITES])
 
 
-def _reply(user: str, heard: Sequence[Statement], injected: Sequence[str]) -> str:
-    if injected and _ASKED.search(user):
+def _reply(user: str, new_statements: Sequence[Statement], injected: Sequence[str]) -> str:
+    if injected and _RECALL_QUESTION.search(user):
         listed = "\n".join(f"- {content}" for content in injected)
         closing = "This is the demo model, so I only read my notes back to you."
         return f"This is what I remember about you:\n\n{listed}\n\n{closing}"
-    said = ["I am the demo model, so my answers are canned."]
-    if heard:
-        # A plain turn stores nothing, and the model does not know whether there are reviews.
-        listed = " ".join(one.content for one in heard)
-        said.insert(0, f"I heard: {listed} That is not saved yet; a review of this conversation can save it.")
+    sentences = ["I am the demo model, so my answers are canned."]
+    if new_statements:
+        # A plain turn stores nothing, and the model does not know whether reviews are enabled.
+        listed = " ".join(statement.content for statement in new_statements)
+        sentences.insert(0, f"I heard: {listed} That is not saved yet; a review of this conversation can save it.")
     if injected:
-        said.append(f"I was given {memories(len(injected))} with your message. Ask me what I know about you.")
-    if not heard and not injected:
-        said.append("Tell me something lasting about yourself, such as what you prefer, and a review can save it.")
-    return " ".join(said)
+        sentences.append(f"I was given {memories(len(injected))} with your message. Ask me what I know about you.")
+    if not new_statements and not injected:
+        sentences.append("Tell me something lasting about yourself, such as what you prefer, and a review can save it.")
+    return " ".join(sentences)
 
 
 def _acknowledge(results: Sequence[str]) -> str:
-    # A note says that the memory was there already.
+    # A note in the result means that the memory existed already.
     saved = sum('"ok": true' in result and '"note"' not in result for result in results)
     return f"I saved {memories(saved)}." if saved else "Nothing new was saved."
 

@@ -1,4 +1,4 @@
-"""The demo model's answers to consolidation: plain statements of a session as notes, and all notes as documents."""
+"""The demo model's answers in consolidation: a session's plain statements as notes, and all notes as documents."""
 
 import html
 import json
@@ -14,24 +14,24 @@ _SUMMARY_LINES = 20
 
 
 def consolidation_answer(prompt: str) -> str | None:
-    """Return the JSON that an extraction or a synthesis asks for; None for any other request."""
+    """Return the JSON answer to an extraction or a synthesis, or None for any other request."""
     if "`raw_memory` and `rollout_summary`" in prompt and (session := _SESSION.search(prompt)):
         return _extraction(session[1])
-    if "`memory_md`" in prompt and (noted := _NOTES.search(prompt)):
+    if "`memory_md`" in prompt and (new_notes := _NOTES.search(prompt)):
         current = _DOCUMENT.search(prompt)
-        return _synthesis(_bullets(current[1] if current else ""), _bullets(noted[1]))
+        return _synthesis(_bullets(current[1] if current else ""), _bullets(new_notes[1]))
     return None
 
 
 def _extraction(session: str) -> str:
-    said = [str(item.get("content", "")) for item in json.loads(session) if item.get("role") == "user"]
-    found = list(dict.fromkeys(one.content for text in said for one in statements(text)))
-    summary = f"A session of {len(said)} messages; {len(found)} lasting statements." if found else ""
+    messages = [str(item.get("content", "")) for item in json.loads(session) if item.get("role") == "user"]
+    found = list(dict.fromkeys(statement.content for text in messages for statement in statements(text)))
+    summary = f"A session of {len(messages)} messages; {len(found)} lasting statements." if found else ""
     return json.dumps({"raw_memory": "\n".join(f"- {note}" for note in found), "rollout_summary": summary})
 
 
-def _synthesis(current: Sequence[str], noted: Sequence[str]) -> str:
-    lines = list(dict.fromkeys([*current, *noted]))
+def _synthesis(current: Sequence[str], new_notes: Sequence[str]) -> str:
+    lines = list(dict.fromkeys([*current, *new_notes]))
     summary = ["What is known from past sessions:", "", *lines[:_SUMMARY_LINES]]
     return json.dumps(
         {"memory_md": "\n".join(["# Memory", "", *lines]), "memory_summary": "\n".join(summary), "skills": []}

@@ -1,4 +1,4 @@
-"""The demo model's HTTP transport, which answers like an OpenAI-compatible server inside this process."""
+"""The demo model's HTTP transport, which acts as an OpenAI-compatible server inside this process."""
 
 import asyncio
 import json
@@ -12,12 +12,12 @@ import httpx2
 from gateway.demo.brain import Answer, answer
 from memories.ids import uuid7
 
-_PACE = 0.01
+_WORD_SECONDS = 0.01
 _DATA_URL = re.compile(r'"data:[^"]*"')
 
 
 class DemoTransport(httpx2.AsyncBaseTransport):
-    """Serves POST /chat/completions and /completions (streamed or not)."""
+    """Serves POST /chat/completions and /completions, streamed or not."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(await request.aread())
@@ -26,23 +26,23 @@ class DemoTransport(httpx2.AsyncBaseTransport):
                 400, json={"error": {"message": "The demo model makes no vectors.", "param": "model"}}
             )
         if request.url.path.endswith("/v1/completions"):
-            return _continued(body)
+            return _completion_response(body)
         functions = (tool.get("function") or {} for tool in body.get("tools", []))  # a custom tool has none
-        said = answer(body.get("messages", []), {name for function in functions if (name := function.get("name"))})
+        reply = answer(body.get("messages", []), {name for function in functions if (name := function.get("name"))})
         head = {"id": f"chatcmpl-{uuid7().hex}", "created": int(time.time()), "model": "demo"}
-        usage = _usage(body, said)
+        usage = _usage(body, reply)
         if not body.get("stream"):
-            message: dict[str, Any] = {"role": "assistant", "content": said.text or None}
-            if said.calls:
-                message["tool_calls"] = _calls(said)
-            choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if said.calls else "stop"}
+            message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+            if reply.calls:
+                message["tool_calls"] = _calls(reply)
+            choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.calls else "stop"}
             return httpx2.Response(200, json=head | {"object": "chat.completion", "choices": [choice], "usage": usage})
         head["object"] = "chat.completion.chunk"
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(head, said, usage))
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(head, reply, usage))
 
 
-def _continued(body: dict[str, Any]) -> httpx2.Response:
-    """Return the completion of a text, to which the demo model has nothing to add."""
+def _completion_response(body: dict[str, Any]) -> httpx2.Response:
+    """Return the response to a text completion, which is always "…"."""
     choice = {"index": 0, "text": "…", "finish_reason": "stop", "logprobs": None}
     head = {"id": f"cmpl-{uuid7().hex}", "object": "text_completion", "created": int(time.time()), "model": "demo"}
     answer = head | {"choices": [choice]}
@@ -53,19 +53,19 @@ def _continued(body: dict[str, Any]) -> httpx2.Response:
 
 
 class _Stream(httpx2.AsyncByteStream):
-    def __init__(self, head: dict[str, Any], said: Answer, usage: dict[str, int]) -> None:
-        self._head, self._said, self._usage = head, said, usage
+    def __init__(self, head: dict[str, Any], reply: Answer, usage: dict[str, int]) -> None:
+        self._head, self._reply, self._usage = head, reply, usage
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self._event({"role": "assistant", "content": ""})
-        for word in self._said.text.splitlines(keepends=True):
+        for word in self._reply.text.splitlines(keepends=True):
             for piece in word.split(" "):
-                await asyncio.sleep(_PACE)  # looks as if a model thinks, and allows a stop in between
+                await asyncio.sleep(_WORD_SECONDS)  # streams visibly and leaves time for a stop
                 yield self._event({"content": piece if piece.endswith("\n") else piece + " "})
-        if self._said.calls:
-            calls = [call | {"index": index} for index, call in enumerate(_calls(self._said))]
+        if self._reply.calls:
+            calls = [call | {"index": index} for index, call in enumerate(_calls(self._reply))]
             yield self._event({"tool_calls": calls})
-        yield self._event({}, finish="tool_calls" if self._said.calls else "stop")
+        yield self._event({}, finish="tool_calls" if self._reply.calls else "stop")
         yield _line(self._head | {"choices": [], "usage": self._usage})
         yield b"data: [DONE]\n\n"
 
@@ -77,15 +77,15 @@ def _line(data: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(data).encode() + b"\n\n"
 
 
-def _calls(said: Answer) -> list[dict[str, Any]]:
+def _calls(reply: Answer) -> list[dict[str, Any]]:
     return [
         {"id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for index, (name, arguments) in enumerate(said.calls)
+        for index, (name, arguments) in enumerate(reply.calls)
     ]
 
 
-def _usage(body: dict[str, Any], said: Answer) -> dict[str, int]:
-    # About four characters per token, without pictures: good enough to show where usage appears.
-    asked = _DATA_URL.sub("", json.dumps(body.get("messages", [])))
-    prompt, completion = len(asked) // 4, max(1, len(said.text) // 4)
+def _usage(body: dict[str, Any], reply: Answer) -> dict[str, int]:
+    # Estimated at four characters per token, without pictures: enough to show where usage appears.
+    sent = _DATA_URL.sub("", json.dumps(body.get("messages", [])))
+    prompt, completion = len(sent) // 4, max(1, len(reply.text) // 4)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

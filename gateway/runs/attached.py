@@ -1,5 +1,5 @@
-"""The attachments of a message: every content part except the text at its beginning. The chat page sends text files as
-text parts with a first line of their own."""
+"""The attachments of a message: all content parts but the text at its beginning. The chat page sends a text file as a
+text part that begins with a file line."""
 
 import re
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ def first_text(parts: Sequence[dict[str, Any]]) -> str:
     return "" if len(attached_parts(parts)) == len(parts) else str(parts[0].get("text") or "")
 
 
-def said_beside(parts: Sequence[dict[str, Any]]) -> str:
-    """Return the texts of a message that are not attached files."""
+def text_without_files(parts: Sequence[dict[str, Any]]) -> str:
+    """Return the text of a message without attached files."""
     texts = (part.get("text") for part in parts if part.get("type") == "text" and not _file_name(part))
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def name_of(part: dict[str, Any]) -> str:
-    """Return the name of an attachment for people."""
+    """Return the display name of an attachment."""
     if name := _file_name(part):
         return name
     described = part.get("file")

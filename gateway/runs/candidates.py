@@ -1,6 +1,6 @@
-"""The recorded conversations that a request may go on with, read without a lock and outside of any transaction: those
-whose tool calls it holds, that begin or end like it, and the latest ones. How many there are, how many of their turns
-are read and how much of each text is bounded, whatever the request holds."""
+"""Reads the recorded conversations that a request may continue, without a lock and outside of any transaction: those
+whose tool calls it contains, those that begin or end like it, and the latest ones. The number of conversations, of
+turns and of characters read is bounded, whatever the request contains."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,34 +16,34 @@ from django.utils import timezone
 
 from gateway.agents.rows import agent_find
 from gateway.models import Message, Run, Session
-from gateway.runs.alignment import Recorded, Turn
+from gateway.runs.alignment import Candidate, Turn
 from gateway.runs.call_ids import runs_called
-from gateway.runs.comparing import HALF, conversation_said, said
+from gateway.runs.comparing import END_CHARS, utterance, utterances
 from gateway.runs.fingerprint import Conversation, read_conversation
 from gateway.runs.matching import Verdict, judge
 from gateway.runs.requested import V1Request
-from gateway.runs.summaries import TRACE_KEY, first_sentences, summarised
+from gateway.runs.summaries import TRACE_KEY, first_sentence_hashes, summarised_session
 from memories.caller import Caller
 from memories.ids import parse_uuid
 
-# A client that cuts off older messages is recognised by a short pair alone; not for ever, since such pairs repeat.
+# How long a short exchange alone identifies the session of a client that cuts off older messages
 CUT_OFF_WINDOW = timedelta(days=30)
-MOST_TURNS = 16  # of each conversation, its latest
-_MOST_CALLED = 50
-_MOST_KEYS = 32
-_MOST_ALIKE = 12
-_MOST_RECENT = 12
-_AS_COMPARED = Case(
-    When(size__gt=2 * HALF, then=Concat(Left("text", HALF), Value("\n"), Right("text", HALF))),
+MAX_TURNS = 16  # the latest turns of each conversation
+_MAX_CALLING_RUNS = 50
+_MAX_KEYS = 32
+_MAX_BY_KEY = 12
+_MAX_RECENT = 12
+_SHORTENED_TEXT = Case(
+    When(size__gt=2 * END_CHARS, then=Concat(Left("text", END_CHARS), Value("\n"), Right("text", END_CHARS))),
     default=F("text"),
     output_field=TextField(),
 )
 
 
 def find_session(caller: Caller, request: V1Request, conversation: Conversation | None = None) -> Verdict:
-    """Return the session that a request goes on with, by what their turns have in common; where it names one that is
-    there, the place in that. `conversation` is what identifies it, if it was read already. Eight queries at most.
-    Raises ModelNotFound, Unauthorized."""
+    """Return where a request continues, by comparing its messages with recorded turns. If it names an existing session,
+    only that one is compared. `conversation` is the request's conversation, if it was read already. Eight queries at
+    most. Raises ModelNotFound, Unauthorized."""
     agent = agent_find(caller, request.agent)
     usable = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE)
     sessions: list[Session] = []
@@ -53,9 +53,9 @@ def find_session(caller: Caller, request: V1Request, conversation: Conversation 
         sessions = list(usable.filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else [])))
     if not sessions:
         conversation = conversation or read_conversation(caller.owner_id, agent.name, request.messages)
-        sessions = _candidates(caller, request, conversation, usable.filter(temporary=request.temporary))
-    before, asked = conversation_said(request.messages)
-    verdict = judge(before, asked, _recorded(caller, sessions))
+        sessions = _candidate_sessions(caller, request, conversation, usable.filter(temporary=request.temporary))
+    before, newest = utterances(request.messages)
+    verdict = judge(before, newest, _load_turns(caller, sessions))
     if verdict == Verdict() and not request.session_ref:
         verdict = _by_summary(caller, sessions, request)
     at = verdict.session_id or verdict.parent
@@ -64,69 +64,69 @@ def find_session(caller: Caller, request: V1Request, conversation: Conversation 
 
 
 def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[UUID]:
-    """Return the sessions whose runs made the calls that a conversation holds, by the ids that we gave to the latest of
-    them. They say which of several with the same words it is."""
-    runs = list(islice(chain.from_iterable(map(runs_called, reversed(messages))), _MOST_CALLED))
+    """Return the sessions whose runs made the latest tool calls in a conversation, by our call ids. They tell apart
+    sessions with the same words."""
+    runs = list(islice(chain.from_iterable(map(runs_called, reversed(messages))), _MAX_CALLING_RUNS))
     if not runs:
         return set()
     return set(Run.objects.filter(owner_id=caller.owner_id, pk__in=runs).values_list("session_id", flat=True))
 
 
 def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Verdict:
-    """Return the session that a conversation begins with a summary of."""
-    begins_with = first_sentences(request.messages)
+    """Return the session whose summary the conversation begins with."""
+    begins_with = first_sentence_hashes(request.messages)
     if not begins_with:
         return Verdict()
     runs = Run.objects.filter(owner_id=caller.owner_id, session__in=[row.pk for row in sessions], superseded=False)
     noted = runs.filter(trace__has_key=TRACE_KEY).values_list("session_id", f"trace__{TRACE_KEY}")
-    session_id = summarised(noted, begins_with)
+    session_id = summarised_session(noted, begins_with)
     turns = next((row.turns for row in sessions if row.pk == session_id), 0)
     return Verdict(session_id=session_id, through=turns, by_summary=True) if session_id else Verdict()
 
 
-def _candidates(
+def _candidate_sessions(
     caller: Caller, request: V1Request, conversation: Conversation, usable: "QuerySet[Session]"
 ) -> list[Session]:
-    hashes, pairs = conversation.latest(_MOST_KEYS)
+    hashes, pairs = conversation.latest_keys(_MAX_KEYS)
     latest = usable.order_by("-last_active_at")
     if called := sessions_called(caller, request.messages):
-        # Nothing else that begins or ends like it is meant; a session that went on from there has all of its words.
-        sessions = list(latest.filter(Q(pk__in=called) | Q(history_hash__in=hashes))[:_MOST_ALIKE])
+        # Other sessions that begin or end alike are not meant, except one that continues this very history.
+        sessions = list(latest.filter(Q(pk__in=called) | Q(history_hash__in=hashes))[:_MAX_BY_KEY])
         if sessions:
             return sessions
     runs = Run.objects.filter(owner_id=caller.owner_id, superseded=False)
-    alike = runs.filter(Q(history_hash_before__in=hashes) | Q(**conversation.first())).order_by("-id")
-    ids = set(alike.values_list("session_id", flat=True)[: _MOST_ALIKE * 2])
+    alike = runs.filter(Q(history_hash_before__in=hashes) | Q(**conversation.first_turn_filters())).order_by("-id")
+    ids = set(alike.values_list("session_id", flat=True)[: _MAX_BY_KEY * 2])
     by_key = latest.filter(Q(pk__in=ids) | Q(history_hash__in=hashes) | Q(last_pair__in=pairs))
-    found = {row.pk: row for row in (*by_key[:_MOST_ALIKE], *latest[:_MOST_RECENT])}
+    found = {row.pk: row for row in (*by_key[:_MAX_BY_KEY], *latest[:_MAX_RECENT])}
     return list(found.values())
 
 
-def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Recorded]:
+def _load_turns(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
     runs = Run.objects.filter(
         owner_id=caller.owner_id,
         session__in=[row.pk for row in sessions],
         superseded=False,
-        turn__gt=F("session__turns") - MOST_TURNS,
+        turn__gt=F("session__turns") - MAX_TURNS,
     )
-    spoken = runs.annotate(size=Length("text"), said=_AS_COMPARED).order_by("turn", "id")
-    rows = list(spoken.values_list("pk", "session_id", "turn", "state", "said"))
-    asked = _asked(caller, [row[0] for row in rows])
+    spoken = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("turn", "id")
+    rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened"))
+    user_texts = _user_texts(caller, [row[0] for row in rows])
     turns: dict[UUID, list[Turn]] = defaultdict(list)
     for run_id, session_id, number, state, answer in rows:
         turn = Turn(
             run_id=run_id,
             number=number,
-            user=said("user", asked.get(run_id, "")),
-            answer=said("assistant", answer),
+            user=utterance("user", user_texts.get(run_id, "")),
+            answer=utterance("assistant", answer),
             complete=state == Run.State.COMPLETED,
         )
         turns[session_id].append(turn)
     oldest = timezone.now() - CUT_OFF_WINDOW
     return [
-        Recorded(
+        Candidate(
             session_id=row.pk,
-            turns=turns[row.pk][-MOST_TURNS:],
+            turns=turns[row.pk][-MAX_TURNS:],
             fresh=row.last_active_at > oldest,
             named=row.external_id is not None,
         )
@@ -135,7 +135,7 @@ def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Recorded]:
     ]
 
 
-def _asked(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
+def _user_texts(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
     messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=run_ids, role=Message.Role.USER)
-    texts = messages.annotate(size=Length("text"), said=_AS_COMPARED).order_by("-seq")
-    return dict(texts.values_list("run_id", "said"))
+    texts = messages.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("-seq")
+    return dict(texts.values_list("run_id", "shortened"))

@@ -1,6 +1,6 @@
-"""Tools of the client: the run waits while the client works, and goes on with the request that brings the results.
-It is found by call ids that we gave (`call_<run>_<n>`): some servers repeat theirs. By the same ids a client's messages
-are given back what the model's server said with them, which clients drop."""
+"""Calls of the client's tools. The run waits while the client executes them and resumes with the request that brings
+the results. It is found by our call ids (`call_<run>_<n>`), since some servers repeat their own ids. The same ids find
+the provider's fields of earlier messages (gateway.upstream.kept), which clients drop."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -21,12 +21,12 @@ from gateway.runs.session_rows import messages_of
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
-from gateway.upstream.calls import GatheredCall, StepCall, called
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.calls import PartialCall, StepCall, call_json
+from gateway.upstream.kept import KeptFields, with_kept
 from memories.caller import Caller
 from memories.errors import InvalidRequest
 
-_MOST_RUNS = 100  # whose calls are looked up for one request
+_MAX_RUNS = 100  # runs whose calls are looked up for one request
 
 
 def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
@@ -37,78 +37,77 @@ def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
 
 
 def asks_for_calls(tool_choice: Any) -> bool:
-    """Return True if a client's `tool_choice` demands a call, or names the tools that may be called: its own."""
+    """Return True if a client's `tool_choice` demands a call or restricts calls to tools of its own."""
     return tool_choice not in (None, "auto", "none")
 
 
 class ClientCalls:
-    """The calls of one step that are the client's, under ids that name the run, and how much of each the client of a
-    stream was given. A call of its tool is its own from the first piece on, one of a tool that nobody offered once its
-    name is complete; a call of ours never, and none where the client has no tools (`theirs` is None)."""
+    """The calls of one step that go to the client, with our ids, and how much of each has been streamed to it.
 
-    def __init__(self, run_id: UUID, *, start: int, theirs: Collection[str] | None, ours: Collection[str]) -> None:
-        self._run_id, self._start, self._theirs, self._ours = run_id, start, theirs, ours
-        self._numbers: dict[int, int] = {}  # by their place in the step
-        self._given: dict[int, int] = {}  # pieces of arguments
+    A call of a client tool goes to the client from its first piece on, a call of an unknown tool once its name is
+    complete. A call of our tools never does, nor does any call if the client has no tools (`client_names` is None)."""
 
-    def news(self, calls: Sequence[GatheredCall], *, ended: bool = False) -> list[dict[str, Any]]:
-        """Return the pieces that the client was not given yet, as the deltas of a stream hold them."""
+    def __init__(self, run_id: UUID, *, start: int, client_names: Collection[str] | None, own: Collection[str]) -> None:
+        self._run_id, self._start, self._client_names, self._own_names = run_id, start, client_names, own
+        self._numbers: dict[int, int] = {}  # number of each call by its index in the step
+        self._sent: dict[int, int] = {}  # sent pieces of arguments, by the same index
+
+    def new_pieces(self, calls: Sequence[PartialCall], *, ended: bool = False) -> list[dict[str, Any]]:
+        """Return the pieces that have not been sent yet, in the format of a stream's deltas."""
         found = []
         for place, call in enumerate(calls):
             is_new = place not in self._numbers
-            if is_new and not self._is_theirs(call, complete=ended or place + 1 < len(calls)):
+            if is_new and not self._is_for_client(call, complete=ended or place + 1 < len(calls)):
                 continue
             number = self._numbers.setdefault(place, len(self._numbers))
-            arguments = "".join(call.arguments[self._given.get(place, 0) :])
-            self._given[place] = len(call.arguments)
+            arguments = "".join(call.arguments[self._sent.get(place, 0) :])
+            self._sent[place] = len(call.arguments)
             if is_new:
-                said = called(call.name, arguments, custom=call.custom)
-                found.append({"index": number, "id": self._id(number), **said})
+                piece = call_json(call.name, arguments, custom=call.custom)
+                found.append({"index": number, "id": self._id(number), **piece})
             elif arguments:
-                found.append({"index": number, **_going_on(call, arguments)})
+                more = {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
+                found.append({"index": number, **more})
         return found
 
-    def shown(self, calls: Sequence[GatheredCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
-        """Return the client's calls as it knows them, in its order, by the ids that the model's calls have in `made`,
-        which are those of `calls` that have a name."""
+    def by_model_id(self, calls: Sequence[PartialCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
+        """Return the client's calls under our ids, in the client's order, by the model's ids. `made` are the finished
+        calls, one for each of `calls` that has a name."""
         named = [place for place, call in enumerate(calls) if call.name]
         found = [(self._numbers[at], call) for at, call in zip(named, made, strict=True) if at in self._numbers]
         return {call.id: replace(call, id=self._id(number)) for number, call in sorted(found, key=lambda pair: pair[0])}
 
-    def _is_theirs(self, call: GatheredCall, *, complete: bool) -> bool:
-        if self._theirs is None or not call.name or (call.name in self._ours and not call.custom):
+    def _is_for_client(self, call: PartialCall, *, complete: bool) -> bool:
+        if self._client_names is None or not call.name or (call.name in self._own_names and not call.custom):
             return False
-        return call.name in self._theirs or complete or any(call.arguments)
+        return call.name in self._client_names or complete or any(call.arguments)
 
     def _id(self, number: int) -> str:
         return call_id(self._run_id, self._start + number)
 
 
-def _going_on(call: GatheredCall, arguments: str) -> dict[str, Any]:
-    return {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
-
-
 def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
-    """Return the run that a request ending in tool results goes on with, if its call ids are ours."""
+    """Return the run that a request ending in tool results resumes, if its call ids are ours."""
     last = messages[-1] if messages else {}
     if last.get("role") != "tool":
         return None
     return run_of_call(last.get("tool_call_id"))
 
 
-def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return a client's messages with what the model's server said beside the calls in them. One query at most."""
-    firsts = {at: next(iter(call_ids(one)), "") for at, one in enumerate(messages) if one.get("tool_calls")}
-    called = {at: run_id for at, first in firsts.items() if (run_id := run_of_call(first))}
-    if not called:
+def with_kept_fields(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return a client's messages with the provider's fields restored beside their tool calls. One query at most."""
+    calling = ((at, call_ids(message)) for at, message in enumerate(messages) if message.get("tool_calls"))
+    first_ids = {at: ids[0] for at, ids in calling if ids}
+    run_ids = {at: run_id for at, first in first_ids.items() if (run_id := run_of_call(first))}
+    if not run_ids:
         return tuple(messages)
-    runs = list(dict.fromkeys(reversed(called.values())))[:_MOST_RUNS]
+    runs = list(dict.fromkeys(reversed(run_ids.values())))[:_MAX_RUNS]
     rows = Message.objects.filter(owner_id=owner_id, run_id__in=runs, kept__isnull=False)
-    stored = [Kept.from_json(row) for row in rows.values_list("kept", flat=True) if row]
+    stored = [KeptFields.from_json(row) for row in rows.values_list("kept", flat=True) if row]
     by_call = {call_id: kept for kept in stored for call_id in kept.calls}
     found = list(messages)
-    for at in called:
-        found[at] = with_kept(found[at], by_call.get(firsts[at]))
+    for at in run_ids:
+        found[at] = with_kept(found[at], by_call.get(first_ids[at]))
     return tuple(found)
 
 
@@ -116,7 +115,7 @@ def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[di
 def open_continued(
     caller: Caller, run_id: UUID, agent_name: str, messages: Sequence[dict[str, Any]], client_system: SystemContent
 ) -> TurnContext | None:
-    """Take up a run that waits for these results; None when there is no such run (any more).
+    """Resume a run that waits for these results; return None if there is no such run or it no longer waits.
 
     Raises Unauthorized, NotFound, ModelNotFound, SessionEnded, SessionBusy, InvalidRequest."""
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
@@ -129,13 +128,13 @@ def open_continued(
     if not reopen(run):
         return None
     stored = messages_of(run)
-    # A stored transcript also holds the results of our own calls in that step.
+    # A transcript that the client stored also contains the results of our own calls.
     answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
     results = [result for result in _trailing_results(messages) if result.get("tool_call_id") not in answered]
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
-    called = (call["id"] for step in steps for call in step.get("tool_calls") or ())
-    client_ids = frozenset(given for given in called if run_of_call(given) == run.pk)
+    made = (call["id"] for step in steps for call in step.get("tool_calls") or ())
+    client_ids = frozenset(call_id for call_id in made if run_of_call(call_id) == run.pk)
     start = loop_start(messages, client_ids)
     before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)
@@ -144,7 +143,7 @@ def open_continued(
     return turn_context(
         session,
         run,
-        messages=(*with_dropped(caller.owner_id, before), *loop),
+        messages=(*with_kept_fields(caller.owner_id, before), *loop),
         client_system=client_system,
         user=user,
         user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,
@@ -153,14 +152,14 @@ def open_continued(
 
 
 def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:
-    """Return the agent that takes the next step of a turn: the session's, unless the client names another. What the
-    turn was given from memory stands, so they share a book."""
+    """Return the agent of a turn's next step: the session's, unless the client names another one. Both must use the
+    same book, since the injected memory stays."""
     if name == session.agent.name:
         return session.agent
     agent = agent_find(caller, name)
     if agent.book != session.agent.book:
         raise InvalidRequest(
-            f"These results belong to a turn of {session.agent.name}, whose memory is another book than that of "
+            f"These results belong to a turn of {session.agent.name}, which uses another book than "
             f"{name}. Send them to {session.agent.name}.",
             param="model",
         )

@@ -1,4 +1,4 @@
-"""Closing a run: its output is stored, the turn is counted and recorded, and the hook is called, in one transaction."""
+"""Closes a run. One transaction stores its output, counts and records the turn, and calls the hook."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,7 +20,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import RunOutput, TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
-from memories.database.shared import shareable, when_stored
+from memories.database.shared import after_commit, shareable
 from memories.database.statements import Given, Select, Update, UpdateRow, given
 from memories.recall.threads import ThreadTurn, record_run, thread_cache
 from memories.recall.two_lanes import contained
@@ -28,7 +28,7 @@ from memories.tokens import text_tokens
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
 COMPACTION_TASK = "gateway.compaction.compact_session"
-COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
+COMPACTION_SHARE = 0.8  # share of context_token_limit above which the worker compacts a native session after a turn
 
 _COUNTS = ("message_seq", "turns", "history_hash", "last_pair", "turns_since_memory_review", "last_active_at")
 _LOCK_SESSION = Select(
@@ -65,24 +65,23 @@ _STORE_SESSION = UpdateRow(Session, *_COUNTS)
 
 
 def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
-    """Store the output and end the run; return the session's turns since the last review. Only a completed run is
+    """Store the output, end the run, and return the session's turns since the last review. Only a completed run is
     counted, recorded and passed to the hook.
 
-    Raises RunSuperseded when the lease went to somebody else: then the text is kept with the run, and nothing else is
-    stored."""
+    Raises RunSuperseded if another process has taken over the lease. Then only the text is stored, with the run."""
     closed = run_end(context, output, state=state, error=error)
     if closed is None:
         raise RunSuperseded(
-            "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
+            "This turn took too long and was given up; its text is kept with the run.", run_id=str(context.run_id)
         )
     turns_since_review, record_id = closed
     if record_id and context.agent.settings.inject_memories:
-        when_stored(partial(_keep_turn, context, output, record_id))
+        after_commit(partial(_cache_turn, context, output, record_id))
     return turns_since_review
 
 
-def _keep_turn(context: TurnContext, output: RunOutput, record_id: UUID) -> None:
-    with contained("thread", output.trace):  # the turn is stored: nothing may fail it now
+def _cache_turn(context: TurnContext, output: RunOutput, record_id: UUID) -> None:
+    with contained("thread", output.trace):  # the turn is stored, so an error must not fail it
         turn = ThreadTurn(
             record_id=record_id,
             run_id=context.run_id,
@@ -96,7 +95,7 @@ def _keep_turn(context: TurnContext, output: RunOutput, record_id: UUID) -> None
 
 
 def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
-    """Return the text of the last assistant message of a turn that has one."""
+    """Return the text of the last assistant message with text since the user message; "" if there is none."""
     for message in chain.from_iterable(map(reversed, reversed(parts))):
         if message["role"] == Message.Role.USER:
             break
@@ -110,12 +109,14 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
 def run_end(
     context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None
 ) -> tuple[int, UUID | None] | None:
-    """The transaction of `close`; returns turns since the last review and the record's id, None for a lost lease."""
+    """Execute the transaction of `close`. Return the turns since the last review and the record's id, or None if the
+    lease was lost."""
     now = timezone.now()
     session = _LOCK_SESSION.instance(pk=context.session_id)
-    history_hash_after = (
-        _history_hash_after(context, output) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
-    )
+    history_hash_after = ""
+    if state in {Run.State.COMPLETED, Run.State.STOPPED}:
+        pair = context.user_canonical, _answer(context, output)
+        history_hash_after = fingerprint.next_history_hash(context.history_hash_before, *pair)
     ended = state != Run.State.AWAITING_CLIENT_TOOLS
     closed = _END_RUN.execute(
         pk=context.run_id,
@@ -134,24 +135,24 @@ def run_end(
         finished_at=now if ended else None,
     )
     if closed != 1 or session is None:
-        # One that was stopped meanwhile stays as it is: the transcript shows what it had said by then.
+        # A run that was stopped meanwhile stays unchanged: the transcript shows its text up to then.
         given_up = Run.objects.filter(pk=context.run_id).exclude(state=Run.State.STOPPED)
         given_up.update(text=output.text, superseded=True)
-        _count(context, output, turns=0)
+        _store_usage(context, output, turns=0)
         return None
     if output.messages:
         messages_insert(session, context.run_id, output.messages)
-    record_id = _complete(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
+    record_id = _complete_turn(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
     session.touch()
     _STORE_SESSION.execute(session)
     answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
     first = answered and not context.answered_before and not context.earlier.trace.get("steps")
-    _count(context, output, turns=int(first))
+    _store_usage(context, output, turns=int(first))
     return session.turns_since_memory_review, record_id
 
 
-def _count(context: TurnContext, output: RunOutput, *, turns: int) -> None:
-    """Add what the run took of models to the totals of the day."""
+def _store_usage(context: TurnContext, output: RunOutput, *, turns: int) -> None:
+    """Add the run's model usage to the totals of the day."""
     spender = Spender(
         owner_id=context.owner_id,
         key_id=context.allowance.key_id,
@@ -161,8 +162,8 @@ def _count(context: TurnContext, output: RunOutput, *, turns: int) -> None:
     spending_store(spender, output.uses, turns=turns)
 
 
-def _complete(context: TurnContext, session: Session, output: RunOutput, history_hash_after: str) -> UUID | None:
-    """Count and record a completed run, and tell the app above; returns the id of its record, if it has one."""
+def _complete_turn(context: TurnContext, session: Session, output: RunOutput, history_hash_after: str) -> UUID | None:
+    """Count and record a completed run and call the hook. Return the id of its record, if it has one."""
     session.turns = max(session.turns, context.turn)
     session.history_hash = history_hash_after
     session.last_pair = fingerprint.pair_key(context.user_canonical, _answer(context, output))
@@ -181,20 +182,17 @@ def _complete(context: TurnContext, session: Session, output: RunOutput, history
     return record_id
 
 
-def _history_hash_after(context: TurnContext, output: RunOutput) -> str:
-    return fingerprint.next_history_hash(context.history_hash_before, context.user_canonical, _answer(context, output))
-
-
 def _answer(context: TurnContext, output: RunOutput) -> str:
-    """Return the whole answer in canonical text, as the client will send it."""
-    return context.answered + fingerprint.strip_whitespace(output.text)
+    """Return the canonical text of the whole answer, as the client will resend it."""
+    return context.answer_prefix + fingerprint.strip_whitespace(output.text)
 
 
 def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
-    if not context.message_seqs:  # its client sends everything itself
+    if not context.message_seqs:  # the client sends its own context
         return
     target = agent_target(context.agent.settings)
-    asked = target.upstream, target.model
-    tokens = output.usage.get("total_tokens") or estimate(context.messages, asked) + text_tokens(output.text)
+    tokens = output.usage.get("total_tokens")
+    if not tokens:
+        tokens = estimate(context.messages, (target.upstream, target.model)) + text_tokens(output.text)
     if tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)

@@ -1,4 +1,4 @@
-"""What a turn is executed with: plain frozen values, read in the opening transaction; no model instance leaves it."""
+"""The context of a turn: plain frozen values read in the opening transaction, which no model instance leaves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from gateway.models import Agent, Run
 from memories.recall.book_views import BookState
 
 _OFF = ConsolidationSettings()
-SystemContent = str | list[dict[str, Any]]  # of a system message: text, or parts where they carry more than text
+SystemContent = str | list[dict[str, Any]]  # content of a system message: text, or parts if they have other fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class AgentConfig:
 
 
 def agent_config(agent: Agent) -> AgentConfig:
-    """Return an agent as it is now. Without a query once its version is known."""
+    """Return the current configuration of an agent. No query once its version is cached."""
     return AgentConfig(
         name=agent.name,
         version=agent.version,
@@ -42,58 +42,58 @@ def agent_config(agent: Agent) -> AgentConfig:
 
 @dataclass(slots=True, kw_only=True)
 class RunOutput:
-    """The output of a run so far; it is stored when the run closes."""
+    """The output of a run so far. It is stored when the run closes."""
 
     text: str = ""
     reasoning: str = ""
-    messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
+    messages: list[dict[str, Any]] = field(default_factory=list)  # the steps as OpenAI messages, including the answer
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     recalled: list[dict[str, Any]] = field(default_factory=list)
     trace: dict[str, Any] = field(default_factory=dict)
-    uses: list[ModelUse] = field(default_factory=list)  # requests to models of this part of the run
-    injected: dict[str, Any] | None = None  # kept only while the run waits for its client's tools
+    uses: list[ModelUse] = field(default_factory=list)  # model requests since the run was opened or resumed
+    injected: dict[str, Any] | None = None  # stored only while the run waits for its client's tools
 
     @classmethod
     def of(cls, run: Run) -> "RunOutput":
-        """Return the output in a run's row; its messages have rows of their own."""
+        """Return the output in a run's row, without the messages, which have their own rows."""
         stored = {name: getattr(run, name) for name in ("text", "reasoning", "usage", "model", "recalled", "trace")}
         return cls(**stored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnContext:
-    """One open run: session, agent, book, transcript and the lease that must be shown to close it."""
+    """One open run: session, agent, book, transcript, and the lease token required to close it."""
 
     owner_id: UUID
     session_id: UUID
     run_id: UUID
     lease_token: UUID
     turn: int
-    counted: bool  # as a turn since the last review, when it completes
-    answered_before: bool = False  # the turn had an answer, which this one replaces
+    counted: bool  # counts as a turn since the last review once it completes
+    answered_before: bool = False  # the run replaces an answer of the turn
     temporary: bool
     agent: AgentConfig
-    book: BookState | None  # None: nothing of memory is read or written in this run
+    book: BookState | None  # None: the run neither reads nor writes memory
     messages: tuple[dict[str, Any], ...]  # the transcript to send, the new user message last
-    message_seqs: tuple[int, ...] = ()  # their numbers, in a native session; /v1 sends its own context
-    summary: str = ""  # of what came before `messages`, in a compacted native session
+    message_seqs: tuple[int, ...] = ()  # their numbers in a native session; empty for /v1, which sends its own context
+    summary: str = ""  # summary of the conversation before `messages`, in a compacted native session
     compaction_epoch: int = 0
     client_system: SystemContent = ""  # the client's own leading system messages
-    user_text: str  # without what the client put around it: memory is searched by it
-    user_canonical: str  # as it identifies the turn
-    answered: str = ""  # what the request holds as an answer already, in canonical text: the client puts ours behind it
-    newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
+    user_text: str  # the user message without the client's additions; memory is searched for it
+    user_canonical: str  # its canonical text, which identifies the turn
+    answer_prefix: str = ""  # canonical text of a partial answer in the request, which the client continues with ours
+    newest_record: UUID | None = None  # newest record of the session's thread, which the short-term lane must include
     history_hash_before: str = ""
     request_id: str
     started_at: datetime
-    # What an earlier part of this run said and noted before it waited for the client's tools; it is not changed.
+    # The output from before the run waited for the client's tools; it is not changed.
     earlier: RunOutput = field(default_factory=RunOutput)
-    allowance: Allowance = NO_ALLOWANCE  # the key that asked, and its place among the answers under way
-    joined: bool = False  # the run is another request's: this one waits for its answer
-    injected: dict[str, Any] | None = None  # what that part was given from memory: the rest is given the same
+    allowance: Allowance = NO_ALLOWANCE  # the key of the request, and its slot among the answers in progress
+    joined: bool = False  # the run belongs to another request; this one waits for its answer
+    injected: dict[str, Any] | None = None  # the injection of a resumed run, which is used again
 
     def output_so_far(self) -> RunOutput:
-        """Return what the run goes on from: nothing, unless it is resumed."""
+        """Return a copy of the output to continue from; it is empty unless the run is resumed."""
         earlier = self.earlier
         return replace(earlier, usage={**earlier.usage}, recalled=[*earlier.recalled], trace={**earlier.trace})

@@ -1,9 +1,9 @@
-"""Fingerprints of conversations: clients that resend everything name no session, so it is recognised by the
-conversation's own text. Pure functions.
+"""Fingerprints of conversations. Clients that resend everything name no session, so the session is found by hashes of
+the conversation's text. Pure functions.
 
-Canonical messages are user and assistant texts: without white space (clients trim and join texts in different ways),
-consecutive messages of a role joined, parts that are not text as hashes; system, developer and tool messages are
-ignored, and so are `/memory` commands with their answers.
+Canonical messages are the user and assistant texts: white space is removed (clients trim and join texts in different
+ways), consecutive messages of a role are joined, and parts that are not text become hashes. System, developer and tool
+messages are ignored, and so are `/memory` commands with their answers.
 
 `history_hash(n) = H(history_hash(n-1), user_n, assistant_n)`, `history_hash(0) = H(owner, agent)`."""
 
@@ -25,58 +25,58 @@ COMMANDS_ONLY = "command:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A resent conversation `[u1 a1 … un]`, reduced to what identifies it."""
+    """The fingerprint of a resent conversation `[u1 a1 … un]`."""
 
     history_hash_before: str  # history_hash(n-1): everything before the last user message
     user: str  # canonical text of the last user message
     user_key: str  # its hash
-    previous_user_key: str  # of the user message before it
-    # Of the user messages just before the last one, where no answer stands between them: that one was never answered.
+    previous_user_key: str  # hash of the user message before it
+    # Hash of the user messages directly before the last one, which were never answered
     unanswered_user_key: str
-    # The alternating canonical texts before the last user message, history_hash(0) to (n-1), and what was answered to
-    # that message in this very request.
-    said: Sequence[str] = field(default=(), repr=False, compare=False)
+    # The alternating canonical texts before the last user message, history_hash(0) to (n-1), and the answer to that
+    # message in the request itself
+    texts_before: Sequence[str] = field(default=(), repr=False, compare=False)
     hashes: Sequence[str] = field(default=(), repr=False, compare=False)
     answer: str = field(default="", repr=False, compare=False)
 
     @property
     def turns_before(self) -> int:
-        """Return n - 1."""
-        return len(self.said) // 2
+        """The number of complete turns before the last user message, n - 1."""
+        return len(self.texts_before) // 2
 
     @property
-    def is_alone(self) -> bool:
-        """Return True if nothing was said before the last user message."""
+    def is_first(self) -> bool:
+        """True if there is no message before the last user message."""
         return not (self.turns_before or self.unanswered_user_key)
 
-    def is_of(self, run: Run) -> bool:
+    def matches(self, run: Run) -> bool:
         """Return True if a run was opened for this conversation."""
         return (run.history_hash_before, run.user_key) == (self.history_hash_before, self.user_key)
 
     def history_hash_after(self) -> str:
-        """Return history_hash(n) of a request that holds an answer to its last user message, "" without one."""
+        """Return history_hash(n) if the request contains an answer to its last user message, otherwise ""."""
         return next_history_hash(self.history_hash_before, self.user, self.answer) if self.answer else ""
 
-    def latest(self, most: int) -> tuple[list[str], list[str]]:
-        """Return the latest history_hashes of the conversation, without history_hash(0), and the keys of its latest
-        pairs, with that of its answer."""
-        hashes, texts = list(self.hashes[1:]), list(self.said[-2 * most :])
+    def latest_keys(self, most: int) -> tuple[list[str], list[str]]:
+        """Return the last `most` history hashes, without history_hash(0), and the keys of the last pairs. Both include
+        the request's own answer, if it has one."""
+        hashes, texts = list(self.hashes[1:]), list(self.texts_before[-2 * most :])
         if self.answer:
             hashes.append(self.history_hash_after())
             texts += (self.user, self.answer)
         pairs = [pair_key(user, answer) for user, answer in zip(texts[::2], texts[1::2], strict=True)]
         return hashes[-most:], pairs[-most:]
 
-    def first(self) -> dict[str, str]:
-        """Return how a run that began with the same message is looked up."""
+    def first_turn_filters(self) -> dict[str, str]:
+        """Return filters for the first runs of conversations that began with the same message."""
         return {
             "history_hash_before": self.hashes[0],
-            "user_key": digest(self.said[0]) if self.said else self.user_key,
+            "user_key": digest(self.texts_before[0]) if self.texts_before else self.user_key,
         }
 
 
 def digest(*parts: str) -> str:
-    """SHA-256 over parts that cannot run into each other."""
+    """Return the SHA-256 of parts, each prefixed with its length."""
     pieces: list[bytes] = []
     for part in parts:
         data = part.encode()
@@ -85,40 +85,40 @@ def digest(*parts: str) -> str:
 
 
 def first_history_hash(owner_id: UUID, agent_name: str) -> str:
-    """history_hash(0)."""
+    """Return history_hash(0)."""
     return digest(str(owner_id), agent_name)
 
 
 def next_history_hash(history_hash: str, user: str, assistant: str) -> str:
-    """history_hash(n) from history_hash(n-1) and canonical texts."""
+    """Return history_hash(n) for history_hash(n-1) and canonical texts."""
     return digest(history_hash, user, assistant)
 
 
 def pair_key(user: str, assistant: str) -> str:
-    """Return a hash of the latest pair, in canonical texts: clients that cut off older messages still send it."""
+    """Return the hash of a pair of canonical texts. Clients that cut off older messages still send the latest pair."""
     return digest(user, assistant)
 
 
-def commands_key(owner_id: UUID, agent_name: str, said: str, answer: str) -> str:
-    """Return the key of a session that contains only `/memory` commands, made of the latest one."""
+def commands_key(owner_id: UUID, agent_name: str, command: str, answer: str) -> str:
+    """Return the history hash of a session that contains only `/memory` commands, built from the latest one."""
     return (
         COMMANDS_ONLY
-        + digest(first_history_hash(owner_id, agent_name), strip_whitespace(said), strip_whitespace(answer))[:56]
+        + digest(first_history_hash(owner_id, agent_name), strip_whitespace(command), strip_whitespace(answer))[:56]
     )
 
 
 def fold(text: str) -> str:
-    """Return the text with its white space folded."""
+    """Return the text with runs of white space replaced by single spaces."""
     return " ".join(text.split())
 
 
 def strip_whitespace(text: str) -> str:
-    """Canonical text: no white space at all, so that it does not matter how the texts of several steps were joined."""
+    """Return the canonical text: without any white space, so that the way in which steps are joined does not matter."""
     return "".join(text.split())
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content; parts that are not text are left out."""
+    """Return the text of a message's content without parts that are not text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -128,13 +128,13 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def last_asked(messages: Sequence[Message]) -> int:
-    """Return the index of the last message of the person, -1 for none."""
+def last_user_index(messages: Sequence[Message]) -> int:
+    """Return the index of the last user message, or -1."""
     return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)
 
 
 def canonical_content(content: Any) -> str:
-    """Content as it identifies a message: canonical text, other parts as hashes."""
+    """Return the content that identifies a message: canonical text, with hashes for other parts."""
     if not isinstance(content, list):
         return strip_whitespace(text_of(content))
     pieces = []
@@ -147,8 +147,7 @@ def canonical_content(content: Any) -> str:
 
 
 def part_digest(part: Part) -> str:
-    """Return the hash that identifies a part which is not text: made once where its text is long, and kept with what is
-    stored of it."""
+    """Return the hash of a part that is not text. Stored attachments carry their hash, so it is computed only once."""
     known = data_of(part) if isinstance(part, dict) else None
     if isinstance(known, Hashed):
         return known.digest
@@ -156,8 +155,8 @@ def part_digest(part: Part) -> str:
 
 
 def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
-    """`(role, texts)` with alternating roles, starting with the user; the texts of consecutive messages of a role stand
-    together. A user's `/memory` command goes with its answer."""
+    """Return `(role, texts)` with alternating roles, starting with the user, with the texts of consecutive messages of
+    a role together. `/memory` commands and their answers are dropped."""
     found: list[tuple[str, list[str]]] = []
     after_command = False
     for message in messages:
@@ -180,22 +179,23 @@ def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
 
 
 def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> Conversation:
-    """Reduce a request's messages. The last user message is the new one; what follows it does not identify."""
+    """Return the fingerprint of a request's messages. The last user message is the new one; messages after it do not
+    affect the hashes."""
     turns = canonical(messages)
     answer = "".join(turns.pop()[1]) if turns and turns[-1][0] == "assistant" else ""
     last = turns.pop()[1] if turns else [""]
     user, unanswered = "".join(last), "".join(last[:-1])
-    texts = ["".join(said) for _, said in turns]
+    texts = ["".join(parts) for _, parts in turns]
     hashes = [first_history_hash(owner_id, agent_name)]
-    for said, answered in zip(texts[::2], texts[1::2], strict=True):
-        hashes.append(next_history_hash(hashes[-1], said, answered))
+    for question, reply in zip(texts[::2], texts[1::2], strict=True):
+        hashes.append(next_history_hash(hashes[-1], question, reply))
     return Conversation(
         history_hash_before=hashes[-1],
         user=user,
         user_key=digest(user),
         previous_user_key=digest(texts[-2] if texts else ""),
         unanswered_user_key=digest(unanswered) if unanswered else "",
-        said=texts,
+        texts_before=texts,
         hashes=hashes,
         answer=answer,
     )

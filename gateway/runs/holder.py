@@ -1,7 +1,7 @@
-"""The process that executes runs, as their rows name it, and whether it is still alive.
+"""Names the process that executes a run (`Run.holder`), and checks whether it is still alive.
 
-With SQLite all processes are on one machine. Each locks a file of its own, which the kernel unlocks however the process
-ends, so its end is noticed at once. With a server database only leases tell."""
+With SQLite all processes are on one machine. Each locks its own file, which the kernel unlocks however the process
+ends, so its end is noticed immediately. With a server database only expired leases show it."""
 
 import fcntl
 import os
@@ -14,23 +14,23 @@ from django.db import connection
 from memories.ids import uuid7
 
 _FOLDER = "processes"
-_mine: tuple[int, UUID] | None = None  # (process id, its name): a forked child is another process
+_current: tuple[int, UUID] | None = None  # (process id, name); a forked child needs another name
 
 
 def this_process() -> UUID:
-    """Return the name of this process, which stays the same as long as it lives."""
-    global _mine
-    if _mine is None or _mine[0] != os.getpid():
+    """Return the name of this process, which stays the same for its lifetime."""
+    global _current
+    if _current is None or _current[0] != os.getpid():
         name = uuid7()
         if connection.vendor == "sqlite":
-            _hold(_file(name))
-        _mine = os.getpid(), name
-    return _mine[1]
+            _lock(_file(name))
+        _current = os.getpid(), name
+    return _current[1]
 
 
-def is_gone(name: UUID | None) -> bool:
-    """Return True if a process is known to have ended; False if only its leases can tell."""
-    if name is None or connection.vendor != "sqlite" or (_mine is not None and name == _mine[1]):
+def has_ended(name: UUID | None) -> bool:
+    """Return True if a process is known to have ended; always False with a server database."""
+    if name is None or connection.vendor != "sqlite" or (_current is not None and name == _current[1]):
         return False
     try:
         file = os.open(_file(name), os.O_RDWR)
@@ -47,17 +47,17 @@ def is_gone(name: UUID | None) -> bool:
         os.close(file)
 
 
-def forget_gone() -> None:
-    """Delete the files of processes that have ended."""
+def delete_ended() -> None:
+    """Delete the lock files of processes that have ended."""
     if connection.vendor == "sqlite":
         for file in (Path(settings.DAYBOOK_HOME) / _FOLDER).glob("*.lock"):
-            is_gone(UUID(file.stem))
+            has_ended(UUID(file.stem))
 
 
-def _hold(path: Path) -> None:
+def _lock(path: Path) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    new = path.with_suffix(".new")  # under its own name it is never seen without its lock
-    # Never closed: the lock is given back when the process ends.
+    new = path.with_suffix(".new")  # renamed once it is locked, so that it is never seen unlocked
+    # Never closed: the kernel releases the lock when the process ends.
     fcntl.flock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), fcntl.LOCK_EX)
     new.rename(path)
 

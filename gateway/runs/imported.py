@@ -1,6 +1,6 @@
-"""Conversations of an import: each becomes an ended session with its original times and text. No run is opened and
-nothing is queued: the messages count as reviewed, and consolidation reads the sessions by its own rules. Registered
-with memories.imports.conversations."""
+"""Stores the conversations of an import. Each becomes an ended session with its original times and text. No run is
+opened and no job queued: the messages count as reviewed, and consolidation reads the sessions by its own rules.
+Registered with memories.imports.conversations."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -8,16 +8,16 @@ from uuid import UUID
 from django.utils import timezone
 
 from gateway.models import Agent, Message, Session
-from gateway.runs.brought import agent_of_book
+from gateway.runs.ingested import agent_of_book
 from gateway.services import MAX_TITLE, sessions_delete
 from memories.caller import KeyLimits
 from memories.database.batches import BatchSize, Slices
-from memories.database.statements import Fresh, Insert
+from memories.database.statements import Insert, RowFactory
+from memories.imports.contents import Conversation
 from memories.imports.conversations import ConversationStore
-from memories.imports.found import Conversation
 
 _PREFIX = "import:"
-_NEW_MESSAGE = Fresh(Message)
+_NEW_MESSAGE = RowFactory(Message)
 _INSERT_SESSIONS: Insert[Session] = Insert(Session)
 _INSERT_MESSAGES: Insert[Message] = Insert(Message)
 
@@ -28,8 +28,8 @@ def conversations_check(owner_id: UUID, book: str, limits: KeyLimits) -> None:
 
 
 def conversations_known(owner_id: UUID, keys: Sequence[str]) -> set[str]:
-    """Return those of the keys whose conversations the owner has imported and not deleted. One query."""
-    # The agents are named for the index.
+    """Return the keys whose conversations the owner has imported and not deleted. One query."""
+    # The filter on agents makes the index usable.
     rows = Session.objects.filter(
         owner_id=owner_id, agent__in=Agent.objects.all(), history_hash__in=[_PREFIX + key for key in keys]
     )
@@ -53,7 +53,7 @@ def conversations_add(
 
 
 def conversations_remove(owner_id: UUID, change_set: UUID, limits: KeyLimits) -> Slices[int]:
-    """Delete the sessions of a change set that a key may use, in short transactions. Returns how many there were."""
+    """Delete the sessions of a change set that a key may use, in short transactions. Return their number."""
     rows = Session.objects.filter(owner_id=owner_id, external_id__startswith=_name(change_set, ""))
     rows = limits.filter(rows, agent="agent__name")
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
@@ -72,13 +72,13 @@ STORE = ConversationStore(
 
 
 def _name(change_set: UUID, key: str) -> str:
-    """Return the external id of a session, which says which import it came from."""
+    """Return the external id of a session, which names the import it came from."""
     return f"{_PREFIX}{change_set.hex}:{key}"
 
 
 def _session(owner_id: UUID, agent: Agent, change_set: UUID, conversation: Conversation) -> Session:
     count, now = len(conversation.messages), timezone.now()
-    times = [said.at for said in conversation.messages if said.at]
+    times = [message.at for message in conversation.messages if message.at]
     began = conversation.began_at or min(times, default=now)
     return Session(
         owner_id=owner_id,
@@ -87,7 +87,7 @@ def _session(owner_id: UUID, agent: Agent, change_set: UUID, conversation: Conve
         state=Session.State.ENDED,
         external_id=_name(change_set, conversation.key),
         history_hash=_PREFIX + conversation.key,
-        turns=sum(said.role == Message.Role.USER for said in conversation.messages),
+        turns=sum(message.role == Message.Role.USER for message in conversation.messages),
         message_seq=count,
         reviewed_through=count,
         created_at=began,
@@ -98,16 +98,16 @@ def _session(owner_id: UUID, agent: Agent, change_set: UUID, conversation: Conve
 def _messages(session: Session, conversation: Conversation) -> list[Message]:
     at = session.created_at
     rows = []
-    for seq, said in enumerate(conversation.messages, start=1):
-        at = said.at or at
+    for seq, message in enumerate(conversation.messages, start=1):
+        at = message.at or at
         rows.append(
             _NEW_MESSAGE.row(
                 owner_id=session.owner_id,
                 session_id=session.pk,
                 seq=seq,
-                role=said.role,
+                role=message.role,
                 kind=Message.Kind.HISTORY,
-                text=said.text,
+                text=message.text,
                 created_at=at,
             )
         )

@@ -1,5 +1,5 @@
-"""Requests that come again while they are being answered: they get the answer of the run that was opened for the first
-one. No second run is opened, so nothing is asked, stored or counted twice."""
+"""Joins a request that is repeated while it is being answered to the run of the first one. No second run is opened, so
+no model is asked, and nothing is stored or counted, twice."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,12 +16,12 @@ from gateway.runs.waiting import unanswered_calls
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
-SAID = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
+ANSWERED_STATES = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A run that is over, or a command, with what the client is told at its end."""
+class RunResult:
+    """The result of a run that has ended, or of a command, as the APIs report it."""
 
     state: Run.State
     output: RunOutput
@@ -31,8 +31,8 @@ class Ended:
     error: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: Run) -> "Ended":
-        """Return how a run stands, from its rows."""
+    def of(cls, run: Run) -> "RunResult":
+        """Return the result of a run from its rows."""
         waits = run.state == Run.State.AWAITING_CLIENT_TOOLS
         return cls(
             state=Run.State(run.state),
@@ -45,35 +45,35 @@ class Ended:
 
 
 def require_not_running(match: SessionMatch, conversation: Conversation, now: datetime) -> None:
-    """Raises SameTurnRunning if the turn that a request asks for is being answered for the same request."""
+    """Raise SameTurnRunning if an identical request for this turn is already being answered."""
     run = match.regenerates
-    if run is None or run.state != Run.State.RUNNING or not conversation.is_of(run) or is_lapsed(run, now):
+    if run is None or run.state != Run.State.RUNNING or not conversation.matches(run) or is_lapsed(run, now):
         return
     raise SameTurnRunning("The same request is being answered.", run_id=str(run.pk))
 
 
 def running_state(owner_id: UUID, run_id: UUID) -> str:
-    """Return the state of a run, "" for one that was deleted."""
+    """Return the state of a run, or "" if it was deleted."""
     return Run.objects.filter(owner_id=owner_id, pk=run_id).values_list("state", flat=True).first() or ""
 
 
 def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
-    """Return a run as a request knows it that waits for its answer. Raises NotFound."""
+    """Return the context for a request that waits for the answer of this run. Raises NotFound."""
     run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    return told_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
+    return placeholder_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
 
 
-def told_context(
+def placeholder_context(
     session: Session, run_id: UUID, *, turn: int, started_at: datetime, request_id: str = ""
 ) -> TurnContext:
-    """Return what the APIs know of a turn that nobody executes for them: it is only told."""
+    """Return the context of a turn without an engine, whose result the APIs only report."""
     return TurnContext(
         owner_id=session.owner_id,
         session_id=session.pk,
         run_id=run_id,
-        lease_token=run_id,  # never shown: no run is closed with it
+        lease_token=run_id,  # never used, since no run is closed with this context
         turn=turn,
         counted=False,
         temporary=session.temporary,
@@ -88,9 +88,9 @@ def told_context(
     )
 
 
-def ended(owner_id: UUID, run_id: UUID) -> Ended | None:
-    """Return a run that is over; None while it is not. Raises NotFound for one that was deleted."""
+def run_result(owner_id: UUID, run_id: UUID) -> RunResult | None:
+    """Return the result of a run, or None while it is running. Raises NotFound if it was deleted."""
     run = Run.objects.select_related("session").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    return None if run.state == Run.State.RUNNING else Ended.of(run)
+    return None if run.state == Run.State.RUNNING else RunResult.of(run)

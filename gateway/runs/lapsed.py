@@ -1,5 +1,5 @@
-"""Runs whose process has ended, or was silent for longer than a lease, end as stopped, with what they had said by then.
-Called by the next turn of the session, by a stop, by the worker's sweep, and when Daybook starts."""
+"""Stops runs whose process has ended, or has not renewed its lease, and keeps their text so far. Called by the next
+turn of the session, by a stop, by the worker's sweep, and when Daybook starts."""
 
 import math
 from datetime import datetime
@@ -10,20 +10,20 @@ from django.utils import timezone
 
 from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
-from gateway.runs.holder import forget_gone, is_gone
+from gateway.runs.holder import delete_ended, has_ended
 from gateway.runs.leases import LEASE
 from gateway.runs.rows import messages_insert
 from gateway.runs.session_rows import open_runs
 from memories.clocks import is_over
 from memories.database.access import only_row
 
-AT_ONCE = 100
+MAX_AT_ONCE = 100
 
 
 def release_lapsed(session: Session) -> list[Run]:
-    """Give up an open run of the session, a row that is locked, whose process is gone. Returns the runs that wait for
-    a client's tool results, oldest first. Raises SessionBusy while one is really open; details: run_id, retry_after
-    (seconds until its lease ends, unless it is renewed)."""
+    """Stop an open run of the session, whose row is locked, if its process is gone. Return the runs that wait for tool
+    results of clients, oldest first. Raises SessionBusy if a run is really open; details: run_id, retry_after (seconds
+    until its lease ends, unless it is renewed)."""
     found = open_runs(session)
     waiting = [run for run in found if run.state == Run.State.AWAITING_CLIENT_TOOLS and not run.superseded]
     waiting.sort(key=lambda run: run.pk)
@@ -44,29 +44,28 @@ def release_lapsed(session: Session) -> list[Run]:
 
 
 def stop_lapsed(now: datetime) -> int:
-    """Stop every run whose process is gone. Returns how many."""
+    """Stop every run whose process is gone. Return their number."""
     running = Run.objects.filter(state=Run.State.RUNNING).order_by("lease_expires_at")
     found = [run.pk for run in running.only("lease_expires_at", "holder").iterator() if is_lapsed(run, now)]
-    return sum(stop_run(pk, only_lapsed=True) for pk in found[:AT_ONCE])
+    return sum(stop_run(pk, only_lapsed=True) for pk in found[:MAX_AT_ONCE])
 
 
-def stop_former() -> int:
-    """Stop what earlier processes of this home left running, at the start of a new one. Returns how many.
-    With a server database other processes may be at work: there only leases tell."""
+def stop_left_behind() -> int:
+    """Stop the runs that earlier processes of this home left running; called when Daybook starts. Return their number.
+    With a server database, where other processes may be at work, only runs with expired leases are stopped."""
     if connection.vendor != "sqlite":
         return stop_lapsed(timezone.now())
     running = Run.objects.filter(state=Run.State.RUNNING).values_list("pk", "holder")
-    # Runs that name no process were opened by a version that did not write it down.
-    left = [pk for pk, holder in list(running) if holder is None or is_gone(holder)]
-    stopped = sum(stop_run(pk) for pk in left)
-    forget_gone()
+    # Runs without a holder were opened by a version that did not store it.
+    stopped = sum(stop_run(pk) for pk, holder in list(running) if holder is None or has_ended(holder))
+    delete_ended()
     return stopped
 
 
 @transaction.atomic
 def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
-    """Stop an open run from outside the process that executes it, whose own close then comes too late. False when it
-    was over already or, with `only_lapsed`, its process lives."""
+    """Stop an open run from outside the process that executes it, whose own close then comes too late. Return False if
+    the run has already ended or, with `only_lapsed`, if its process is alive."""
     session_id = Run.objects.filter(pk=run_id).values_list("session_id", flat=True).first()
     session = only_row(Session.objects.select_for_update().filter(pk=session_id)) if session_id else None
     run = only_row(Run.objects.filter(pk=run_id, state=Run.State.RUNNING))
@@ -78,19 +77,19 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
 
 
 def is_lapsed(run: Run, now: datetime) -> bool:
-    """Return True if nobody executes an open run any more, as far as can be known."""
+    """Return True if an open run is known to be no longer executed."""
     end = run.lease_expires_at
-    if end is None or end <= now or is_gone(run.holder):
+    if end is None or end <= now or has_ended(run.holder):
         return True
     # With SQLite a process is known to live, whatever the clock says.
     return connection.vendor != "sqlite" and is_over(end, now, lease=LEASE)
 
 
 def _stop(session: Session, run: Run, now: datetime) -> bool:
-    held = Run.objects.filter(
+    leased = Run.objects.filter(
         pk=run.pk, state=Run.State.RUNNING, lease_token=run.lease_token, lease_expires_at=run.lease_expires_at
     )
-    stopped = held.update(
+    stopped = leased.update(
         state=Run.State.STOPPED,
         injected=None,
         trace={**run.trace, "stopped_by": "process"},
@@ -100,15 +99,15 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
     )
     if stopped != 1:
         return False
-    if text := _not_stored(run):
+    if text := _unsaved_text(run):
         messages_insert(session, run.pk, [{"role": Message.Role.ASSISTANT, "content": text}])
     return True
 
 
-def _not_stored(run: Run) -> str:
-    """Return what a run said after its stored steps, if it had waited for its client's tools."""
+def _unsaved_text(run: Run) -> str:
+    """Return the run's text after its stored steps, which exist if it has waited for client tools."""
     rest = run.text
-    said = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
-    for text in said.order_by("seq").values_list("text", flat=True):
+    stored = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
+    for text in stored.order_by("seq").values_list("text", flat=True):
         rest = rest.lstrip().removeprefix(text.strip()).lstrip()
     return rest

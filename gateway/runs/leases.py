@@ -1,5 +1,5 @@
-"""Open runs are leases of the process that executes them: a process that ended does not block its sessions, and a close
-that comes too late is noticed by its token. Called by gateway.runs and by gateway.api."""
+"""Leases of open runs. The process that executes a run holds its lease, so a process that ended does not block its
+sessions, and a late close is detected by its token. Called by gateway.runs and by gateway.api."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -15,23 +15,24 @@ from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.ids import uuid7
 
-LEASE = timedelta(seconds=30)  # how long a process may be silent before its runs count as left behind
+LEASE = timedelta(seconds=30)  # time without renewal after which a run counts as left behind
 
 
-def keep(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
-    """Store what runs of this process said since last time (`texts` by lease token), in one statement, and with `renew`
-    lengthen all their leases, in another. Returns their open runs by lease token, with whether a stop was asked for."""
+def save_and_renew(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
+    """Save the changed texts of this process's runs (`texts` by lease token) in one statement and, with `renew`, extend
+    all their leases in another. Return the open runs by lease token, each with whether a stop was requested."""
     running = Run.objects.filter(state=Run.State.RUNNING)
     if texts:
         _store(texts)
-    mine = running.filter(holder=this_process())
+    own = running.filter(holder=this_process())
     if renew:
-        mine.update(lease_expires_at=lease_end())
-    return {token: asked for token, asked in mine.values_list("lease_token", "stop_requested") if token}
+        own.update(lease_expires_at=lease_end())
+    rows = own.values_list("lease_token", "stop_requested")
+    return {token: stop_requested for token, stop_requested in rows if token}
 
 
 def _store(texts: Mapping[UUID, str]) -> None:
-    # As a table of values: the ORM's CASE … WHEN is compared row by row, and takes ten times as long.
+    # A table of values, since the ORM's CASE … WHEN is evaluated row by row and takes ten times as long.
     token_value = Run._meta.get_field("lease_token").get_db_prep_value
     values = [value for token, text in texts.items() for value in (token_value(token, connection), text)]
     with connection.cursor() as cursor:
@@ -44,7 +45,7 @@ def _store(texts: Mapping[UUID, str]) -> None:
 
 
 def request_stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
-    """Ask the process of a run to stop it. Raises NotFound."""
+    """Request a run's process to stop it, and return the run. Raises NotFound."""
     run = run_get(owner_id, session_id, run_id, limits=limits)
     Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
     return run
@@ -60,7 +61,7 @@ def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, lim
 
 
 def reopen(run: Run) -> bool:
-    """Take up a run that waits for a client's tools; False when another request was first."""
+    """Resume a run that waits for client tools. Return False if another request was first."""
     run.lease_token, run.lease_expires_at, run.holder = uuid7(), lease_end(), this_process()
     waiting = Run.objects.filter(pk=run.pk, state=Run.State.AWAITING_CLIENT_TOOLS)
     taken = waiting.update(
@@ -74,5 +75,5 @@ def reopen(run: Run) -> bool:
 
 
 def lease_end() -> datetime:
-    """When a lease ends that is taken or renewed now."""
+    """Return the end of a lease that is taken or renewed now."""
     return timezone.now() + LEASE

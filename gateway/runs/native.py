@@ -1,4 +1,4 @@
-"""Opening a run in a session that the caller named: the native API and the chat, whose transcript is kept here."""
+"""Opens a run in a session that the caller names (native API and chat). The transcript comes from our rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,20 +31,21 @@ def open_native(
     request_id: str,
     keep_attached: bool = False,
 ) -> TurnContext:
-    """Open a run in a session the caller named: without content, with the message of the turn that it replaces; with
-    `keep_attached`, with what was attached to that. Runs that wait for results of a client's tools end without them.
+    """Open a run in a session that the caller names. Without `content` it repeats the message of the turn that it
+    replaces; with `keep_attached` it keeps that message's attachments. Runs that wait for results of client tools end
+    without them.
 
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
-    as_given = None if content is None else fingerprint.canonical_content(content)  # of megabytes: before the lock
+    given = None if content is None else fingerprint.canonical_content(content)  # slow for megabytes: before the lock
     with transaction.atomic():
         session = session_lock(caller, session_id)
         require_active(session)
         waiting = release_lapsed(session)
         replaced = _replaced_run(session, replaces)
         for run in waiting:
-            end_waiting(run, session, [], stands=run.pk != replaces)
-        said = _said(content, replaced, keep_attached=keep_attached)
-        canonical = as_given if as_given is not None and said is content else fingerprint.canonical_content(said)
+            end_waiting(run, session, [], keep=run.pk != replaces)
+        final = _final_content(content, replaced, keep_attached=keep_attached)
+        canonical = given if given is not None and final is content else fingerprint.canonical_content(final)
         summary, rows = window_rows(session, before=replaced)
         run = run_open(
             caller,
@@ -55,7 +56,7 @@ def open_native(
             temporary=not caller.remembers,
             request_id=request_id,
         )
-        (message,) = messages_insert(session, run.pk, [{"role": "user", "content": said}])
+        (message,) = messages_insert(session, run.pk, [{"role": "user", "content": final}])
         if not session.title:
             session.title = title_of(first_text(message.parts or ()) or message.text)
         session_touch(session)
@@ -67,7 +68,7 @@ def open_native(
 def open_answered(
     caller: Caller, *, session_id: UUID | None, run_id: UUID | None, results: Sequence[dict[str, Any]]
 ) -> TurnContext:
-    """Take up a run that waits for results of its client's tools. A call without a result is told that there is none.
+    """Resume a run that waits for results of client tools. A call without a result gets one that says so.
 
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized, InvalidRequest for results of other calls, and Conflict
     for a run that does not wait."""
@@ -79,11 +80,11 @@ def open_answered(
         if run is None:
             raise NotFound("There is no such turn in this session.")
         if run.superseded or not reopen(run):
-            raise Conflict("This turn does not wait for results of tools.", state=run.state)
+            raise Conflict("This turn does not wait for tool results.", state=run.state)
         stored = messages_of(run)
         waited_for = {call["id"] for call in unanswered_calls(stored)}
         if unknown := [result["tool_call_id"] for result in results if result["tool_call_id"] not in waited_for]:
-            raise InvalidRequest(f"This turn made no call {unknown[0]}, or it has its result.", param="results")
+            raise InvalidRequest(f"This turn made no call {unknown[0]}, or already has its result.", param="results")
         messages_insert(session, run.pk, missing_results(stored, results))
         session_touch(session)
         summary, rows = window_rows(session)
@@ -100,15 +101,15 @@ def _with_window(context: TurnContext, summary: str, rows: Sequence[Message]) ->
 
 
 def _history_hash(session: Session, replaced: Run | None, rows: Sequence[Message]) -> str:
-    """Return what identifies the conversation before a new turn: as the run before it left it."""
+    """Return the history hash before a new turn, which is the one after the latest run."""
     if replaced:
         return replaced.history_hash_before
-    left = next((row.history_hash for row in reversed(rows) if row.history_hash), "")  # type: ignore[attr-defined]
-    return left or fingerprint.first_history_hash(session.owner_id, session.agent.name)
+    latest = next((row.history_hash for row in reversed(rows) if row.history_hash), "")  # type: ignore[attr-defined]
+    return latest or fingerprint.first_history_hash(session.owner_id, session.agent.name)
 
 
-def _said(content: str | list[dict[str, Any]] | None, replaced: Run | None, *, keep_attached: bool) -> Any:
-    """Raises NotFound where there is no message to say again."""
+def _final_content(content: str | list[dict[str, Any]] | None, replaced: Run | None, *, keep_attached: bool) -> Any:
+    """Return the content of the new user message. Raises NotFound if there is no message to repeat."""
     if content is not None and not (replaced and keep_attached and isinstance(content, str)):
         return content
     row = Message.objects.filter(run=replaced, role=Message.Role.USER).order_by("seq").first() if replaced else None

@@ -1,4 +1,4 @@
-"""Opening a run from async code, so that a client who hangs up meanwhile leaves no open run behind."""
+"""Opens a run from async code, so that a client that disconnects meanwhile leaves no open run behind."""
 
 import asyncio
 import functools
@@ -11,7 +11,7 @@ from django.db import OperationalError
 from gateway.attachments.reading import context_read
 from gateway.errors import RunSuperseded
 from gateway.models import Run
-from gateway.runs import closing, held
+from gateway.runs import active, closing
 from gateway.runs.context import TurnContext
 from memories.database.access import in_shared_thread
 from memories.errors import DomainError
@@ -21,26 +21,26 @@ P = ParamSpec("P")
 
 
 async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.kwargs) -> TurnContext:
-    """Run an opening transaction in a database thread. Raises what it raises; Restarting at shutdown.
+    """Call an opening transaction in a database thread. Raises what it raises, and Restarting at shutdown.
 
-    A thread cannot be cancelled: when the caller is, the run that opens all the same is closed as stopped."""
-    held.refuse_at_shutdown()
+    A thread cannot be cancelled: if the caller is, the run that still opens is closed as stopped."""
+    active.refuse_at_shutdown()
     opening = asyncio.ensure_future(_opened(functools.partial(opener, *args, **kwargs)))
-    held.expect(opening)
+    active.await_at_shutdown(opening)
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        held.expect(asyncio.get_running_loop().create_task(_stop_when_open(opening)))
+        active.await_at_shutdown(asyncio.get_running_loop().create_task(_stop_when_open(opening)))
         raise
 
 
 async def _opened(opener: Callable[[], TurnContext]) -> TurnContext:
-    """Return the turn with the bytes of what is attached, which are read when its transaction is over."""
+    """Return the context with the attachments' bytes, which are read after the transaction."""
     return await context_read(await in_shared_thread(_open, opener))
 
 
 def _open(opener: Callable[[], TurnContext]) -> TurnContext:
-    held.refuse_at_shutdown()  # again: it may have waited for its thread
+    active.refuse_at_shutdown()  # again, since it may have waited for a thread
     return opener()
 
 
@@ -48,10 +48,10 @@ async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
     try:
         context = await opening
     except (DomainError, OperationalError):
-        return  # it was refused, or the database was too busy: there is nothing to close
+        return  # no run was opened
     try:
         output = context.output_so_far()
-        output.trace["stopped_by"] = held.StoppedBy.CLIENT.value
-        await held.in_closing_thread(closing.close, context, output, state=Run.State.STOPPED)
+        output.trace["stopped_by"] = active.StoppedBy.CLIENT.value
+        await active.in_closing_thread(closing.close, context, output, state=Run.State.STOPPED)
     except RunSuperseded:
-        logger.info("run %s was given up before its client's going was noticed", context.run_id)
+        logger.info("run %s was given up before its client was seen to disconnect", context.run_id)

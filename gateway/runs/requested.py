@@ -1,4 +1,4 @@
-"""A request to /v1 for a turn, what its session is looked for by, and the session that was found, with the reason."""
+"""The values of session look-up: a request to /v1, the look-up of its session, and the match with its reason."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,79 +13,79 @@ from gateway.runs.context import SystemContent
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
-from memories.database.statements import Fresh
+from memories.database.statements import RowFactory
 from memories.errors import Conflict
 
-_NEW_SESSION = Fresh(Session)
+_NEW_SESSION = RowFactory(Session)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class V1Request:
-    """A request for a turn, its messages split into leading system text and the conversation."""
+    """A request for a turn. Its messages are split into the leading system text and the conversation."""
 
     agent: str
     messages: tuple[dict[str, Any], ...]
     client_system: SystemContent
     session_ref: str = ""
-    # The id is a chat's of a client that talks to several agents in one chat: each has a session of its own there.
+    # The id names a chat in which the client talks to several agents: each agent gets a session of its own.
     shared_ref: bool = False
     temporary: bool = False
     idempotency_key: str = ""
     is_retry: bool = False
     request_id: str = ""
-    # The last `/memory` command that the request resends, with its answer; among the messages there is none.
+    # The last `/memory` command that the request resends, and its answer; `messages` contain no commands.
     after_command: tuple[str, str] | None = None
-    # What is attached to all of its messages was stored; else to the newest only, which every turn stores.
+    # The attachments of all messages are stored; otherwise only those of the newest message are.
     history_kept: bool = False
-    # The run whose stored transcript the messages begin with, and what is to be kept of this request with its run: both
-    # of /v1/responses.
+    # For /v1/responses: the run whose stored transcript `messages` begin with, and the request fields to store in
+    # `Run.responses`.
     after: UUID | None = None
     response: dict[str, Any] | None = None
 
 
-class SessionUnknown(Conflict):
-    """No session is known by the hash of its conversation, or the one that was found went on meanwhile: what the turns
-    have in common must be looked at. Raised before anything was stored."""
+class ComparisonNeeded(Conflict):
+    """No hash identifies the session, or the session changed since it was compared: the caller has to call
+    `find_session` and try again. Raised before anything is stored."""
 
     def __init__(self) -> None:
-        super().__init__("Another request changed this conversation at the same moment. Send it again.")
+        super().__init__("Another request changed this conversation at the same time. Send the request again.")
 
 
-class HistoryUnkept(Conflict):
-    """The session is new and keeps what was said before, and what is attached to that is to be stored first. Raised
-    before anything was stored."""
+class AttachmentsNotStored(Conflict):
+    """A new session would store the earlier messages, whose attachments have to be stored first. Raised before anything
+    is stored."""
 
     def __init__(self) -> None:
-        super().__init__("What is attached to earlier messages was not stored. Send it again.")
+        super().__init__("The attachments of earlier messages are not stored. Send the request again.")
 
 
 class SameTurnRunning(SessionBusy):
-    """The same request is being answered; details: run_id."""
+    """The same request is already being answered; details: run_id."""
 
 
 class Rule(StrEnum):
-    """Why a session was chosen. Kept in the run's trace."""
+    """Why a session was chosen. Stored in the run's trace."""
 
     ID = "id"  # the client named it
-    CALL_IDS = "call_ids"  # results of calls that were made there
+    CALL_IDS = "call_ids"  # the request ends with results of calls that were made there
     PREVIOUS_RESPONSE = "previous_response"
-    AFTER_COMMAND = "after_command"  # it held nothing but the command that the request begins with
-    SAME_HISTORY = "same_history"  # its whole transcript is what the request begins with
-    UNANSWERED = "unanswered"  # so it is, but for a message that was not answered
+    AFTER_COMMAND = "after_command"  # it contained only the command that the request begins with
+    SAME_HISTORY = "same_history"  # the request begins with its whole transcript
+    UNANSWERED = "unanswered"  # the same, except for a message that was not answered
     SAME_TURN = "same_turn"  # the same request as before
-    RETRY = "retry"  # the same first message, and the client says that it repeats it
-    ALIKE = "alike"  # their turns have enough in common
-    SUMMARY = "summary"  # the request begins with a summary of it that was written here
-    EDITED = "edited"  # new: it leaves another session at an earlier turn
+    RETRY = "retry"  # the same first message, which the client declares to be a retry
+    ALIKE = "alike"  # the turns have enough in common
+    SUMMARY = "summary"  # the request begins with a summary of it that the gateway passed through
+    EDITED = "edited"  # new: the request branches off another session at an earlier turn
     SEVERAL = "several"  # new: several sessions fit equally well
-    BUSY = "busy"  # new: its session was busy with another message
+    BUSY = "busy"  # new: the matching session was busy with another message
     NEW = "new"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMatch:
-    """The session (not stored yet, if it is new), the run whose turn is asked for again, and the reason. `through`: the
-    number of the last turn of it that the request is known to hold."""
+    """The session of a request (not stored yet if it is new), the run that the request regenerates, and the reason.
+    `through` is the number of the last turn of the session that the request is known to contain."""
 
     session: Session
     rule: Rule
@@ -94,13 +94,13 @@ class SessionMatch:
     common: dict[str, int] = field(default_factory=dict)
 
     def as_trace(self) -> dict[str, Any]:
-        """Return the reason, as a run's trace keeps it: no word of what was said."""
+        """Return the reason for the run's trace. It contains no text of the conversation."""
         return {"rule": self.rule.value, **({"common": self.common} if self.common else {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a session is looked for by: a request, its caller, its agent, and what identifies its conversation."""
+class SessionLookup:
+    """The look-up of a request's session, by caller, agent, request and conversation."""
 
     caller: Caller
     agent: Agent
@@ -108,23 +108,23 @@ class Asked:
     conversation: Conversation
 
     def sessions(self, **filters: Any) -> "QuerySet[Session]":
-        """Return the sessions that it may go on in; those that are read are locked."""
+        """Return the sessions in which the request may continue. Rows that are read are locked."""
         active = {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
         return locked_sessions(self.caller).filter(**active, **filters)
 
     def runs(self, **filters: Any) -> "QuerySet[Run]":
-        """Return the owner's runs with the agent that were not replaced, with their sessions, newest first."""
-        standing = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
-        rows = Run.objects.filter(owner_id=self.caller.owner_id, **standing, **filters)
+        """Return the owner's runs with this agent that were not replaced, newest first, with their sessions."""
+        current = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
+        rows = Run.objects.filter(owner_id=self.caller.owner_id, **current, **filters)
         return rows.select_related("session__agent").order_by("-id")
 
     def active_runs(self, **filters: Any) -> "QuerySet[Run]":
-        """Return those of the runs in whose sessions it may go on."""
+        """Return those of `runs` in whose sessions the request may continue."""
         temporary = self.request.temporary
         return self.runs(session__state=Session.State.ACTIVE, session__temporary=temporary, **filters)
 
     def same_turn(self) -> dict[str, str]:
-        """Return the filters of a run that was opened for the same conversation."""
+        """Return filters for runs that were opened for the same conversation."""
         conversation = self.conversation
         return {"history_hash_before": conversation.history_hash_before, "user_key": conversation.user_key}
 
@@ -136,7 +136,7 @@ class Asked:
         external_id: str | None = None,
         common: dict[str, int] | None = None,
     ) -> SessionMatch:
-        """Return a new session, inserted with its final values when its first run is open."""
+        """Return a new session. It is inserted, with its final values, once its first run is open."""
         session = _NEW_SESSION.row(
             owner_id=self.caller.owner_id,
             agent_id=self.agent.pk,

@@ -1,7 +1,7 @@
-"""Finds the session that a request to /v1 belongs to, in this order: an id that the client sends; ids that we gave to
-its calls; the whole conversation before it, which one query finds by its hash; and else what its turns have in common
-with recorded ones, which gateway.runs.candidates looks at before the transaction. Called by gateway.runs.v1 and
-gateway.commands, in a transaction; what is returned is locked."""
+"""Finds the session that a request to /v1 belongs to: by an id that the client sends, by our ids of its tool calls, by
+the hash of the whole conversation before it (one query), or by comparing its messages with recorded turns, which
+gateway.runs.candidates does before the transaction. Called by gateway.runs.v1 and gateway.commands in a transaction;
+the returned session is locked."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,13 +15,13 @@ from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import sessions_called
-from gateway.runs.comparing import is_held, said
+from gateway.runs.comparing import contains_answer, utterance
 from gateway.runs.matching import Verdict
-from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown, V1Request
+from gateway.runs.requested import ComparisonNeeded, Rule, SessionLookup, SessionMatch, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
 from memories.database.statements import Select, given
 
-# How long the same request may be one that its client sends again.
+# How long the same request may count as a retry.
 RETRY_WINDOW = timedelta(minutes=15)
 IDEMPOTENCY_WINDOW = timedelta(hours=24)
 _RECENT = 2
@@ -43,202 +43,202 @@ _SAME_HISTORY = Select(
 )
 
 
-def session_of(asked: Asked, finding: Verdict) -> Session:
+def command_session(lookup: SessionLookup, verdict: Verdict) -> Session:
     """Return the session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
 
-    Before anything else was said that is the latest session that holds commands only, so that asking for help now and
-    then does not fill the list of sessions."""
-    session = session_match(asked, None, finding).session
-    if session._state.adding and not asked.request.session_ref and asked.conversation.is_alone:
-        return _with_commands_only(asked, history_hash__startswith=fingerprint.COMMANDS_ONLY) or session
+    A command without earlier messages goes into the latest session that contains only commands, so that occasional
+    commands do not fill the list of sessions."""
+    session = session_match(lookup, None, verdict).session
+    if session._state.adding and not lookup.request.session_ref and lookup.conversation.is_first:
+        return _with_commands_only(lookup, history_hash__startswith=fingerprint.COMMANDS_ONLY) or session
     return session
 
 
-def session_match(asked: Asked, run_id: UUID | None, finding: Verdict | None) -> SessionMatch:
-    """Return the session of a request, and why it is that one. `run_id`: the run whose calls the request ends with the
-    results of. Raises SessionUnknown where none is known by its hash: then `find_session` takes a closer look, and this
-    is called again with what it found."""
-    if asked.request.after:
-        return _by_call_ids(asked, run_id) or after_run_match(asked, asked.request.after)
-    if asked.request.session_ref:
-        return named_match(asked, finding)
-    found = _by_call_ids(asked, run_id)
-    if found is None and asked.conversation.turns_before:
-        found = _same_history(asked) or _same_turn(asked) or _after_unanswered(asked)
+def session_match(lookup: SessionLookup, run_id: UUID | None, verdict: Verdict | None) -> SessionMatch:
+    """Return the session of a request and the reason. `run_id` is the run whose tool results end the request. Raises
+    ComparisonNeeded if no hash identifies the session: then call this again with the verdict of `find_session`."""
+    if lookup.request.after:
+        return _by_call_ids(lookup, run_id) or after_run_match(lookup, lookup.request.after)
+    if lookup.request.session_ref:
+        return named_match(lookup, verdict)
+    found = _by_call_ids(lookup, run_id)
+    if found is None and lookup.conversation.turns_before:
+        found = _same_history(lookup) or _same_turn(lookup) or _after_unanswered(lookup)
     elif found is None:
-        found = _after_unanswered(asked) or _answered(asked) or _retried(asked) or _after_command(asked)
-    if found is None and not asked.conversation.is_alone:
-        if finding is None:
-            raise SessionUnknown
-        found = _as_found(asked, finding)
-    return found or asked.new_session()
+        found = _after_unanswered(lookup) or _resent_with_answer(lookup) or _retry(lookup) or _after_command(lookup)
+    if found is None and not lookup.conversation.is_first:
+        if verdict is None:
+            raise ComparisonNeeded
+        found = _by_verdict(lookup, verdict)
+    return found or lookup.new_session()
 
 
-def goes_on_from(run: Run, match: SessionMatch, conversation: fingerprint.Conversation) -> bool:
-    """Return True if a run that waits for tool results stands in the conversation that a request brings, which goes on
-    without them; else its turn is replaced. Where a request holds one message and names its session, the run stands."""
+def keeps_waiting_run(run: Run, match: SessionMatch, conversation: fingerprint.Conversation) -> bool:
+    """Return True if a request that continues without the tool results a run waits for still contains that run's turn;
+    otherwise the turn is replaced. A request with a single message that names its session keeps the run."""
     if match.regenerates is not None and run.turn >= match.regenerates.turn:
         return False
     if run.turn <= match.through:
         return True
     before = {conversation.unanswered_user_key, conversation.previous_user_key}
-    return conversation.is_alone or run.user_key in before
+    return conversation.is_first or run.user_key in before
 
 
-def _by_call_ids(asked: Asked, run_id: UUID | None) -> SessionMatch | None:
-    """Find the session of tool results whose run no longer waits: the request came twice, or the run was given up."""
+def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> SessionMatch | None:
+    """Find the session of tool results whose run no longer waits: the request was repeated, or the run given up."""
     if run_id is None:
         return None
-    owner_id, active = asked.caller.owner_id, Session.State.ACTIVE
-    session = Session.objects.filter(owner_id=owner_id, agent=asked.agent, state=active, runs=run_id).first()
+    owner_id, active = lookup.caller.owner_id, Session.State.ACTIVE
+    session = Session.objects.filter(owner_id=owner_id, agent=lookup.agent, state=active, runs=run_id).first()
     if session is None:
         return None
-    again = asked.runs(session=session, **asked.same_turn()).first()
+    again = lookup.runs(session=session, **lookup.same_turn()).first()
     return SessionMatch(session=lock(session), rule=Rule.CALL_IDS, regenerates=again)
 
 
-def _answered(asked: Asked) -> SessionMatch | None:
-    """Find the turn of a first message whose answer the request holds as well, and is to be gone on with: some clients
-    say the results of their tools in system messages behind it, others have a part of an answer continued, or run the
-    code in it and put the output into it."""
-    hash_after = asked.conversation.history_hash_after()
+def _resent_with_answer(lookup: SessionLookup) -> SessionMatch | None:
+    """Find the turn of a first message whose answer the request also contains and asks to continue. Some clients send
+    tool results in system messages after it, others have a partial answer continued, or run the code in an answer and
+    insert its output."""
+    hash_after = lookup.conversation.history_hash_after()
     if not hash_after:
         return None
-    same = asked.active_runs(**asked.same_turn())
-    given = said("assistant", asked.conversation.answer)
+    same = lookup.active_runs(**lookup.same_turn())
+    given = utterance("assistant", lookup.conversation.answer)
     runs = list(same.filter(history_hash_after=hash_after)[:_RECENT])
-    runs = runs or [run for run in same[:_RECENT] if is_held(said("assistant", run.text), given)]
+    runs = runs or [run for run in same[:_RECENT] if contains_answer(utterance("assistant", run.text), given)]
     found = [run for run in runs if run.session.turns <= run.turn]
     if len({run.session_id for run in found}) != 1:
         return None
     return SessionMatch(session=lock(found[0].session), rule=Rule.SAME_TURN, regenerates=found[0])
 
 
-def _retried(asked: Asked) -> SessionMatch | None:
-    """Find the session of a first message that is the same request again; None for a new session."""
-    request, now = asked.request, timezone.now()
-    earlier = _SAME_FIRST_MESSAGE.rows(owner=asked.caller.owner_id, **asked.same_turn())
+def _retry(lookup: SessionLookup) -> SessionMatch | None:
+    """Find the session of a first message that repeats an earlier request; None for a new session."""
+    request, now = lookup.request, timezone.now()
+    earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.caller.owner_id, **lookup.same_turn())
     for pk, state, key, started in earlier:
         same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
         retry = request.is_retry and started > now - RETRY_WINDOW
         if same_key or retry or state in UNFINISHED:
-            run = asked.runs(pk=pk).first()
+            run = lookup.runs(pk=pk).first()
             if run is None:  # its session was deleted
                 continue
             session = lock(run.session)
-            alive = session.state == Session.State.ACTIVE and session.temporary == request.temporary
-            if alive and session.turns <= run.turn:
+            usable = session.state == Session.State.ACTIVE and session.temporary == request.temporary
+            if usable and session.turns <= run.turn:
                 return SessionMatch(session=session, rule=Rule.RETRY, regenerates=run)
     return None
 
 
-def _after_command(asked: Asked) -> SessionMatch | None:
-    """Find the session in which the command at the beginning of the conversation was answered."""
-    if asked.request.after_command is None:
+def _after_command(lookup: SessionLookup) -> SessionMatch | None:
+    """Find the session that answered the command at the beginning of the conversation."""
+    if lookup.request.after_command is None:
         return None
-    key = fingerprint.commands_key(asked.caller.owner_id, asked.agent.name, *asked.request.after_command)
-    session = _with_commands_only(asked, history_hash=key)
+    key = fingerprint.commands_key(lookup.caller.owner_id, lookup.agent.name, *lookup.request.after_command)
+    session = _with_commands_only(lookup, history_hash=key)
     return SessionMatch(session=session, rule=Rule.AFTER_COMMAND) if session else None
 
 
-def _with_commands_only(asked: Asked, **filters: str) -> Session | None:
-    untouched = asked.sessions(**filters).filter(~Exists(Run.objects.filter(session=OuterRef("pk"))))
+def _with_commands_only(lookup: SessionLookup, **filters: str) -> Session | None:
+    untouched = lookup.sessions(**filters).filter(~Exists(Run.objects.filter(session=OuterRef("pk"))))
     return untouched.order_by("-last_active_at").first()
 
 
-def _same_history(asked: Asked) -> SessionMatch | None:
-    """Find the session whose transcript is all that was said before. Of two with the same words it is the one that made
-    the calls in it, or neither."""
-    conversation = asked.conversation
-    found: Sequence[Session] = _unnamed(
+def _same_history(lookup: SessionLookup) -> SessionMatch | None:
+    """Find the session whose transcript equals the earlier messages. Of two with the same words, choose the one that
+    made the tool calls in them, or neither."""
+    conversation = lookup.conversation
+    found: Sequence[Session] = _prefer_unnamed(
         _SAME_HISTORY.instances(
-            owner=asked.caller.owner_id,
-            agent=asked.agent.pk,
-            temporary=asked.request.temporary,
+            owner=lookup.caller.owner_id,
+            agent=lookup.agent.pk,
+            temporary=lookup.request.temporary,
             history_hash=conversation.history_hash_before,
         )
     )
-    if len(found) > 1 and (called := sessions_called(asked.caller, asked.request.messages)):
+    if len(found) > 1 and (called := sessions_called(lookup.caller, lookup.request.messages)):
         found = [session for session in found if session.pk in called]
     for session in found:
-        session.agent = asked.agent
+        session.agent = lookup.agent
     common = {"turns": conversation.turns_before}
     if len(found) > 1:
-        return asked.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)
+        return lookup.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)
     if not found:
         return None
     latest = latest_run(found[0])
-    # The next message is being answered, or failed: the same words again are that turn again.
-    again = latest if latest and conversation.is_of(latest) else None
+    # The next message is still being answered, or its run failed: the same message repeats that turn.
+    again = latest if latest and conversation.matches(latest) else None
     rule = Rule.SAME_TURN if again else Rule.SAME_HISTORY
     return SessionMatch(session=found[0], rule=rule, regenerates=again, through=found[0].turns, common=common)
 
 
-def _unnamed(found: Sequence[Session]) -> Sequence[Session]:
-    """Return, of several sessions, the one without an id of its client, if it is one: such a request would name it."""
+def _prefer_unnamed(found: Sequence[Session]) -> Sequence[Session]:
+    """Return the only session without a client's id if there is exactly one, since a request would name the others;
+    otherwise all of them."""
     unnamed = [session for session in found if session.external_id is None]
     return unnamed if len(unnamed) == 1 else found
 
 
-def _same_turn(asked: Asked) -> SessionMatch | None:
-    """Find the turn that went on from the same words: it is repeated, or its message was edited, which begins a new
-    session. What a client says before its first message (examples, greetings) is no reason to call two requests one."""
-    went_on = asked.active_runs(history_hash_before=asked.conversation.history_hash_before)
-    runs = list(went_on[:_RECENT])
-    if runs and (called := sessions_called(asked.caller, asked.request.messages)):
-        went_on = went_on.filter(session__in=called)
-        runs = list(went_on[:_RECENT])
-    if at_end := next(filter(None, (_at_the_end(asked, run) for run in runs)), None):
+def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
+    """Find the turn that continued the same history: either it is repeated, or its message was edited, which starts a
+    new session. Messages that a client puts before its first one (examples, greetings) do not identify a session."""
+    siblings = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
+    runs = list(siblings[:_RECENT])
+    if runs and (called := sessions_called(lookup.caller, lookup.request.messages)):
+        siblings = siblings.filter(session__in=called)
+        runs = list(siblings[:_RECENT])
+    if at_end := next(filter(None, (_continued_at_end(lookup, run) for run in runs)), None):
         return at_end
-    same = list(went_on.filter(user_key=asked.conversation.user_key)[:_RECENT]) if runs else []
-    certain = [run for run in same if _is_certain(asked.request, run)]
-    common = {"turns": asked.conversation.turns_before}
+    same = list(siblings.filter(user_key=lookup.conversation.user_key)[:_RECENT]) if runs else []
+    certain = [run for run in same if _is_same_turn(lookup.request, run)]
+    common = {"turns": lookup.conversation.turns_before}
     if len({run.session_id for run in certain}) == 1:
         run = certain[0]
         return SessionMatch(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=run, common=common)
     if not runs:
         return None
     rule = Rule.NEW
-    if any(map(_holds_our_answers, runs)):
+    if any(map(_contains_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED
-    return asked.new_session(rule, parent=runs[0].session_id, common=common)
+    return lookup.new_session(rule, parent=runs[0].session_id, common=common)
 
 
-def _at_the_end(asked: Asked, run: Run) -> SessionMatch | None:
-    """Return the end of a run's session, if a request that goes on from the same words as that earlier run goes on
-    there as well: its client sends only the newest messages, and what was said and answered ("off", "Done.") came
-    again."""
-    session, conversation = run.session, asked.conversation
-    if session.turns <= run.turn or session.last_pair != conversation.latest(1)[1][-1]:
+def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
+    """Match the end of a run's session if the request, whose history equals that of the run, continues there: its
+    client sends only the newest messages, and a short exchange ("off", "Done.") occurred twice."""
+    session, conversation = run.session, lookup.conversation
+    if session.turns <= run.turn or session.last_pair != conversation.latest_keys(1)[1][-1]:
         return None
     latest = latest_run(session)
-    before = asked.runs(pk=latest.follows).first() if latest and latest.follows else None
+    before = lookup.runs(pk=latest.follows).first() if latest and latest.follows else None
     if latest is None or before is None or before.history_hash_after == latest.history_hash_before:
-        return None  # its client sends all of the conversation
+        return None  # the client resends the whole conversation
     common = {"turns": conversation.turns_before}
     return SessionMatch(session=lock(session), rule=Rule.ALIKE, through=session.turns, common=common)
 
 
-def _holds_our_answers(run: Run) -> bool:
-    """Return True if the conversation before a run holds answers of ours, and not only what its client began with."""
+def _contains_our_answers(run: Run) -> bool:
+    """Return True if the conversation before a run contains answers of ours, not only the client's initial messages."""
     rule = run.trace.get("session", {}).get("rule")
     return run.turn > 1 or rule in {Rule.EDITED, Rule.SEVERAL, Rule.BUSY, Rule.PREVIOUS_RESPONSE}
 
 
-def _is_certain(request: V1Request, run: Run) -> bool:
-    """Return True if a run of the same words is the same turn, and not another conversation that begins like it."""
-    if _holds_our_answers(run) or run.state in UNFINISHED:
+def _is_same_turn(request: V1Request, run: Run) -> bool:
+    """Return True if a run with the same messages is the same turn, not another conversation that begins alike."""
+    if _contains_our_answers(run) or run.state in UNFINISHED:
         return True
     same_key = bool(request.idempotency_key) and run.idempotency_key == request.idempotency_key
     return same_key or (request.is_retry and run.started_at > timezone.now() - RETRY_WINDOW)
 
 
-def _after_unanswered(asked: Asked) -> SessionMatch | None:
-    """Find a run that was never answered: two user messages stand in a row. Calls of ours would say more."""
-    conversation = asked.conversation
-    if not conversation.unanswered_user_key or any(map(runs_called, asked.request.messages)):
+def _after_unanswered(lookup: SessionLookup) -> SessionMatch | None:
+    """Find the unanswered run of a request with two user messages in a row. Not used if it contains tool calls with our
+    ids, which identify more reliably."""
+    conversation = lookup.conversation
+    if not conversation.unanswered_user_key or any(map(runs_called, lookup.request.messages)):
         return None
-    runs = asked.active_runs(
+    runs = lookup.active_runs(
         state__in=OPEN_ENDED,
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.unanswered_user_key,
@@ -249,16 +249,17 @@ def _after_unanswered(asked: Asked) -> SessionMatch | None:
     return SessionMatch(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)
 
 
-def _as_found(asked: Asked, finding: Verdict) -> SessionMatch | None:
-    """Return what was found before the transaction, if it still stands. Raises SessionUnknown if it does not."""
-    if finding.session_id is None:
-        if finding.parent is None:
+def _by_verdict(lookup: SessionLookup, verdict: Verdict) -> SessionMatch | None:
+    """Return the match of a verdict that was reached before the transaction. Raises ComparisonNeeded if the session has
+    changed since."""
+    if verdict.session_id is None:
+        if verdict.parent is None:
             return None
-        rule = Rule.SEVERAL if finding.rivals else Rule.EDITED
-        return asked.new_session(rule, parent=finding.parent, common=finding.common)
-    session = asked.sessions(pk=finding.session_id).first()
-    if session is None or session.message_seq != finding.message_seq:
-        raise SessionUnknown
-    again = asked.runs(session=session, pk=finding.again).first() if finding.again else None
-    rule = Rule.SUMMARY if finding.by_summary else Rule.ALIKE
-    return SessionMatch(session=session, rule=rule, regenerates=again, through=finding.through, common=finding.common)
+        rule = Rule.SEVERAL if verdict.rivals else Rule.EDITED
+        return lookup.new_session(rule, parent=verdict.parent, common=verdict.common)
+    session = lookup.sessions(pk=verdict.session_id).first()
+    if session is None or session.message_seq != verdict.message_seq:
+        raise ComparisonNeeded
+    again = lookup.runs(session=session, pk=verdict.again).first() if verdict.again else None
+    rule = Rule.SUMMARY if verdict.by_summary else Rule.ALIKE
+    return SessionMatch(session=session, rule=rule, regenerates=again, through=verdict.through, common=verdict.common)

@@ -1,6 +1,6 @@
-"""Runs as /v1/responses knows them. A response is one part of a run: the first one ends with the calls of the client's
-tools, each later one begins with their results. `resp_<run>` is the first part, `resp_<run>_<n>` a later one.
-`Run.responses` holds, by part, what was asked for beside the messages; a part that is not in it was not stored."""
+"""Stored responses of /v1/responses. A response is one part of a run: each part but the last ends with calls of the
+client's tools, and the next one begins with their results. `resp_<run>` names the first part, `resp_<run>_<n>` a later
+one. `Run.responses` contains the request fields of each stored part, by its number."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from gateway.errors import PreviousResponseNotFound, SessionBusy
 from gateway.models import Message, Run
-from gateway.runs.branches import way_to
+from gateway.runs.branches import path_to
 from gateway.runs.call_ids import call_prefix
 from gateway.runs.context import TurnContext
 from gateway.runs.session_rows import messages_of, runs_within
@@ -23,22 +23,22 @@ from memories.caller import Caller
 from memories.errors import NotFound
 
 _ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
-# Messages before a response that are read: its model's context is shorter.
-MOST_ROWS = 2_000
-_SAID = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
+# The number of messages read before a response; no model's context is longer.
+MAX_ROWS = 2_000
+_STATES_WITH_OUTPUT = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
 
 
 @dataclass(slots=True)
 class Part:
-    """The stored messages of one response: what its request brought, and its output, our own tools included."""
+    """The stored messages of one response: the input of its request, and the output, including calls of our tools."""
 
-    given: list[Message] = field(default_factory=list)
-    said: list[Message] = field(default_factory=list)
+    input: list[Message] = field(default_factory=list)
+    output: list[Message] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """Where a conversation goes on: after a run, or in a session that holds commands only; and what was said there."""
+    """Where a conversation continues: after a run, or in a session with commands only; and the messages up to there."""
 
     run_id: UUID | None
     session_id: UUID
@@ -50,8 +50,8 @@ def response_id(run_id: UUID, part: int) -> str:
     return f"resp_{run_id.hex}" + (f"_{part}" if part else "")
 
 
-def read_id(given: str) -> tuple[UUID, int] | None:
-    """Return run and part of a response's id, None for what cannot be one."""
+def _parse_id(given: str) -> tuple[UUID, int] | None:
+    """Return the run and the part that a response id names; None if it is not valid."""
     match = _ID.fullmatch(given)
     try:
         return (UUID(match[1]), int(match[2] or 0)) if match else None
@@ -60,22 +60,22 @@ def read_id(given: str) -> tuple[UUID, int] | None:
 
 
 def part_of(context: TurnContext) -> int:
-    """Return the number of the part of its run that is executed."""
+    """Return the number of the part of its run that is being executed."""
     prefix = call_prefix(context.run_id)
     calls = (message.get("tool_calls") or () for message in context.messages if message["role"] == "assistant")
     return sum(any(str(call.get("id", "")).startswith(prefix) for call in made) for made in calls)
 
 
-def response_keep(context: TurnContext, kept: dict[str, Any]) -> None:
-    """Keep what was asked for with a part of a run that goes on; in the transaction that took the run up."""
+def response_store(context: TurnContext, fields: dict[str, Any]) -> None:
+    """Store the request fields of a later part of a run, in the transaction that resumes the run."""
     run = Run.objects.get(pk=context.run_id)
-    kept = {**kept, "usage_before": context.earlier.usage}
-    Run.objects.filter(pk=run.pk).update(responses={**(run.responses or {}), str(part_of(context)): kept})
+    fields = {**fields, "usage_before": context.earlier.usage}
+    Run.objects.filter(pk=run.pk).update(responses={**(run.responses or {}), str(part_of(context)): fields})
 
 
-def run_of(caller: Caller, given: str) -> tuple[Run, int]:
-    """Return run and part of a stored response of the owner. Raises NotFound."""
-    named = read_id(given)
+def response_find(caller: Caller, given: str) -> tuple[Run, int]:
+    """Return the run and the part of a stored response of the owner. Raises NotFound."""
+    named = _parse_id(given)
     rows = runs_within(caller.owner_id, caller.limits)
     run = rows.select_related("session__agent").filter(pk=named[0]).first() if named else None
     if named is None or run is None or str(named[1]) not in (run.responses or {}):
@@ -85,18 +85,18 @@ def run_of(caller: Caller, given: str) -> tuple[Run, int]:
 
 @transaction.atomic
 def response_delete(caller: Caller, given: str) -> None:
-    """Forget a response. Its messages stay in the transcript of its session. Raises NotFound."""
-    found, part = run_of(caller, given)
+    """Delete a stored response. Its messages stay in the session's transcript. Raises NotFound."""
+    found, part = response_find(caller, given)
     run = Run.objects.select_for_update().get(pk=found.pk)
     left = {number: kept for number, kept in (run.responses or {}).items() if number != str(part)}
     Run.objects.filter(pk=run.pk).update(responses=left or None)
 
 
-def previous(caller: Caller, given: str) -> Previous:
-    """Return where a conversation goes on that names its previous response. Raises PreviousResponseNotFound, and
-    SessionBusy for a response that is still written."""
+def previous_response(caller: Caller, given: str) -> Previous:
+    """Return where a conversation continues that names its previous response. Raises PreviousResponseNotFound, and
+    SessionBusy while that response is still being written."""
     try:
-        run, part = run_of(caller, given)
+        run, part = response_find(caller, given)
     except NotFound:
         return _after_command(caller, given)
     if run.state == Run.State.RUNNING and len(parts_of(run)) - 1 <= part:
@@ -105,18 +105,18 @@ def previous(caller: Caller, given: str) -> Previous:
 
 
 def transcript(run: Run, part: int) -> list[Message]:
-    """Return the messages of a response with all that was said before it, oldest first."""
-    own = [row for one in parts_of(run)[: part + 1] for row in (*one.given, *one.said)]
+    """Return the messages of a response and all messages before it, oldest first."""
+    own = [row for one in parts_of(run)[: part + 1] for row in (*one.input, *one.output)]
     return [*_before(run, own[0].seq if own else 0), *own]
 
 
 def parts_of(run: Run) -> list[Part]:
-    """Return the responses that a run consists of; at least one."""
+    """Return the parts of a run, at least one."""
     return _parts(run.pk, messages_of(run))
 
 
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, Part]]:
-    """Yield the stored responses of those of these runs that are the owner's, with run and number."""
+    """Yield the run, number and messages of each stored response among these runs of the owner."""
     kept = dict(
         runs_within(caller.owner_id, caller.limits)
         .filter(pk__in=run_ids, responses__isnull=False)
@@ -133,28 +133,28 @@ def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
     parts, prefix = [Part()], call_prefix(run_id)
     for row in rows:
         is_given = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
-        if is_given and parts[-1].said:
+        if is_given and parts[-1].output:
             parts.append(Part())
-        (parts[-1].given if is_given else parts[-1].said).append(row)
+        (parts[-1].input if is_given else parts[-1].output).append(row)
     return parts
 
 
 def _before(run: Run, seq: int) -> list[Message]:
-    """Return what was said before a run, on its branch."""
+    """Return the messages before a run, on its branch."""
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, seq__lt=seq)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
     if run.superseded:
-        rows = rows.filter(Q(run=None) | Q(run_id__in=way_to(run)))
+        rows = rows.filter(Q(run=None) | Q(run_id__in=path_to(run)))
     else:
         rows = rows.exclude(run__superseded=True)
-    newest = list(reversed(rows.order_by("-seq")[:MOST_ROWS]))
+    newest = list(reversed(rows.order_by("-seq")[:MAX_ROWS]))
     first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
     return newest[first:]
 
 
 def _after_command(caller: Caller, given: str) -> Previous:
-    """Return where it goes on after a `/memory` command, whose answer has an id like a response."""
-    named = read_id(given)
+    """Return where a conversation continues after a `/memory` command, whose answer has an id like a response's."""
+    named = _parse_id(given)
     rows = Message.objects.filter(owner_id=caller.owner_id, kind=Message.Kind.COMMAND)
     rows = caller.limits.filter(rows, agent="session__agent__name")
     command = rows.filter(pk=named[0]).first() if named else None
@@ -165,7 +165,7 @@ def _after_command(caller: Caller, given: str) -> Previous:
             param="previous_response_id",
         )
     runs = Run.objects.filter(owner_id=caller.owner_id, session_id=command.session_id, superseded=False)
-    run = runs.filter(pk__lt=command.pk, state__in=_SAID).order_by("-pk").first()
+    run = runs.filter(pk__lt=command.pk, state__in=_STATES_WITH_OUTPUT).order_by("-pk").first()
     if run is None:
         return Previous(None, command.session_id, [])
     messages = [as_openai(row) for row in transcript(run, len(parts_of(run)))]

@@ -1,4 +1,4 @@
-"""The rows that the transactions of a turn store, and the context that is read with them."""
+"""Stores the rows of a turn's transactions, and reads the context of the turn."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from gateway.upstream.kept import kept_of
 from memories.books import book_state
 from memories.caller import Caller
 from memories.database.access import only_row
-from memories.database.statements import Fresh, Insert, Select, UpdateRow, given
+from memories.database.statements import Insert, RowFactory, Select, UpdateRow, given
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7, uuid7_after
 from memories.models import ThreadRecord
@@ -30,9 +30,9 @@ from memories.recall.book_views import BookState
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
 
-_NEW_RUN, _NEW_MESSAGE = Fresh(Run), Fresh(Message)
+_NEW_RUN, _NEW_MESSAGE = RowFactory(Run), RowFactory(Message)
 _INSERT_RUN: Insert[Run] = Insert(Run)
-# The run that a new one follows is looked up by the database as it inserts.
+# The database looks up the run that a new one follows in the insert statement.
 _INSERT_NEXT_RUN: Insert[Run] = Insert(
     Run,
     lambda: {
@@ -56,7 +56,7 @@ _NEWEST_RECORD = Select(
 
 
 def session_lock(caller: Caller, session_id: UUID | None) -> Session:
-    """Return the owner's session, locked, with its agent; looks at the key again. Raises NotFound, Unauthorized."""
+    """Return the owner's session, locked, with its agent, and check the key again. Raises NotFound, Unauthorized."""
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
     rows = caller.limits.filter(rows, agent="agent__name")
     if caller.key_id:
@@ -82,16 +82,16 @@ def run_open(
     responses: dict[str, Any] | None = None,
     trace: dict[str, Any] | None = None,
 ) -> Run:
-    """Return a running run of the session, with a lease of its own. It follows the run that the one it replaces
-    follows, else the last one of the branch that is shown, which the database looks up as it inserts. One that is
-    replaced leaves that branch, with what followed it, and stays readable; these turns are not counted any more."""
+    """Insert and return a running run of the session, with its own lease. It follows the last run of the branch that is
+    shown, which the database looks up, or the predecessor of the run that it replaces. A replaced run and those after
+    it leave that branch but stay readable; their turns no longer count."""
     run = _NEW_RUN.row(
-        id=uuid7_after(session.last_active_at),  # the newest run of a session is the one with the greatest id
+        id=uuid7_after(session.last_active_at),  # the newest run of a session must have the greatest id
         owner_id=caller.owner_id,
         session_id=session.pk,
         follows=replaces.follows if replaces else None,
         turn=replaces.turn if replaces else session.turns + 1,
-        counted=replaces is None or _is_counted_for(replaces, session),
+        counted=replaces is None or _replacement_counts(replaces, session),
         temporary=session.temporary or temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
@@ -105,9 +105,11 @@ def run_open(
     )
     if replaces:
         _INSERT_RUN.execute([run])
-        left = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
-        left.update(superseded=True)
-        session.turns_since_memory_review = max(0, session.turns_since_memory_review - _turns_left(replaces, session))
+        abandoned = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
+        abandoned.update(superseded=True)
+        session.turns_since_memory_review = max(
+            0, session.turns_since_memory_review - _turns_removed(replaces, session)
+        )
         session.turns = replaces.turn - 1
     else:
         _INSERT_NEXT_RUN.execute([run], owner=caller.owner_id, session=session.pk)
@@ -122,7 +124,7 @@ def messages_insert(
     history: int = 0,
     kind: Message.Kind = Message.Kind.CHAT,
 ) -> list[Message]:
-    """Append messages; the first `history` of them came with the client and belong to no run."""
+    """Append messages to a session. The first `history` of them are the client's history and belong to no run."""
     rows = message_rows(session.owner_id, run_id, messages, history=history, kind=kind)
     messages_append(session, rows)
     return rows
@@ -136,7 +138,7 @@ def message_rows(
     history: int,
     kind: Message.Kind = Message.Kind.CHAT,
 ) -> list[Message]:
-    """Return what `messages_append` appends; needs no transaction."""
+    """Return rows for `messages_append`. Needs no transaction."""
     called = any(message.get("tool_calls") for message in messages)
     return [
         _NEW_MESSAGE.row(
@@ -148,7 +150,7 @@ def message_rows(
             parts=content if isinstance(content, list) else None,
             tool_calls=message.get("tool_calls") if message["role"] == Message.Role.ASSISTANT else None,
             tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
-            # What a turn without tools thought is asked for by no server.
+            # No server requires the reasoning of a turn without tools.
             kept=kept.as_json() if called and (kept := kept_of(message)) else None,
         )
         for index, message in enumerate(messages)
@@ -156,7 +158,7 @@ def message_rows(
 
 
 def messages_append(session: Session, rows: Sequence[Message]) -> None:
-    """Store new messages at the end of a session, which is locked; its row is left to `session_touch`."""
+    """Store new messages at the end of a locked session, whose row is saved by `session_touch`."""
     for row in rows:
         session.message_seq += 1
         row.session_id, row.seq = session.pk, session.message_seq
@@ -164,28 +166,28 @@ def messages_append(session: Session, rows: Sequence[Message]) -> None:
     uses_add(session, rows)
 
 
-def _turns_left(replaced: Run, session: Session) -> int:
+def _turns_removed(replaced: Run, session: Session) -> int:
     """Return how many completed turns leave the branch that is shown when a run is replaced."""
     return max(0, session.turns - replaced.turn + 1)
 
 
-def _is_counted_for(replaced: Run, session: Session) -> bool:
-    """Return True if a run counts as a turn since the last review when it completes in place of another one: where that
-    was such a turn, which is taken off the count, or never completed. One that a review has is not counted again,
-    however often it is repeated and whatever became of the repetitions."""
+def _replacement_counts(replaced: Run, session: Session) -> bool:
+    """Return True if a run that replaces another one counts as a turn since the last review once it completes: the
+    other one was such a turn, and is subtracted, or never completed. A turn that a review has read is not counted
+    again, however often it is repeated and whatever becomes of the repetitions."""
     if replaced.state != Run.State.COMPLETED:
         return replaced.counted
-    return session.turns_since_memory_review >= _turns_left(replaced, session)
+    return session.turns_since_memory_review >= _turns_removed(replaced, session)
 
 
 def _answered_before(replaced: Run) -> bool:
-    """Return True if the turn of a run that is replaced has had an answer, be it that run's or an earlier one's."""
+    """Return True if the turn of a replaced run has had an answer, from that run or an earlier one."""
     same = Run.objects.filter(session=replaced.session_id, turn=replaced.turn, follows=replaced.follows)
     return same.filter(state=Run.State.COMPLETED).exists()
 
 
 def session_touch(session: Session) -> None:
-    """Store the session, active now: a new one whole, of another what opening a run and storing messages changes."""
+    """Save a session as active now: insert a new one; of another, update the fields that a turn changes."""
     session.touch()
     if session._state.adding:
         _INSERT_SESSION.execute([session])
@@ -194,7 +196,7 @@ def session_touch(session: Session) -> None:
 
 
 def title_of(content: str) -> str:
-    """Return a first title: the beginning of the first message, of the person's own words if it has any."""
+    """Return an initial title: the beginning of the first message, of the user's own words if it has any."""
     words = fingerprint.fold(own_words(content)) or fingerprint.fold(content)
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
@@ -205,17 +207,17 @@ def turn_context(
     *,
     user: Message,
     user_canonical: str,
-    answered: str = "",
+    answer_prefix: str = "",
     messages: tuple[dict[str, Any], ...] = (),
     client_system: SystemContent = "",
     agent: Agent | None = None,
     replaced: Run | None = None,
 ) -> TurnContext:
-    """Return what a turn is executed with, for the transaction that opens its run; `agent`, if not the session's, and
-    the run that it replaces."""
+    """Return the context of a turn, in the transaction that opens its run. `agent` is given if it is not the session's,
+    `replaced` is the run that the turn replaces."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
-    injected = _still_given(run, book)
+    injected = _valid_injection(run, book)
     config = _config_of(agent, injected if agent == session.agent else None)
     remembers = book is not None and config.settings.inject_memories and session.turns
     newest = _NEWEST_RECORD.row(owner_id=session.owner_id, session_id=session.pk) if remembers else None
@@ -236,7 +238,7 @@ def turn_context(
         compaction_epoch=session.compaction_epoch,
         user_text=own_words(user.text) or user.text,
         user_canonical=user_canonical,
-        answered=answered,
+        answer_prefix=answer_prefix,
         newest_record=newest[0] if newest else None,
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,
@@ -247,16 +249,16 @@ def turn_context(
 
 
 def _config_of(agent: Agent, injected: dict[str, Any] | None) -> AgentConfig:
-    """Return an agent; one of a run that waited keeps the settings that it was given until the next run."""
+    """Return the configuration of an agent. A resumed run keeps the settings that shaped its stored injection."""
     config = agent_config(agent)
     if injected is None:
         return config
-    kept = {name: injected[name] for name in ("instructions", "recall_role")}
-    return replace(config, settings=config.settings.model_copy(update=kept))
+    stored = {name: injected[name] for name in ("instructions", "recall_role")}
+    return replace(config, settings=config.settings.model_copy(update=stored))
 
 
-def _still_given(run: Run, book: BookState | None) -> dict[str, Any] | None:
-    """Return what a run that waited was given from memory, unless its book was cleared or forgotten meanwhile."""
+def _valid_injection(run: Run, book: BookState | None) -> dict[str, Any] | None:
+    """Return the stored injection of a resumed run, or None if its book was cleared or forgotten meanwhile."""
     injected: dict[str, Any] | None = run.injected
     if injected is None or injected["epoch"] != (book.epoch if book else None):
         return None

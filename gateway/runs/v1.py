@@ -1,5 +1,5 @@
-"""Opening a run for a request that carries its whole context: one transaction finds or makes the session
-(gateway.runs.resolve) and opens the run in it, or takes up the run that waits for the tool results it brings."""
+"""Opens a run for a request that carries its whole context. One transaction finds or creates the session
+(gateway.runs.resolve) and opens the run, or resumes the run that waits for the tool results in the request."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,20 +10,20 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from gateway.agents.rows import agent_find
-from gateway.attachments.keeping import holds_large
+from gateway.attachments.storing import has_large_data
 from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
-from gateway.runs.attached import said_beside
-from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
+from gateway.runs.attached import text_without_files
+from gateway.runs.client_tools import named_run_id, open_continued, with_kept_fields
 from gateway.runs.context import SystemContent, TurnContext
-from gateway.runs.history import known_messages
+from gateway.runs.history import known_message_count
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.matching import Verdict
-from gateway.runs.requested import Asked, HistoryUnkept, Rule, SessionMatch, V1Request
-from gateway.runs.resolve import goes_on_from, session_match
-from gateway.runs.responses import response_keep
+from gateway.runs.requested import AttachmentsNotStored, Rule, SessionLookup, SessionMatch, V1Request
+from gateway.runs.resolve import keeps_waiting_run, session_match
+from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
 from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
@@ -43,23 +43,23 @@ def open_v1(
     *,
     fork_if_busy: bool = False,
     conversation: fingerprint.Conversation | None = None,
-    finding: Verdict | None = None,
+    verdict: Verdict | None = None,
 ) -> TurnContext:
-    """Open a run for a request that carries its whole context; `conversation` is what identifies it, if it was read
-    already, and `finding` what `find_session` returned for it.
+    """Open a run for a request that carries its whole context. `conversation` is the request's conversation, if it was
+    read already, and `verdict` the result of `find_session` for it.
 
-    Raises SessionUnknown where it takes a finding, or a newer one, to tell which session it is; HistoryUnkept where
-    what is attached to earlier messages is to be stored first; ModelNotFound, Unauthorized, InvalidRequest,
-    SessionEnded; SameTurnRunning while the same request is answered; SessionBusy while another run of the session is
-    open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
+    Raises ComparisonNeeded if finding the session takes a verdict, or a newer one; AttachmentsNotStored if attachments
+    of earlier messages have to be stored first; ModelNotFound, Unauthorized, InvalidRequest, SessionEnded;
+    SameTurnRunning while the same request is being answered; SessionBusy while another run of the session is open. With
+    `fork_if_busy` the conversation then continues in a new session that remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
-        return _open(caller, request, conversation, finding, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, verdict, fork_if_busy=fork_if_busy)
     except IntegrityError:
-        if is_shared():  # what was inserted before it still stands there
+        if is_shared():  # the shared transaction still contains the earlier inserts
             raise
-        # Another request made the session of that name, or opened a run in it, between our look and our insert.
-        return _open(caller, request, conversation, finding, fork_if_busy=fork_if_busy)
+        # Another request created the session of that name, or opened a run in it, after our query.
+        return _open(caller, request, conversation, verdict, fork_if_busy=fork_if_busy)
 
 
 @shareable
@@ -67,33 +67,33 @@ def _open(
     caller: Caller,
     request: V1Request,
     conversation: fingerprint.Conversation,
-    finding: Verdict | None,
+    verdict: Verdict | None,
     *,
     fork_if_busy: bool,
 ) -> TurnContext:
-    messages, beside = split_beside(request.messages)
+    messages, notes = split_client_notes(request.messages)
     run_id = named_run_id(messages)
-    taken_up = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
-    if taken_up:
+    resumed = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
+    if resumed:
         if request.response is not None:
-            response_keep(taken_up, request.response)
-        return replace(taken_up, messages=(*taken_up.messages, *beside))
+            response_store(resumed, request.response)
+        return replace(resumed, messages=(*resumed.messages, *notes))
     agent = agent_find(caller, request.agent)
-    if fingerprint.last_asked(request.messages) < 0:
-        raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
-    asked = Asked(caller=caller, agent=agent, request=request, conversation=conversation)
-    match = session_match(asked, run_id, finding)
+    if fingerprint.last_user_index(request.messages) < 0:
+        raise InvalidRequest("No turn waits for these tool results.", param="messages")
+    lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
+    match = session_match(lookup, run_id, verdict)
     require_not_running(match, conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session)
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        match, waiting = asked.new_session(Rule.BUSY, parent=match.session.pk), []
+        match, waiting = lookup.new_session(Rule.BUSY, parent=match.session.pk), []
     for run in waiting:
-        # The client goes on without the results that this run waits for.
+        # The client continues without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
-        end_waiting(run, match.session, results, stands=goes_on_from(run, match, conversation))
+        end_waiting(run, match.session, results, keep=keeps_waiting_run(run, match, conversation))
     return _open_in(caller, match, request, conversation)
 
 
@@ -101,14 +101,14 @@ def _open_in(
     caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
 ) -> TurnContext:
     session = match.session
-    last_user = fingerprint.last_asked(request.messages)
-    # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
-    # first review reads it; of a very long one only its end, so that no transaction takes long.
+    last_user = fingerprint.last_user_index(request.messages)
+    # Earlier messages of a conversation that began elsewhere become history, so that the transcript is complete
+    # and the first review reads them: only the latest, to keep the transaction short.
     before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
     spoken = (message for message in before if message.get("role") in _ROLES)
     history = list(islice(spoken, BROUGHT_MESSAGES))[::-1]
-    if not request.history_kept and any(holds_large(message.get("content")) for message in history):
-        raise HistoryUnkept
+    if not request.history_kept and any(has_large_data(message.get("content")) for message in history):
+        raise AttachmentsNotStored
     run = run_open(
         caller,
         session,
@@ -123,41 +123,41 @@ def _open_in(
     )
     stored = messages_insert(session, run.pk, [*history, request.messages[last_user]], history=len(history))
     if history:
-        session.reviewed_through = known_messages(session, history)
+        session.reviewed_through = known_message_count(session, history)
     if not session.title:
-        session.title = title_of(said_beside(stored[-1].parts or ()) or stored[-1].text)
+        session.title = title_of(text_without_files(stored[-1].parts or ()) or stored[-1].text)
     session_touch(session)
     return turn_context(
         session,
         run,
-        messages=with_dropped(caller.owner_id, request.messages),
+        messages=with_kept_fields(caller.owner_id, request.messages),
         client_system=request.client_system,
         user=stored[-1],
         user_canonical=conversation.user,
-        answered=conversation.answer,
+        answer_prefix=conversation.answer,
         replaced=match.regenerates,
     )
 
 
-def split_beside(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:
-    """Return the messages without those behind the last results of tools that only the client wrote (the state of an
-    editor, a reminder), and these. With words of the person among them they are a new turn: nothing is taken off."""
+def split_client_notes(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:
+    """Split off user messages after the last tool results that contain only text of the client itself (editor state, a
+    reminder). If the user's own words are among them they are a new turn, and nothing is split off."""
     end = len(messages)
     while end and messages[end - 1].get("role") == "user":
         end -= 1
     if not end or end == len(messages) or messages[end - 1].get("role") != "tool":
         return messages, ()
-    beside = messages[end:]
-    return (messages[:end], beside) if all(_is_clients_own(one.get("content")) for one in beside) else (messages, ())
+    notes = messages[end:]
+    return (messages[:end], notes) if all(_is_client_note(note.get("content")) for note in notes) else (messages, ())
 
 
-def _is_clients_own(content: Any) -> bool:
+def _is_client_note(content: Any) -> bool:
     return _is_text(content) and not own_words(fingerprint.text_of(content))
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:
-    """Return the client's leading system and developer messages as one content, and the rest of the conversation. It
-    is a text, unless a part carries more than text, such as `cache_control`."""
+    """Return the client's leading system and developer messages joined into one content, and the other messages. The
+    content is a string, unless a part has more fields than its text, such as `cache_control`."""
     leading = 0
     while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
         leading += 1

@@ -1,4 +1,4 @@
-"""What a native request is built from: the stored messages that are still in its window."""
+"""The window of a native session: the stored messages from which a request is built."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,24 +8,24 @@ from django.db.models import BooleanField, Case, Exists, F, OuterRef, When
 from gateway.attachments.references import Attached
 from gateway.models import Compaction, Message, Run, Session
 from gateway.runs.session_rows import from_run
-from gateway.upstream.kept import Kept, with_kept
-from prompts.conversation import ATTACHED_BEFORE
+from gateway.upstream.kept import KeptFields, with_kept
+from prompts.conversation import ATTACHMENT_OMITTED
 
-# The window is cut by tokens later; rows beyond this many are out of it in any case.
+# The window is cut by tokens later; it never contains more rows than this.
 WINDOW_ROWS = 400
-# Pictures and files of earlier messages: the newest are sent again, as far as they take no more than this. All of them
-# would be read, sent and paid for with every turn.
+# Limits on the pictures and files of earlier messages that are sent again, newest first, since all of them would be
+# read, sent and paid for with every turn.
 ATTACHED_MESSAGES = 20
 ATTACHED_CHARACTERS = 8_000_000
-# A plain IS NOT NULL, as a value, makes SQLite read all of the parts; a condition looks at their type alone.
+# As a selected value, IS NOT NULL makes SQLite read the whole parts; as a condition it reads only their type.
 HAS_PARTS = Case(When(parts__isnull=True, then=False), default=True, output_field=BooleanField())
 
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
-    """Return what a native request is built from: the summary of compacted turns, and the messages after them, oldest
-    first. Turns that failed, were replaced, or start at the one that is being replaced are left out; commands too.
+    """Return the summary of compacted turns, and the messages after them, oldest first. Commands are left out, and so
+    are turns that failed, were replaced, or come from `before`, the run that is being replaced, on.
 
-    Each comes with the `history_hash` that its run left, and without content parts, which `parts_read` reads."""
+    Each row has the `history_hash` after its run, and no content parts, which `parts_read` loads."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
     if before is not None:
@@ -34,7 +34,7 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
     if session.compaction_epoch and (latest := _latest_compaction(session, before=before)):
         summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
     found = (
-        rows.defer("parts", "created_at")  # this is stored after the parts: SQLite would go through all of them
+        rows.defer("parts", "created_at")  # to reach created_at, SQLite would read through the parts before it
         .annotate(has_parts=HAS_PARTS, history_hash=F("run__history_hash_after"))
         .order_by("-seq")[:WINDOW_ROWS]
     )
@@ -44,12 +44,12 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
 
 
 def parts_read(rows: Sequence[Message]) -> None:
-    """Give the rows of a window their content parts; older ones keep their words only. Messages of earlier versions may
-    hold megabytes themselves, so it is called after the transaction of a turn: messages never change."""
-    holding = [row for row in rows if row.has_parts]  # type: ignore[attr-defined]
+    """Load the content parts of a window's newest rows; older ones keep only their text. Called after the transaction
+    of a turn, since messages of earlier versions may contain megabytes; messages never change."""
+    with_parts = [row for row in rows if row.has_parts]  # type: ignore[attr-defined]
     found: dict[Any, Any] = {}
     left = ATTACHED_CHARACTERS
-    for row in reversed(holding[-ATTACHED_MESSAGES:]):  # one at a time: SQLite would read all of them to sort them
+    for row in reversed(with_parts[-ATTACHED_MESSAGES:]):  # one by one: SQLite would read all of them to sort them
         parts = Message.objects.filter(pk=row.pk).values_list("parts", flat=True).first()
         left -= _length(parts)
         if left < 0:
@@ -57,13 +57,13 @@ def parts_read(rows: Sequence[Message]) -> None:
         found[row.pk] = parts
     for row in rows:
         row.parts = found.get(row.pk)
-    for row in holding:
+    for row in with_parts:
         if row.parts is None:
-            row.text = f"{row.text}\n\n{ATTACHED_BEFORE}".strip()
+            row.text = f"{row.text}\n\n{ATTACHMENT_OMITTED}".strip()
 
 
 def _length(value: Any) -> int:
-    """Return how many characters of text a JSON value holds, with what it refers to."""
+    """Return the number of characters of text in a JSON value, including the attachments that it refers to."""
     if isinstance(value, Attached):
         return value.reference.length
     if isinstance(value, dict | list):
@@ -72,21 +72,21 @@ def _length(value: Any) -> int:
 
 
 def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | None:
-    # One that tells of another branch does not count: the runs up to its last message are those of this one, or not.
+    # A compaction of another branch does not count: its last message belongs to a superseded run.
     last = Message.objects.filter(session=session, seq=OuterRef("up_to"), run__superseded=True)
     made = Compaction.objects.filter(~Exists(last), owner_id=session.owner_id, session=session)
-    if before is not None:  # a summary that tells of the turn being replaced has left the conversation with it
+    if before is not None:  # nor does a summary that includes the turn being replaced
         first_seq = Message.objects.filter(run=before).order_by("seq").values_list("seq", flat=True).first()
         made = made.filter(up_to__lt=first_seq or 0)
     return made.order_by("-id").first()
 
 
 def as_openai(row: Message) -> dict[str, Any]:
-    """Return a stored message as a request carries it."""
+    """Return a stored message in the format of a request."""
     message: dict[str, Any] = {"role": row.role, "content": row.parts if row.parts else row.text}
     if calls := row.calls:
         message["tool_calls"] = calls
         message["content"] = row.text or None
     if row.tool_call_id:
         message["tool_call_id"] = row.tool_call_id
-    return with_kept(message, Kept.from_json(row.kept)) if row.kept else message
+    return with_kept(message, KeptFields.from_json(row.kept)) if row.kept else message

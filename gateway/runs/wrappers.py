@@ -1,22 +1,22 @@
-"""What clients put around and beside a person's words: reminders, the state of an editor, documents that were found for
-a question, a model's thinking. It comes, moves and goes between requests, so it neither identifies a conversation nor
-gives it its title. Pure functions that read a text once, in linear time."""
+"""Removes text that clients add to a user message: reminders, editor state, retrieved documents, a model's thinking.
+Such text changes between requests, so it neither identifies a conversation nor provides its title. Pure functions that
+take linear time."""
 
 import re
 from collections.abc import Collection
 
-from memories.evidence.own_words import SAID_IN, is_written_by_client, question_start, without_rules
+from memories.evidence.own_words import MESSAGE_TAGS, is_written_by_client, question_start, without_rules
 
 _REMINDERS = frozenset({"system-reminder", "system_reminder"})
-# Nobody said what stands in these.
-_NOBODYS = _REMINDERS | frozenset(
+# Tags whose content is never the user's
+_CLIENT_TAGS = _REMINDERS | frozenset(
     {
         "environment_details", "environment_context", "info-msg", "instructions", "system",
         "user_instructions", "turn_aborted", "subagent_notification", "skill", "think", "thinking", "reasoning",
         "thought", "details",
     }
 )  # fmt: skip
-# Documents and files that stand beside the words of a message.
+# Tags around documents and files beside the user's words
 _DOCUMENTS = frozenset(
     {"context", "file_content", "attached_files", "attachments", "additional_data", "editor_context", "documents"}
 )
@@ -25,24 +25,24 @@ _OTHER_DETAILS = re.compile(r"\btype\s*=\s*[\"']?(?:reasoning|tool_calls)")
 
 
 def own_words(text: str) -> str:
-    """Return a message's text without what its client put around it: without documents, too, if anything is left
-    then. What a client wrote alone is an empty text."""
+    """Return a message's text without the client's additions, and without documents if text remains then; "" if the
+    client wrote all of it."""
     if is_written_by_client(text):
         return ""
     text = without_rules(text[question_start(text) :] or text)
     if "<" not in text:
         return text.strip()
-    said = _without(text, _NOBODYS)
-    return _without(said, _DOCUMENTS) or said
+    words = _without(text, _CLIENT_TAGS)
+    return _without(words, _DOCUMENTS) or words
 
 
 def without_reminders(text: str) -> str:
-    """Return a text without the reminders that a client put into it."""
+    """Return a text without the client's reminders."""
     return _without(text, _REMINDERS) if "<" in text else text.lstrip()
 
 
 def _without(text: str, names: Collection[str]) -> str:
-    """Return the text without these tags and what stands in them. A tag that is never closed is text."""
+    """Return the text without these tags and their content. A tag that is never closed counts as text."""
     tags = list(_TAG.finditer(text))
     last_close = {tag[2].lower(): place for place, tag in enumerate(tags) if tag[1]}
     kept: list[str] = []
@@ -52,7 +52,7 @@ def _without(text: str, names: Collection[str]) -> str:
         if inside:
             if tag[1] and name == inside:
                 after, inside = tag.end(), ""
-        elif name in SAID_IN:
+        elif name in MESSAGE_TAGS:
             kept.append(text[after : tag.start()])
             after = tag.end()
         elif name in names and not tag[1] and last_close.get(name, -1) > place and _is_wrapper(name, tag[3]):

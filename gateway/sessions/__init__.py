@@ -1,1 +1,1 @@
-"""An owner's sessions apart from their turns: keeping, finding, exporting and showing them as JSON."""
+"""Sessions apart from their turns: renaming, tagging, archiving, deleting and searching them."""

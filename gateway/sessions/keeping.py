@@ -1,5 +1,5 @@
-"""How sessions are kept: naming, tagging, pinning and archiving them, deleting them so that it can be undone for a
-minute, and removing temporary ones. gateway.services deletes them for good."""
+"""Names, tags, pins and archives sessions, deletes them so that it can be undone for a minute, and purges deleted and
+temporary ones. gateway.services deletes the rows."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -18,8 +18,8 @@ from memories.errors import NotFound
 RESTORABLE = timedelta(minutes=1)
 """How long a session can be restored."""
 TEMPORARY = timedelta(days=1)
-"""How long a temporary session rests before it goes."""
-_AT_ONCE = 50
+"""How long a temporary session is kept after its last activity."""
+_BATCH = 50
 
 
 def session_change(
@@ -30,8 +30,8 @@ def session_change(
     archived: bool | None = None,
     tags: Iterable[str] | None = None,
 ) -> Session:
-    """Change the given fields; None leaves a field unchanged. `tags` replace all tags. Raises InvalidRequest for a
-    title that is too long, and for tags that are too long or too many."""
+    """Change the given fields of a session; None leaves a field unchanged. `tags` replace all tags. Raises
+    InvalidRequest for a title that is too long, and for tags that are too long or too many."""
     now = timezone.now()
     if title is not None:
         session.title = clean_title(title)
@@ -51,9 +51,9 @@ def session_discard(session: Session) -> None:
 
 
 def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
-    """Restore a discarded session completely. Raises NotFound if it was deleted for good.
+    """Restore a discarded session completely. Raises NotFound if its rows have been deleted.
 
-    If a client has begun another session under this one's external id, the new one keeps that id."""
+    If a client has started another session with this one's external id, the new one keeps that id."""
     rows = limits.filter(Session.with_deleted.filter(owner_id=owner_id), agent="agent__name")
     discarded = rows.filter(pk=session_id, deleted_at__isnull=False) if session_id else rows.none()
     try:
@@ -62,16 +62,16 @@ def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimit
     except IntegrityError:
         restored = discarded.update(deleted_at=None, external_id=None)
     if session_id is None or restored != 1:
-        raise NotFound("This session is gone for good, or it was never deleted.")
+        raise NotFound("This session was deleted for good, or never deleted.")
     return Session.objects.select_related("agent").get(owner_id=owner_id, pk=str(session_id))
 
 
 def sessions_purge(now: datetime) -> int:
-    """Delete expired sessions for good. Returns how many there were."""
+    """Delete expired sessions for good. Return their number."""
     discarded = Session.with_deleted.filter(deleted_at__lt=now - RESTORABLE)
     temporary = Session.with_deleted.filter(temporary=True, last_active_at__lt=now - TEMPORARY)
-    over = [(rows, rows.order_by("pk").values_list("pk", flat=True)[:_AT_ONCE]) for rows in (discarded, temporary)]
-    return sum(_purge(rows, pk) for rows, keys in over for pk in keys)
+    expired = [(rows, rows.order_by("pk").values_list("pk", flat=True)[:_BATCH]) for rows in (discarded, temporary)]
+    return sum(_purge(rows, pk) for rows, keys in expired for pk in keys)
 
 
 @transaction.atomic

@@ -1,10 +1,10 @@
 # ruff: noqa: S608 - the statements are made of constants; values are parameters
 """The full-text index of messages: FTS5 on SQLite, a GIN index of `tsvector` on PostgreSQL.
 
-The database keeps it up to date, so a turn executes no further statement, and no text is stored twice. On PostgreSQL it
-is an index of an expression. On SQLite it is an index without content, which triggers fill; a table numbers the
-messages, since rowids may change in a table without an integer primary key. The owner is one of the indexed words, so a
-search reads only the owner's messages. Words are not stemmed, since people write in many languages."""
+The database maintains the index, so a turn executes no additional statement, and no text is stored twice. On PostgreSQL
+it is an expression index. On SQLite it is a contentless table filled by triggers; another table numbers the messages,
+since rowids may change in a table without an integer primary key. The owner is one of the indexed words, so a search
+reads only the owner's messages. Words are not stemmed, since people write in many languages."""
 
 from collections.abc import Iterable, Sequence
 from time import monotonic
@@ -17,14 +17,14 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models.expressions import RawSQL
 
 INDEXED = 100_000
-"""Characters of a message that are indexed; PostgreSQL has room for no more than 1 MB of words in a row."""
-MOST_FOUND = 2_000
-"""Messages, the newest, that a search looks at."""
+"""Characters of a message that are indexed; a `tsvector` is limited to 1 MB."""
+MAX_FOUND = 2_000
+"""The number of matching messages, the newest, that a search considers."""
 PURGE_SECONDS = 1.0
 _MERGED_PAGES = 200
 _ROLES = "('user', 'assistant')"
 
-# Characters at which words are split. PostgreSQL alone would keep an address, a file name or a tag as one word.
+# Characters at which words are split; PostgreSQL by itself would keep an address, a file name or a tag as one word.
 _JOINING = "-./_@:~+&=?#<>"
 _OF_OWNER = "array_to_tsvector(ARRAY[owner_id::text])"
 _WORDS = (
@@ -37,7 +37,7 @@ _ADD = (
     f"INSERT INTO gateway_message_words (rowid, owner, text) SELECT id, new.owner_id, {_TEXT.format(row='new')} "
     "FROM gateway_message_number WHERE message_id = new.id;"
 )
-# Older segments keep deleted words until they are merged; gateway_message_erased asks for that.
+# Older segments contain deleted words until they are merged; gateway_message_erased requests that.
 _REMOVE = (
     "INSERT INTO gateway_message_words (gateway_message_words, rowid, owner, text) "
     f"SELECT 'delete', id, old.owner_id, {_TEXT.format(row='old')} "
@@ -94,16 +94,16 @@ def index_drop(schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def triggers_ensure(*, using: str, **_: Any) -> None:
-    """Create the triggers again and fill the index, after a SQLite migration that rebuilt the table of messages and so
-    removed its triggers. A receiver of `post_migrate`."""
+    """Create the triggers again and refill the index after a SQLite migration that rebuilt the message table, which
+    drops its triggers. A receiver of `post_migrate`."""
     database = connections[using]
     if database.vendor != "sqlite":
         return
     with transaction.atomic(using=using), database.cursor() as cursor:
         cursor.execute("SELECT name FROM sqlite_master WHERE tbl_name IN ('gateway_message', 'gateway_message_words')")
-        there = {name for (name,) in cursor.fetchall()}
-        if {"gateway_message", "gateway_message_words"} <= there and not _TRIGGERS.keys() <= there:
-            _triggers_create(cursor, _TRIGGERS.keys() - there)
+        existing = {name for (name,) in cursor.fetchall()}
+        if {"gateway_message", "gateway_message_words"} <= existing and not _TRIGGERS.keys() <= existing:
+            _triggers_create(cursor, _TRIGGERS.keys() - existing)
 
 
 def _triggers_create(cursor: CursorWrapper, names: Iterable[str]) -> None:
@@ -114,32 +114,32 @@ def _triggers_create(cursor: CursorWrapper, names: Iterable[str]) -> None:
 
 
 def messages_with(owner_id: UUID, words: Sequence[str]) -> RawSQL:
-    """Return a subquery of the ids of an owner's newest MOST_FOUND messages that contain all of the words. The last
-    word may be the beginning of a longer one. Words contain only letters and digits."""
+    """Return a subquery of the ids of an owner's newest MAX_FOUND messages that contain all words. The last word may be
+    a prefix. Words consist of letters and digits only."""
     if connection.vendor == "postgresql":
-        # OFFSET keeps the planner from walking through the messages by id and parsing each.
+        # OFFSET keeps the planner from scanning the messages by id and parsing each.
         return RawSQL(  # noqa: S611
             f"SELECT id FROM (SELECT id FROM gateway_message WHERE role IN {_ROLES} AND {_WORDS} @@ %s::tsquery "
             f"AND {_WORDS} @@ to_tsquery('simple', %s) OFFSET 0) AS found ORDER BY id DESC LIMIT %s",
-            (f"'{owner_id}'", " & ".join(words) + _goes_on(words[-1], ":*"), MOST_FOUND),
+            (f"'{owner_id}'", " & ".join(words) + _prefix_mark(words[-1], ":*"), MAX_FOUND),
         )
     quoted = " AND ".join(f'"{word}"' for word in words)
-    match = f"owner : {owner_id.hex} AND text : ({quoted}{_goes_on(words[-1], ' *')})"
+    match = f"owner : {owner_id.hex} AND text : ({quoted}{_prefix_mark(words[-1], ' *')})"
     return RawSQL(
         "SELECT message_id FROM gateway_message_number WHERE id IN (SELECT rowid FROM gateway_message_words "
         "WHERE gateway_message_words MATCH %s ORDER BY rowid DESC LIMIT %s)",
-        (match, MOST_FOUND),
+        (match, MAX_FOUND),
     )
 
 
-def _goes_on(word: str, mark: str) -> str:
-    # A single letter is the beginning of too many words.
+def _prefix_mark(word: str, mark: str) -> str:
+    # A single letter is a prefix of too many words.
     return mark if len(word) > 1 or not word.isascii() else ""
 
 
 def erased_purge() -> None:
-    """Remove words of deleted messages from the file of SQLite's index, which keeps them in older segments until these
-    are merged. Works in short transactions for a second at most; the next call continues."""
+    """Remove the words of deleted messages from SQLite's index, whose older segments contain them until they are
+    merged. Works in short transactions for at most a second; the next call continues."""
     if connection.vendor != "sqlite":
         return
     until = monotonic() + PURGE_SECONDS
@@ -153,7 +153,7 @@ def erased_purge() -> None:
             cursor.execute(
                 "INSERT INTO gateway_message_words (gateway_message_words, rank) VALUES ('merge', %s)", [-_MERGED_PAGES]
             )
-            # According to SQLite's documentation, nothing was left to merge.
+            # According to SQLite's documentation, this means that nothing was left to merge.
             if connection.connection.total_changes - before < 2:
                 cursor.execute("UPDATE gateway_message_erased SET count = 0")
                 return

@@ -1,5 +1,5 @@
-"""Searches an owner's sessions by their titles and the words of their messages. Temporary and deleted sessions and
-replaced answers are not found."""
+"""Searches an owner's sessions by title and by the words of their messages. Temporary and deleted sessions and replaced
+answers are not found."""
 
 import re
 import unicodedata
@@ -18,27 +18,27 @@ from gateway.models import Message, Session
 from gateway.sessions.message_index import INDEXED, messages_with
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest
-from memories.filters import holds
+from memories.filters import contains_text
 
 MAX_QUERY = 200
-"""Characters of a query."""
+"""Maximum characters of a query."""
 HITS_SHOWN = 3
-"""Messages that are shown of one session, the newest."""
-_MOST_WORDS = 16
-_MOST_TITLES = 100
+"""Number of messages, the newest, that are shown for each session."""
+_MAX_WORDS = 16
+_MAX_TITLES = 100
 _BEFORE, _AFTER = 50, 150  # characters around the first match
 _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Some words of a message around a match; `marks` are the matching ranges, as `(start, end)` in characters."""
+    """An excerpt of a message around a match; `marks` are the matching ranges as `(start, end)` in characters."""
 
     text: str
     marks: Sequence[tuple[int, int]]
 
     def pieces(self) -> list[tuple[str, bool]]:
-        """Return the text in pieces, each with whether it matches."""
+        """Return the pieces of the text, each with whether it matches."""
         found, at = [], 0
         for start, end in self.marks:
             found += [(self.text[at:start], False), (self.text[start:end], True)]
@@ -48,7 +48,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A matching message. `turn_id` is None for a command, and for messages that a client brought along."""
+    """A matching message. `turn_id` is None for commands and for the client's history."""
 
     seq: int
     turn_id: UUID | None
@@ -59,7 +59,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSession:
-    """A session with its newest matching messages and how many match: possibly none, if its title matches."""
+    """A session with its newest matching messages and their total count, which may be 0 if its title matches."""
 
     session: Session
     hits: Sequence[Hit]
@@ -67,8 +67,8 @@ class FoundSession:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the words of a query, made of letters and digits; sixteen at most."""
-    return _WORD.findall(unicodedata.normalize("NFC", query[:MAX_QUERY]))[:_MOST_WORDS]
+    """Return the words of a query, which consist of letters and digits; at most sixteen."""
+    return _WORD.findall(unicodedata.normalize("NFC", query[:MAX_QUERY]))[:_MAX_WORDS]
 
 
 def search_sessions(
@@ -81,12 +81,11 @@ def search_sessions(
     limits: KeyLimits = UNLIMITED,
     narrowed: bool = False,
 ) -> tuple[list[FoundSession], bool]:
-    """Return some of the owner's `sessions` that contain all words of a query, and whether there are more. The last
-    word may be the beginning of a longer one. Sessions whose titles match come first, then the others by their newest
-    matching message. `after` is the last session of the page before. Raises InvalidRequest if `after` is not among
-    them.
+    """Return a page of the owner's `sessions` that contain all words of a query, and whether there are more. The last
+    word may be a prefix. Sessions whose titles match come first, then the others by their newest matching message.
+    `after` is the last session of the previous page. Raises InvalidRequest if `after` is not in the list.
 
-    At most the newest 2,000 matching messages are searched (`message_index`). Four queries, and one more if `narrowed`,
+    Only the newest 2,000 matching messages are searched (`message_index`). Four queries, and one more if `narrowed`,
     which means that `sessions` are not all of the owner's."""
     words = query_words(query)
     if not words:
@@ -114,9 +113,9 @@ def search_sessions(
 def _matches(
     sessions: "QuerySet[Session]", owner_id: UUID, words: Sequence[str], limits: KeyLimits
 ) -> dict[UUID, list[UUID]]:
-    """Return the ids of the matching messages by session, both in the order in which they are shown."""
+    """Return the ids of the matching messages by session, both in display order."""
     messages = limits.filter(
-        _standing(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
+        _current_messages(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
     )
     found: dict[UUID, list[UUID]] = {key: [] for key in _titles_with(sessions, words)}
     for pk, session_id in messages.order_by("-created_at", "-id").values_list("pk", "session_id"):
@@ -125,20 +124,20 @@ def _matches(
 
 
 def _of_owner(owner_id: UUID) -> "QuerySet[Message]":
-    # As an expression: SQLite would take the index of owners, and read all of the owner's messages, not those found.
+    # An expression, since SQLite would otherwise use the owner index and read all of the owner's messages.
     whose = Coalesce("owner_id", "owner_id", output_field=UUIDField())
     return Message.objects.alias(whose=whose).filter(whose=owner_id)
 
 
-def _standing(owner_id: UUID) -> "QuerySet[Message]":
-    stands = Q(run=None) | Q(run__superseded=False, run__temporary=False)
-    return _of_owner(owner_id).filter(stands, session__temporary=False, session__deleted_at=None)
+def _current_messages(owner_id: UUID) -> "QuerySet[Message]":
+    current = Q(run=None) | Q(run__superseded=False, run__temporary=False)
+    return _of_owner(owner_id).filter(current, session__temporary=False, session__deleted_at=None)
 
 
 def _titles_with(sessions: "QuerySet[Session]", words: Sequence[str]) -> list[UUID]:
-    named = reduce(and_, (holds(word, "title") for word in words))
+    named = reduce(and_, (contains_text(word, "title") for word in words))
     rows = sessions.filter(named, temporary=False).order_by("-last_active_at", "-id")
-    return list(rows.values_list("pk", flat=True)[:_MOST_TITLES])
+    return list(rows.values_list("pk", flat=True)[:_MAX_TITLES])
 
 
 def _hits(owner_id: UUID, keys: Sequence[UUID], words: Sequence[str]) -> dict[UUID, Hit]:
@@ -151,14 +150,14 @@ def _hits(owner_id: UUID, keys: Sequence[UUID], words: Sequence[str]) -> dict[UU
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """Return what finds the words, the longest first, in text that is folded like them."""
+    """Return a pattern that finds the words in folded text, the longest first."""
     *whole, last = (_folded(word) for word in words)
     ends = [rf"{word}(?![^\W_])" for word in whole] + [last + r"[^\W_]*"]
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(ends, key=len, reverse=True))})", re.IGNORECASE)
 
 
 def snippet(text: str, pattern: re.Pattern[str]) -> Snippet:
-    """Return the words around the first match, or the beginning of a text without a match."""
+    """Return the excerpt around the first match, or the beginning of a text without a match."""
     match = pattern.search(text) or (None if text.isascii() else pattern.search(_folded(text)))
     at = match.start() if match else 0
     start, end = max(0, at - _BEFORE), at + _AFTER
@@ -172,7 +171,7 @@ def snippet(text: str, pattern: re.Pattern[str]) -> Snippet:
 
 
 def _folded(text: str) -> str:
-    """Return a text of the same length without accents, so that `e` finds `é`."""
+    """Return the text without accents but of the same length, so that `e` finds `é`."""
     if text.isascii():
         return text
     return "".join(unicodedata.normalize("NFD", letter)[0] for letter in text)

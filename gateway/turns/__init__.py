@@ -1,1 +1,1 @@
-"""The turn engine, and what it needs for one turn: what memory gives, the steps of the model, the tools."""
+"""The turn engine and its parts: memory injection, the model's tool loop, our tools, and live turns."""

@@ -1,16 +1,16 @@
-"""The options of a turn, and its events while it runs, which each API writes in its own format."""
+"""The options of a turn and the events that it emits. Each API writes the events in its own format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.runs.joined import Ended
+from gateway.runs.joined import RunResult
 from memories.recall.two_lanes import Injection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOptions:
-    """The options of a client beside its message."""
+    """The options that a client sends with its messages."""
 
     stream: bool = True
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -20,17 +20,18 @@ class TurnOptions:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Text as it arrived. `choice` is the upstream's choice with it, for clients that want all of it."""
+    """A piece of text as it arrived. `choice` is the upstream's choice that contained it, for clients that pass all of
+    it on."""
 
     text: str
     choice: dict[str, Any]
-    around: Mapping[str, Any]  # what the upstream says beside choices: service_tier, system_fingerprint, …
-    calls: Sequence[dict[str, Any]] = ()  # pieces of the client's calls
+    around: Mapping[str, Any]  # other top-level fields of the upstream: service_tier, system_fingerprint, …
+    calls: Sequence[dict[str, Any]] = ()  # pieces of calls of the client's tools
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The memories that a run was given."""
+    """The memories injected into a run."""
 
     injection: Injection
 
@@ -45,11 +46,11 @@ class ToolUsed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done(Ended):
-    """The end of a turn, which is stored. `choice` is the upstream's last answer, or the choice that ended a stream."""
+class Done(RunResult):
+    """The end of a stored turn. `choice` is the upstream's last answer, or the choice that ended its stream."""
 
-    new_text: str  # the text of this request; a run that waited for the client's tools gave the rest before
-    new_usage: dict[str, Any]  # what this request took, likewise
+    new_text: str  # the text of this request; a resumed run sent the rest to earlier requests
+    new_usage: dict[str, Any]  # the usage of this request alone
     choice: dict[str, Any]
     around: Mapping[str, Any]
     finish_reason: str

@@ -1,5 +1,4 @@
-"""The conversation of a run as evidence for the writes of its tools: all texts, with the turns in which they are
-stored."""
+"""Reads a run's conversation as evidence for memory writes: every text with its speaker and its stored message."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -7,28 +6,28 @@ from typing import Any
 from gateway.models import Message
 from gateway.runs.answers import answers_elsewhere
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import last_asked, text_of
+from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.tool_calls import calls_in
 from memories import tools as memory_tools
-from memories.evidence import Conversation, Speaker, Spoken
+from memories.evidence import Conversation, Speaker, Utterance
 from memories.recall.two_lanes import Injection
 
-_MOST_ROWS = 400
+_MAX_ROWS = 400
 ChatMessage = dict[str, Any]
 
 
 def conversation_of(
-    context: TurnContext, said: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
+    context: TurnContext, own: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
 ) -> Conversation:
-    """Return a run's conversation, ready for look-ups. `said` are its messages so far, `missed` is the number of quotes
-    that were not found. Two queries."""
+    """Return a run's conversation, prepared for look-ups. `own` are the run's messages so far, `missed` is the number
+    of quotes that were not found. Two queries."""
     places = _places(context)
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
-    spoken = [Spoken(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
-    for speaker, text in _spoken([*context.messages, *said], client_tools):
+    spoken = [Utterance(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
+    for speaker, text in _spoken([*context.messages, *own], client_tools):
         message_id, run_id = places.get((speaker, text), (None, context.run_id))
         spoken.append(
-            Spoken(speaker=speaker, text=text, session_id=context.session_id, run_id=run_id, message_id=message_id)
+            Utterance(speaker=speaker, text=text, session_id=context.session_id, run_id=run_id, message_id=message_id)
         )
     answers = answers_elsewhere(context.owner_id, context.session_id)
     conversation = Conversation(spoken, missed=missed, answers=answers)
@@ -37,8 +36,8 @@ def conversation_of(
 
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
-    """Return True if results of a client's tools follow the last message of the person."""
-    first = last_asked(messages) + 1
+    """Return True if results of client tools follow the last user message."""
+    first = last_user_index(messages) + 1
     if first == len(messages):
         return False
     return any(speaker == Speaker.TOOL for speaker, _ in _spoken(messages, client_tools, first=first))
@@ -48,7 +47,7 @@ def _spoken(
     messages: Sequence[ChatMessage], client_tools: Collection[str], first: int = 0
 ) -> Iterator[tuple[Speaker, str]]:
     calls = [call for message in messages for call in calls_in(message) if isinstance(call.get("id"), str)]
-    ours = {call["id"] for call in calls if _is_ours(call.get("function"), client_tools)}
+    own_calls = {call["id"] for call in calls if _is_own_tool(call.get("function"), client_tools)}
     for message in messages[first:]:
         role, content = message.get("role"), message.get("content")
         if role == "user":
@@ -57,16 +56,16 @@ def _spoken(
         elif role == "assistant" and (text := text_of(content)):
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
-            yield (Speaker.MEMORY if message.get("tool_call_id") in ours else Speaker.TOOL), text_of(content)
+            yield (Speaker.MEMORY if message.get("tool_call_id") in own_calls else Speaker.TOOL), text_of(content)
 
 
-def _is_ours(function: Any, client_tools: Collection[str]) -> bool:
+def _is_own_tool(function: Any, client_tools: Collection[str]) -> bool:
     name = function.get("name") if isinstance(function, dict) else None
     return isinstance(name, str) and name in memory_tools.TOOLS and name not in client_tools
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a person's message, part by part. An attached text file is a part of its own."""
+    """Yield the texts of a user message part by part, since an attached text file is a separate part."""
     if isinstance(content, list):
         yield from (text for part in content if (text := text_of([part])))
     elif text := text_of(content):
@@ -74,12 +73,12 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _places(context: TurnContext) -> dict[tuple[Speaker, str], tuple[Any, Any]]:
-    """Return the message id and run id of stored texts of the conversation, by speaker and text."""
+    """Return the message id and run id of the conversation's stored texts, by speaker and text."""
     speakers = {
         Message.Role.USER: Speaker.PERSON,
         Message.Role.ASSISTANT: Speaker.ASSISTANT,
         Message.Role.TOOL: Speaker.TOOL,
     }
     rows = Message.objects.filter(owner_id=context.owner_id, session_id=context.session_id).order_by("-seq")
-    found = rows.values_list("role", "text", "id", "run_id")[:_MOST_ROWS]
+    found = rows.values_list("role", "text", "id", "run_id")[:_MAX_ROWS]
     return {(speakers[Message.Role(role)], text): (message_id, run_id) for role, text, message_id, run_id in found}

@@ -1,7 +1,7 @@
-"""What a run is given from memory: the snapshot of its session, the recall of this turn, and the messages built from
-both. With a warm snapshot nothing here uses the database. Each step is contained: if it fails, its result is empty, the
-run's trace names the error, and the turn goes on. This happens once per run: a run that waits for its client's tools
-keeps what it was given (`kept`) and is given the same again."""
+"""Memory injection: the session's snapshot, the recall of this turn, and the request messages built from both. With a
+warm snapshot it needs no database query. Each step is contained: if it fails, its result is empty, the run's trace
+names the error, and the turn continues. Injection happens once per run: a run that waits for its client's tools stores
+it (`stored_injection`) and resumes with the same bytes."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ from gateway.agents.model_choice import agent_target, agent_upstreams
 from gateway.embeddings import query_vector
 from gateway.model_call import ask
 from gateway.runs.context import AgentConfig, TurnContext
-from gateway.runs.fingerprint import last_asked, text_of
+from gateway.runs.fingerprint import last_user_index, text_of
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.outgoing import joined_content
 from memories.counters import recall_lanes
@@ -36,13 +36,13 @@ from prompts.files import prompt_file
 from search.keywords import extract_keywords
 
 _SEPARATORS = re.compile(r"[,，、\s]+")
-_MOST_KEYWORDS = 24
+_MAX_KEYWORDS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keywords:
-    """Search words for the long-term lane. `none_matter` is True if a model was asked and named none. `trace` is for
-    the run's trace, `usage` is that of the model."""
+    """Search words for the long-term lane. `none_matter` is True if a model was asked and named none. `trace` goes into
+    the run's trace, `usage` is the model's."""
 
     words: Sequence[str] = ()
     none_matter: bool = False
@@ -51,11 +51,11 @@ class Keywords:
 
 
 async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Injection:
-    """Return everything that a run is given from memory; all its steps use it. It is empty without injection.
-    `read_tool` is the name of the tool that reads documents in the guidance. Never raises."""
+    """Return the injection for all steps of a run; it is empty if nothing is to be injected. `read_tool` is the name
+    that the guidance uses for the tool that reads documents. Never raises."""
     if context.injected is not None:
-        given = {name: context.injected[name] for name in _KEPT}
-        return Injection(**given, trace=context.earlier.trace.get("recall", {}))
+        stored = {name: context.injected[name] for name in _STORED_FIELDS}
+        return Injection(**stored, trace=context.earlier.trace.get("recall", {}))
     agent = context.agent.settings
     if context.book is None or not (agent.inject_memories or context.agent.consolidation.enabled):
         return Injection()
@@ -85,19 +85,19 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
     return replace(injection, guidance=guidance_text, trace=injection.trace | trace, usage=keywords.usage)
 
 
-_KEPT = ("frozen", "guidance", "recall")
+_STORED_FIELDS = ("frozen", "guidance", "recall")
 
 
-def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
-    """Return what a run that waits for its client's tools stores (`Run.injected`), so that its next request begins with
-    the same bytes in any process. `epoch` is None without a book: then it holds nothing from memory."""
+def stored_injection(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
+    """Return the injection of a run that waits for its client's tools, for `Run.injected`: its next request then begins
+    with the same bytes in any process. `epoch` is None if the run has no book, and thus nothing from memory."""
     agent = context.agent.settings
     return {
         "epoch": context.book.epoch if context.book else None,
         "instructions": agent.instructions,
         "recall_role": agent.recall_role,
         "read_tool": read_tool,
-        **{name: getattr(injection, name) for name in _KEPT},
+        **{name: getattr(injection, name) for name in _STORED_FIELDS},
     }
 
 
@@ -112,7 +112,7 @@ def provider_scope(context: TurnContext) -> Scope | None:
 
 def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
     """Return the messages of the request: one system message, the transcript, and the recall before the last user
-    message, or inside of it if a server's rules on roles leave no other place."""
+    message, or inside that message if a server's rules on roles require it."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
     system = reduce(joined_content, parts)
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
@@ -121,11 +121,11 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
             messages.append({"role": context.agent.settings.recall_role, "content": earlier})
     messages.extend(context.messages)
     if injection.recall:
-        last_user = last_asked(messages)
-        # Every server that may answer has to take it, the fall-backs too.
+        last_user = last_user_index(messages)
+        # Every server that may answer must accept the messages, including the fall-backs.
         if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
-            asked = messages[last_user]
-            messages[last_user] = {**asked, "content": joined_content(injection.recall, asked.get("content"))}
+            message = messages[last_user]
+            messages[last_user] = {**message, "content": joined_content(injection.recall, message.get("content"))}
         else:
             messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
     return messages
@@ -153,7 +153,7 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
 
 
 def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
-    """Return the entry of a snapshot for the run's trace: the state that it was made from, and its size."""
+    """Return the trace entry of a snapshot: the book state that it was built from, and its size."""
     state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
     return {
         "generation": state.generation,
@@ -165,12 +165,12 @@ def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
 
 
 def guidance_tokens(agent: AgentConfig) -> int:
-    """Return the most tokens of the summary that a session of this agent carries; 0 if consolidation is off."""
+    """Return the maximum tokens of the summary in the guidance of this agent's sessions; 0 if consolidation is off."""
     return agent.consolidation.summary_injection_token_limit if agent.consolidation.enabled else 0
 
 
 def injected_blocks(book: BookState, agent: AgentConfig) -> str:
-    """Return exactly what each request of a session with this agent carries from memory. Uses the database."""
+    """Return exactly the memory blocks in each request of a session with this agent. Uses the database."""
     view = snapshots.view(book)
     limit = guidance_tokens(agent)
     guidance_text = guidance(cut_to_tokens(view.summary, limit)) if limit else ""
@@ -190,14 +190,14 @@ async def _thread(context: TurnContext, trace: dict[str, Any]) -> ThreadView | N
         turns: Sequence[ThreadTurn] | None = thread_cache.known(context.session_id, newest)
         if turns is None:
             turns = await in_read_thread(thread_cache.read, context.owner_id, context.session_id, newest)
-        # A turn that is being replaced is no longer part of the conversation, nor are the turns after it.
+        # Neither a turn that is being replaced nor those after it are part of the conversation any more.
         earlier = [turn for turn in turns if turn.turn < context.turn]
         return thread_cache.view(context.session_id, outside_window(earlier, _window(context.messages)))
     return None
 
 
 def _window(messages: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
-    """Return the text of each user message with the texts of the assistant messages after it."""
+    """Return the text of each user message, with the texts of the assistant messages after it."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for message in messages:
         if message.get("role") == "user":
@@ -210,8 +210,8 @@ def _window(messages: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
 async def _search_terms(
     context: TurnContext, snapshot: SessionSnapshot, trace: dict[str, Any]
 ) -> tuple[Keywords, Sequence[float] | None]:
-    """Return the keywords and the vector of the message. If the book is not searched, both are empty and no model is
-    asked."""
+    """Return the keywords and the vector of the user message. Both are empty, and no model is asked, if the book is not
+    searched."""
     agent = context.agent.settings
     if not searches_book(snapshot, agent.max_inject_memories):
         if agent.inject_memories_strategy == "llm":
@@ -241,7 +241,7 @@ async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Se
 
 
 async def _keywords(context: TurnContext) -> Keywords:
-    """Return search words of the last user message: by rule, or from a model with the rule as its fall-back."""
+    """Return search words of the user message: by rule, or from a model with the rule as fall-back."""
     if context.agent.settings.inject_memories_strategy == "local":
         return Keywords(words=extract_keywords(context.user_text))
     usage: dict[str, Any] = {}
@@ -259,7 +259,7 @@ async def _keywords(context: TurnContext) -> Keywords:
             request_id=context.request_id,
         )
         usage = answer.usage
-        words = parse_keywords(answer.said, finished=answer.was_ended and answer.finish_reason == "stop")
+        words = parse_keywords(answer.visible_text, finished=answer.was_ended and answer.finish_reason == "stop")
     except UpstreamTimeout:
         fallback = "timeout"
     except DomainError as error:
@@ -277,12 +277,12 @@ async def _keywords(context: TurnContext) -> Keywords:
 
 
 def parse_keywords(answer: str, *, finished: bool = True) -> list[str]:
-    """Return keywords that are separated by commas or white space; an empty answer has none. Raises ValueError for
-    prose, and for an empty answer that is not `finished`."""
+    """Return the keywords in an answer, separated by commas or white space; none for an empty answer. Raises ValueError
+    for prose, and for an empty answer that is not `finished`."""
     words = [word.strip(".;:\"'`()[]").casefold() for word in _SEPARATORS.split(answer)]
     found = list(dict.fromkeys(word for word in words if word))
     if not found and not finished:
         raise ValueError("no answer")
-    if len(found) > _MOST_KEYWORDS:
+    if len(found) > _MAX_KEYWORDS:
         raise ValueError("prose instead of keywords")
     return found

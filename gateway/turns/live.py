@@ -1,7 +1,7 @@
-"""Native turns run in a task of their own, so that a turn goes on when its browser disconnects.
+"""Runs each native turn in its own task, so that the turn continues when its browser disconnects.
 
-Watchers in the task's own process get its events; other processes read the text that is saved in the run's row. The
-number of an event is the length of the text so far: `after=N` works everywhere, and a reload starts at 0."""
+Watchers in the same process receive the task's events; other processes read the text saved in the run's row. The number
+of an event is the length of the text so far: `after=N` works in every process, and a reload starts at 0."""
 
 import asyncio
 import logging
@@ -13,11 +13,11 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.errors import Restarting, RunStopped, as_told
+from gateway.errors import Restarting, RunStopped, public_error
 from gateway.models import Run
-from gateway.runs import held, leases
+from gateway.runs import active, leases
+from gateway.runs.active import StoppedBy
 from gateway.runs.context import TurnContext
-from gateway.runs.held import StoppedBy
 from gateway.turns.engine import Turn
 from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions
 from gateway.turns.serializing import done_json, run_json
@@ -32,12 +32,12 @@ Note = tuple[str, dict[str, Any]]
 
 @dataclass(slots=True)
 class LiveTurn:
-    """A native turn that runs in this process."""
+    """A native turn executed in this process."""
 
     context: TurnContext
     text: str = ""
     reasoning: str = ""
-    notes: list[tuple[int, Note]] = field(default_factory=list)  # (length of the text then, event)
+    notes: list[tuple[int, Note]] = field(default_factory=list)  # (length of the text at that moment, event)
     final: Note | None = None
     failure: DomainError | None = None
     watchers: int = 0
@@ -46,51 +46,51 @@ class LiveTurn:
     _task: "asyncio.Task[None] | None" = None
 
     def start(self, options: TurnOptions) -> None:
-        """Start the task. The turn goes on without watchers."""
+        """Start the task. The turn runs even without watchers."""
         self.text, self.reasoning = self.context.earlier.text, self.context.earlier.reasoning
         _live[self.context.run_id] = self
         self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
         self._unwatched()
 
     def stop(self, by: StoppedBy = StoppedBy.REQUEST) -> None:
-        """Stop answering; the text so far is kept. Safe from any thread."""
+        """Stop the turn and keep its text so far. Safe from any thread."""
         if self._task is not None:
-            # Not at once: the task holds its run from its first step on.
-            self._task.get_loop().call_soon_threadsafe(held.stop, self.context.run_id, by)
+            # Not immediately: the task registers its run in its first step.
+            self._task.get_loop().call_soon_threadsafe(active.stop, self.context.run_id, by)
 
     def unrecall(self) -> None:
-        """Empty the events with recalled memories, for browsers that reconnect."""
+        """Empty the events with recalled memories, so that reconnecting browsers do not get them."""
         self.notes[:] = [
             (at, ("recalled", {"recalled": []}) if name == "recalled" else (name, data))
             for at, (name, data) in self.notes
         ]
 
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
-        """Yield `(number, event)` from the text's position `after` on, until the turn is over. Reasoning starts at its
-        beginning; each piece has its place `at`."""
+        """Yield `(number, event)` from position `after` of the text on, until the turn is over. Reasoning is sent from
+        its beginning; each piece has its position `at`."""
         self.watchers += 1
         if self._left is not None:
             self._left.cancel()
-        noted, said, thought = 0, after, 0
+        notes_sent, text_sent, reasoning_sent = 0, after, 0
         try:
             while True:
                 self._changed.clear()
-                if thought < len(self.reasoning):
-                    at, thought = thought, len(self.reasoning)
-                    yield said, ("reasoning", {"at": at, "text": self.reasoning[at:]})
-                while noted < len(self.notes):
-                    at, note = self.notes[noted]
-                    noted += 1
+                if reasoning_sent < len(self.reasoning):
+                    at, reasoning_sent = reasoning_sent, len(self.reasoning)
+                    yield text_sent, ("reasoning", {"at": at, "text": self.reasoning[at:]})
+                while notes_sent < len(self.notes):
+                    at, note = self.notes[notes_sent]
+                    notes_sent += 1
                     if at < after:
                         continue
-                    if said < at:  # what was said before the note goes out before it
-                        piece, said = self.text[said:at], at
-                        yield said, ("delta", {"text": piece})
+                    if text_sent < at:  # the text before a note is sent before it
+                        piece, text_sent = self.text[text_sent:at], at
+                        yield text_sent, ("delta", {"text": piece})
                     yield at, note
-                if said < len(self.text):
-                    piece, said = self.text[said:], len(self.text)
-                    yield said, ("delta", {"text": piece})
-                if self.final is not None and noted == len(self.notes) and said >= len(self.text):
+                if text_sent < len(self.text):
+                    piece, text_sent = self.text[text_sent:], len(self.text)
+                    yield text_sent, ("delta", {"text": piece})
+                if self.final is not None and notes_sent == len(self.notes) and text_sent >= len(self.text):
                     yield len(self.text), self.final
                     return
                 if self.final is None:
@@ -100,7 +100,7 @@ class LiveTurn:
             self._unwatched()
 
     def _unwatched(self) -> None:
-        """Wait some time for watchers to return, if none is left."""
+        """Stop the turn after DETACH_SECONDS unless a watcher returns, if none is left."""
         if not self.watchers and self.final is None:
             loop = asyncio.get_running_loop()
             self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)
@@ -108,8 +108,8 @@ class LiveTurn:
     async def _run(self, options: TurnOptions) -> None:
         try:
             await self._take_events(options)
-        except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
-            self.failure = as_told(error)
+        except Exception as error:  # noqa: BLE001 - public_error logs unexpected ones; watchers must be told
+            self.failure = public_error(error)
             self.final = error_note(self.failure, self.context.run_id)
         finally:
             if self._left is not None:
@@ -118,8 +118,8 @@ class LiveTurn:
             _live.pop(self.context.run_id, None)
 
     async def _take_events(self, options: TurnOptions) -> None:
-        """Take what the turn tells; of one that was stopped, how its row ends. Raises what the turn raises, and
-        NotFound where it was deleted."""
+        """Collect the turn's events; the last event of a stopped turn comes from its row. Raises what the turn raises,
+        and NotFound if it was deleted."""
         try:
             turn = Turn(self.context, options)
             async with aclosing(turn.events()) as events:
@@ -127,7 +127,7 @@ class LiveTurn:
                     self.text, self.reasoning = turn.output.text, turn.output.reasoning
                     self._take(event)
         except (RunStopped, Restarting):
-            self.final = await held.in_closing_thread(self._stored_note)
+            self.final = await active.in_closing_thread(self._stored_note)
 
     def _take(self, event: Delta | Recalled | ToolUsed | Done) -> None:
         if isinstance(event, Recalled):
@@ -149,8 +149,8 @@ _live: dict[UUID, LiveTurn] = {}
 
 
 def forget(forgotten: Forgotten) -> None:
-    """Stop the live turns of a deleted session. If a memory was forgotten, remove recalled memories from the owner's
-    live turns; their answers remain in the transcript. Safe from any thread."""
+    """Stop the live turns of a deleted session. If a memory was forgotten, remove the recalled memories from the
+    owner's live turns; the answers stay in the transcript. Safe from any thread."""
     for turn in list(_live.values()):
         if turn.context.owner_id != forgotten.owner_id or not forgotten.words_are_gone:
             continue
@@ -178,7 +178,7 @@ def final_note(row: Run) -> Note:
     turn = run_json(row)
     if row.state != Run.State.FAILED:
         return "done", turn
-    # What was written to memory is not kept with the error: it may have been forgotten since.
+    # Memory changes are not stored with the error, since they may have been forgotten meanwhile.
     details = {"details": {"memory_changes": turn["memory_changes"]}} if turn["memory_changes"] else {}
     return "error", {**(row.error or {}), **details, "run_id": str(row.pk)}
 
@@ -186,20 +186,20 @@ def final_note(row: Run) -> Note:
 async def watch_elsewhere(
     owner_id: UUID, session_id: UUID, run_id: UUID, after: int
 ) -> AsyncGenerator[tuple[int, Note]]:
-    """Yield the events of a turn that runs in another process, or is over, from its row."""
-    said = after
+    """Yield the events of a turn that runs in another process, or has ended, from its row."""
+    sent = after
     while True:
         try:
             row = await in_thread(leases.run_get, owner_id, session_id, run_id)
-        except NotFound as error:  # it was deleted meanwhile
-            yield said, error_note(error, run_id)
+        except NotFound as error:  # deleted meanwhile
+            yield sent, error_note(error, run_id)
             return
-        if len(row.text) > said:
-            piece, said = row.text[said:], len(row.text)
-            yield said, ("delta", {"text": piece})
+        if len(row.text) > sent:
+            piece, sent = row.text[sent:], len(row.text)
+            yield sent, ("delta", {"text": piece})
         if row.state != Run.State.RUNNING:
-            yield said, await in_thread(final_note, row)
+            yield sent, await in_thread(final_note, row)
             return
-        if held.is_ending():
-            return  # watchers come back to another process
-        await asyncio.sleep(held.FLUSH_SECONDS)
+        if active.is_ending():
+            return  # watchers reconnect to another process
+        await asyncio.sleep(active.FLUSH_SECONDS)

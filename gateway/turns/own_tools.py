@@ -1,4 +1,4 @@
-"""Our own tools in a turn: which of them a model step offers, and what their calls do."""
+"""Our own tools in a turn: which ones a model step offers, and the execution of their calls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,30 +17,31 @@ from memories.evidence import Hold
 from memories.recall.two_lanes import Injection, contained
 from memories.tools import ToolCall, ToolScope
 
-_MOST_OFFERS = 64  # clients' tools with names of ours make others
+_MAX_DEFINITION_SETS = 64  # client tools that share names with ours create further sets
 
 
 class OwnTools:
-    """Our tools in one run. `clients` are the names of the client's tools; `changes` are what our tools wrote to
-    memory."""
+    """Our tools in one run. `client_names` are the client's tools; `changes` are the memory changes made by ours."""
 
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
-        self.clients = tool_names(options.client_tools)
-        # Guidance of an earlier part of the run names the tool; else it gives way to a client's of that name.
-        self.read_name: str = (context.injected or {}).get("read_tool") or memory_tools.free_read_name(self.clients)
+        self.client_names = tool_names(options.client_tools)
+        # A resumed run keeps the name that its guidance mentions; otherwise a client tool of that name has precedence.
+        free_name = memory_tools.free_read_name(self.client_names)
+        self.read_name: str = (context.injected or {}).get("read_tool") or free_name
         self.changes: list[dict[str, Any]] = []
-        self._missed = 0  # quotes that the model gave as evidence and that stood nowhere
+        self._missed = 0  # quotes that the model gave as evidence and that were not found
 
     def offered(self, context: TurnContext, parameters: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-        """Return the tools to offer beside the client's; `parameters` are the client's."""
+        """Return the definitions of our tools to offer in a request with the client's `parameters`."""
         agent = context.agent
         if parameters.get("n") not in (None, 1):
-            return ()  # of several answers at once, which one's calls would be run?
+            return ()  # with several choices it is undefined whose calls to execute
         if asks_for_calls(parameters.get("tool_choice")):
-            return ()  # a call of ours is not what the client demands
+            return ()  # a call of our tool would not satisfy the client's demand
         if context.book is None or not (agent.settings.memory_tools or agent.consolidation.enabled):
             return ()
-        return _definitions(agent.settings.memory_tools, self.read_name, self.clients.intersection(memory_tools.TOOLS))
+        taken = self.client_names.intersection(memory_tools.TOOLS)
+        return _definitions(agent.settings.memory_tools, self.read_name, taken)
 
     async def run(
         self,
@@ -50,25 +51,25 @@ class OwnTools:
         injection: Injection,
         part_of: telemetry.Span,
     ) -> dict[str, str]:
-        """Carry out the calls of a step, and return their results by id. Calls that write are checked against the
-        conversation so far and the memories that the run was given."""
+        """Execute the calls of a step and return their results by call id. Writes are checked against the conversation
+        so far and the injected memories."""
         named = [replace(call, name=memory_tools.READ.name) if call.name == self.read_name else call for call in calls]
         scope = self._scope(context)
         if memory_tools.any_writes(named):
-            known = (context, list(output.messages), injection, self.clients, self._missed)
+            known = (context, list(output.messages), injection, self.client_names, self._missed)
             scope = replace(scope, conversation=await in_read_thread(conversation_of, *known))
         if may_embed(agent_upstreams(context.agent.settings)):
             vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)
             scope = replace(scope, vectors=vectors) if vectors else scope
         noted = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
         with telemetry.span("daybook.tool", noted, parent=part_of):
-            step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
+            step = await memory_tools.run_in_lane(named, memory_tools.run_calls, named, scope)
         self._missed = scope.conversation.missed if scope.conversation else self._missed
         self.changes.extend(step.changes)
         return step.results
 
     async def all_changes(self, context: TurnContext, trace: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the changes with those of earlier parts of the run, as far as they can be read."""
+        """Return the run's memory changes, including those from before it was resumed if they can be read."""
         if context.earlier.trace.get("steps"):
             with contained("changes", trace):
                 return await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
@@ -86,7 +87,7 @@ class OwnTools:
         )
 
 
-@lru_cache(_MOST_OFFERS)
+@lru_cache(_MAX_DEFINITION_SETS)
 def _definitions(memory: bool, read_name: str, taken: frozenset[str]) -> tuple[dict[str, Any], ...]:
     ours = memory_tools.tools_of_turn(memory=memory)
     named = [replace(tool, name=read_name) if tool is memory_tools.READ else tool for tool in ours]

@@ -1,5 +1,5 @@
-"""A model's reasoning during a turn, and how long it took, for the conversation. It is kept up to a limit, and deleted
-with the turn. What a server wants to be sent again is kept separately (gateway.upstream.kept)."""
+"""Collects a model's reasoning in a turn and how long it took, to show it in the conversation. It is stored up to a
+limit and deleted with the turn. Reasoning that a server requires in later requests is kept by gateway.upstream.kept."""
 
 import time
 from collections.abc import Mapping
@@ -9,30 +9,30 @@ from gateway.runs.context import RunOutput
 from gateway.upstream.reasoning import reasoning_in
 from memories.storable import storable_text
 
-MOST = 32_000  # characters of a turn
+MAX_CHARS = 32_000  # per turn
 _BETWEEN_STEPS = "\n\n"
 
 
 class Thinking:
-    """Reads the choices of a turn's steps, and adds their reasoning to the run's output."""
+    """Adds the reasoning in the choices of a turn's steps to the run's output."""
 
     def __init__(self, output: RunOutput) -> None:
         self._output = output
         self._since: float | None = None
         self._new_step = False
 
-    def take(self, choice: Mapping[str, Any], *, says: bool) -> None:
-        """Read a choice of a stream or of an answer. `says`: it holds text or calls, so the reasoning is over."""
+    def take(self, choice: Mapping[str, Any], *, has_output: bool) -> None:
+        """Read a choice of a stream or of a complete answer. `has_output`: text or calls came, so reasoning is over."""
         part = choice.get("delta") or choice.get("message")
         thought = storable_text(reasoning_in(part)) if isinstance(part, Mapping) else ""
         if thought:
             gap = _BETWEEN_STEPS if self._new_step and self._output.reasoning else ""
             self._new_step = False
-            left = MOST - len(self._output.reasoning)
+            left = MAX_CHARS - len(self._output.reasoning)
             self._output.reasoning += (gap + thought)[: max(0, left)]
             if self._since is None and "delta" in choice:
                 self._since = time.monotonic()
-        if says:
+        if has_output:
             self.pause()
 
     def pause(self) -> None:

@@ -1,6 +1,6 @@
-"""The body of a model server's answer: server-sent events cut into lines, or one JSON document.
+"""Parses the body of a model server's answer: server-sent events, or one JSON document.
 
-Both are bounded, and the work for each byte is constant however the bytes are cut into packets."""
+Both are limited in size, and the cost per byte is constant however the bytes are split into packets."""
 
 import json
 from collections.abc import Mapping
@@ -18,23 +18,23 @@ from memories.errors import TooLarge
 Chunk = dict[str, Any]
 
 DONE: Chunk = {}
-"""The chunk that stands for `data: [DONE]`."""
+"""Represents `data: [DONE]`."""
 
-# A line or a body may be larger than the text it carries: escaped characters, log probabilities, several choices.
+# A line or a body may be larger than the text in it: escaped characters, log probabilities, several choices.
 _BODY_FACTOR = 8
-_LARGEST_ERROR = 64_000
+_MAX_ERROR_BYTES = 64_000
 CUT_OFF = f"{BROKE_OFF} in the middle of its answer."
-NO_CHOICE = "The model server gave an answer that holds no choice."
+NO_CHOICE = "The model server's answer contains no choice."
 
-# Why an answer ended that its server could not finish: OpenRouter and Mistral, SGLang, Z.ai, DeepSeek.
-_FAILED_ENDS = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
-# Why an answer ended whose call its server could not read: Gemini behind proxies.
-_BOTCHED_ENDS = frozenset({"malformed_function_call", "unexpected_tool_call"})
-_BOTCHED = "The model's call of a tool could not be read."
-# Why an answer ended, in lower case, as OpenAI names it. docs/upstreams.md has the sources.
-_ENDS: Mapping[str, str] = {
-    name: end
-    for end, names in {
+# Finish reasons of answers that the server could not finish: OpenRouter and Mistral, SGLang, Z.ai, DeepSeek.
+_FAILED_REASONS = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
+# Finish reasons of answers with a tool call that the server could not parse: Gemini behind proxies.
+_BAD_CALL_REASONS = frozenset({"malformed_function_call", "unexpected_tool_call"})
+_BAD_CALL = "The model's tool call could not be parsed."
+# OpenAI's finish reasons by those of other servers, in lower case. docs/upstreams.md has the sources.
+_FINISH_REASONS: Mapping[str, str] = {
+    name: reason
+    for reason, names in {
         "stop": "stop end_turn stop_sequence eos_token",
         "length": "length max_tokens model_length model_context_window_exceeded",
         "tool_calls": "tool_calls tool_use",
@@ -45,123 +45,120 @@ _ENDS: Mapping[str, str] = {
     for name in names.split()
 }
 
-# What some servers write for a number that JSON does not have. OpenAI writes the first as that log probability.
-_NO_NUMBERS: dict[str, Any] = {"-Infinity": -9999.0}
-_decoded = json.JSONDecoder(parse_constant=_NO_NUMBERS.get).decode
+# Constants that are not valid JSON. -Infinity becomes OpenAI's log probability for it, all others become null.
+_CONSTANTS: dict[str, Any] = {"-Infinity": -9999.0}
+_decoded = json.JSONDecoder(parse_constant=_CONSTANTS.get).decode
 
 
-def longest_body() -> int:
-    """Return the largest number of bytes of one line of a stream, and of one answer that does not stream."""
+def max_body_bytes() -> int:
+    """Return the size limit for one line of a stream, and for one answer that is not streamed."""
     return int(settings.ANSWER_BYTES) * _BODY_FACTOR
 
 
-class Lines:
-    """Cuts bytes into lines, and keeps an incomplete line for the next bytes. Raises TooLarge for a line without
-    end."""
+class LineSplitter:
+    """Splits bytes into lines, buffering an incomplete last line. Raises TooLarge if a line exceeds the limit."""
 
     def __init__(self) -> None:
-        self._waiting = bytearray()
-        self._most = longest_body()
+        self._buffer = bytearray()
+        self._max_bytes = max_body_bytes()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are complete with these bytes."""
+        """Add data and return the lines that it completes."""
         first, newline, rest = data.partition(b"\n")
-        self._waiting += first
-        if len(self._waiting) > self._most:
-            raise TooLarge("The model server sent a line that is longer than the gateway reads.")
+        self._buffer += first
+        if len(self._buffer) > self._max_bytes:
+            raise TooLarge("The model server sent a line that exceeds the gateway's size limit.")
         if not newline:
             return []
         *lines, last = rest.split(b"\n")
-        complete = [bytes(self._waiting), *lines]
-        self._waiting = bytearray(last)
+        complete = [bytes(self._buffer), *lines]
+        self._buffer = bytearray(last)
         return complete
 
     def rest(self) -> bytes:
-        """Return what came after the last newline."""
-        return bytes(self._waiting)
+        """Return the data after the last newline."""
+        return bytes(self._buffer)
 
 
-class Body:
-    """Collects an answer that is one JSON document, of `most` bytes if that is given. Raises TooLarge."""
+class JSONDocument:
+    """Buffers an answer that is one JSON document. Raises TooLarge if it exceeds `max_bytes`."""
 
-    def __init__(self, most: int = 0) -> None:
+    def __init__(self, max_bytes: int = 0) -> None:
         self._bytes = bytearray()
-        self._most = most or longest_body()
+        self._max_bytes = max_bytes or max_body_bytes()
 
     def feed(self, data: bytes) -> None:
-        """Take in the next bytes."""
         self._bytes += data
-        if len(self._bytes) > self._most:
-            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+        if len(self._bytes) > self._max_bytes:
+            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
     @property
     def begun(self) -> bool:
-        """Return True if the body holds anything."""
         return bool(self._bytes)
 
-    def maybe(self, line: bytes) -> None:
-        """Take a line of a stream that is not an event, starting with the first that begins a JSON object."""
+    def feed_line(self, line: bytes) -> None:
+        """Add a line of a stream that is not an event. Lines before the start of a JSON value are ignored."""
         if self.begun or line.lstrip().startswith((b"{", b"[")):
             self.feed(line + b"\n")
 
     def completion(self, request: httpx2.Request) -> dict[str, Any]:
-        """Return the answer unchanged, if it has choices. Raises ValueError, UpstreamUnreachable, or the error that the
-        body describes."""
-        answer = json.loads(self._bytes, parse_constant=_NO_NUMBERS.get)
-        check_sound(answer, request)
+        """Return the document, which must be a completion with choices. Raises ValueError, UpstreamUnreachable, or the
+        error that the document describes."""
+        answer = json.loads(self._bytes, parse_constant=_CONSTANTS.get)
+        raise_if_failed(answer, request)
         if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
             raise UpstreamUnreachable(NO_CHOICE)
         return answer
 
-    def passed(self, request: httpx2.Request) -> bytes:
-        """Return a list of vectors unchanged. A large one is not parsed as JSON, which would hold up all other
-        requests. Raises ValueError, or the DomainError that the body describes."""
-        if len(self._bytes) <= _LARGEST_ERROR and is_error(answer := json.loads(self._bytes)):
+    def embeddings(self, request: httpx2.Request) -> bytes:
+        """Return the bytes of a list of vectors. A large document is not parsed, since that would block the event loop.
+        Raises ValueError, or the DomainError that the document describes."""
+        if len(self._bytes) <= _MAX_ERROR_BYTES and is_error(answer := json.loads(self._bytes)):
             raise fault_in_answer(answer, request)
         if not self._bytes.lstrip().startswith(b"{") or b'"data"' not in self._bytes:
-            raise UpstreamUnreachable("The model server gave an answer that holds no vectors.")
+            raise UpstreamUnreachable("The model server's answer contains no vectors.")
         return bytes(self._bytes)
 
 
-class Events:
-    """Reads the lines of a stream that answers `request`. `alone`: see `usual`."""
+class EventReader:
+    """Parses the lines of a stream that answers `request`. `single_choice`: see `normalised`."""
 
-    def __init__(self, request: httpx2.Request, *, alone: bool) -> None:
-        self._request, self._alone = request, alone
-        self._failed = False  # within an event that calls itself an error
+    def __init__(self, request: httpx2.Request, *, single_choice: bool) -> None:
+        self._request, self._single_choice = request, single_choice
+        self._in_error = False  # within an event of the type "error"
 
     def chunk_of(self, line: bytes) -> Chunk | None:
         """Return the chunk in a line, DONE at the end, and None for a line without data. Raises ValueError, and
-        DomainErrors for errors that the server tells within the stream."""
+        DomainErrors for errors that the server reports within the stream."""
         if not line.startswith(b"data:"):
             if line.startswith(b"error:"):  # llama.cpp before September 2025
                 raise fault_in_answer(line[6:].strip(), self._request)
             if line.startswith(b"event:"):
-                self._failed = line[6:].strip() == b"error"
+                self._in_error = line[6:].strip() == b"error"
             elif not line.strip():  # the end of an event
-                self._failed = False
+                self._in_error = False
             return None
         if not (payload := line[5:].strip()):
             return None
-        if self._failed:
+        if self._in_error:
             raise fault_in_answer(payload, self._request)
         if payload == b"[DONE]":
             return DONE
         chunk = _decoded(payload.decode())
         if not isinstance(chunk, dict):
             raise ValueError("a chunk that is not an object")
-        check_sound(chunk, self._request)
-        return usual(chunk, alone=self._alone)
+        raise_if_failed(chunk, self._request)
+        return normalised(chunk, single_choice=self._single_choice)
 
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
-    """Return a whole answer as the only chunk of a stream, for servers that do not stream. A choice without content
-    gets no made-up `finish_reason`. Raises UpstreamUnreachable if there are no choices."""
+    """Return a completion as the only chunk of a stream, for servers that do not stream. A missing `finish_reason`
+    becomes "stop" only if the choice has content. Raises UpstreamUnreachable if there are no choices."""
     given = answer.get("choices")
     if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
         raise UpstreamUnreachable(NO_CHOICE)
     if all("text" in choice for choice in given):
-        return answer  # /completions, where chunks look like the whole answer
+        return answer  # /completions, whose chunks look like the completion
     choices = []
     for choice in given:
         message = choice.get("message")
@@ -171,66 +168,65 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
         rest = {name: value for name, value in choice.items() if name != "message"}
         content = delta.get("content")
         parts = content if isinstance(content, list) else [{"text": content}]
-        said = delta.get("tool_calls") or any(isinstance(part, dict) and part.get("text") for part in parts)
-        choices.append(
-            rest | {"delta": delta, "finish_reason": choice.get("finish_reason") or ("stop" if said else None)}
-        )
+        filled = delta.get("tool_calls") or any(isinstance(part, dict) and part.get("text") for part in parts)
+        reason = choice.get("finish_reason") or ("stop" if filled else None)
+        choices.append(rest | {"delta": delta, "finish_reason": reason})
     return answer | {"object": "chat.completion.chunk", "choices": choices}
 
 
-def is_whole(chunk: Chunk) -> bool:
-    """Return True if an event of a stream holds complete messages, as a whole answer does."""
+def holds_whole_message(chunk: Chunk) -> bool:
+    """Return True if a chunk has a complete message instead of a delta."""
     return any("message" in choice and "delta" not in choice for choice in choices_of(chunk))
 
 
-def check_sound(answer: Any, request: httpx2.Request) -> None:
-    """Raise the error that a chunk or a whole answer is, or UpstreamUnreachable if its server could not finish it."""
+def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
+    """Raise the error that a chunk or a completion contains, or UpstreamUnreachable if the server could not finish."""
     if is_error(answer):
         raise fault_in_answer(answer, request)
     choices = choices_of(answer) if isinstance(answer, dict) else ()
-    end = choices[0].get("finish_reason") if choices else None
-    if not isinstance(end, str):
+    reason = choices[0].get("finish_reason") if choices else None
+    if not isinstance(reason, str):
         return
-    if end.lower() in _FAILED_ENDS:
+    if reason.lower() in _FAILED_REASONS:
         raise UpstreamUnreachable(CUT_OFF)
-    if end.lower() in _BOTCHED_ENDS:
-        raise RequestRefused(_BOTCHED, upstream_code=BOTCHED_CALL, said=_BOTCHED, status=400)
+    if reason.lower() in _BAD_CALL_REASONS:
+        raise RequestRefused(_BAD_CALL, upstream_code=BOTCHED_CALL, server_message=_BAD_CALL, status=400)
 
 
-def usual(answer: Chunk, *, alone: bool) -> Chunk:
-    """Name the ends of a chunk or a whole answer as OpenAI does, and return it. `alone`: one choice was asked for, so
-    its number is 0 whatever the server says."""
+def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:
+    """Give a chunk or a completion OpenAI's finish reasons and integer indexes, in place, and return it. With
+    `single_choice` the index is 0 whatever the server says."""
     choices = choices_of(answer)
     for choice in choices:
-        end, index = choice.get("finish_reason"), choice.get("index", 0)
-        if isinstance(end, str):
-            choice["finish_reason"] = _ENDS.get(end.lower(), end)
+        reason, index = choice.get("finish_reason"), choice.get("index", 0)
+        if isinstance(reason, str):
+            choice["finish_reason"] = _FINISH_REASONS.get(reason.lower(), reason)
         if index == 0:
             continue
-        if alone and len(choices) == 1:
+        if single_choice and len(choices) == 1:
             choice["index"] = 0
         elif isinstance(index, str) and index.isdecimal() and len(index) < 4:
             choice["index"] = int(index)
     return answer
 
 
-def says_something(chunk: Chunk) -> bool:
-    """Return True if a chunk holds text, reasoning, a tool call or an end. Some servers send a role alone before the
-    model has begun to answer."""
+def has_content(chunk: Chunk) -> bool:
+    """Return True if a chunk holds text, reasoning, a tool call or a finish reason. Some servers send only a role
+    before the model begins to answer."""
     for choice in choices_of(chunk):
         delta = choice.get("delta")
-        said = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
-        if said or choice.get("text") or choice.get("finish_reason"):
+        filled = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
+        if filled or choice.get("text") or choice.get("finish_reason"):
             return True
     return False
 
 
 def choices_of(chunk: Chunk) -> list[dict[str, Any]]:
-    """Return the choices of a chunk that are objects."""
+    """Return the choices of a chunk or completion that are objects."""
     choices = chunk.get("choices")
     return [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
 
 
 def is_finished(chunk: Chunk) -> bool:
-    """Return True if the first choice of a chunk says why the model stopped."""
+    """Return True if the first choice of a chunk has a finish reason."""
     return any(choice.get("finish_reason") for choice in choices_of(chunk)[:1])

@@ -1,16 +1,16 @@
-"""Circuit breakers: a model that fails again and again is left alone for a while. One request then probes it before it
-gets the others again. The state is in memory, per process."""
+"""Circuit breakers: a model that keeps failing gets no requests for a while. Then a single request probes it before the
+others may pass again. The state is in memory, per process."""
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 WINDOW_SECONDS = 60.0
-LEAST_CALLS = 5
-_SHARE = 0.5
+_MIN_REQUESTS = 5  # in the window
+_MAX_FAILURE_RATE = 0.5
 _FIRST_REST = 5.0
-_LONGEST_REST = 30.0
-_MOST_KEPT = 1000  # outcomes that are kept of a window: the newest
+_MAX_REST = 30.0
+_MAX_OUTCOMES = 1000  # in memory, the newest ones
 
 
 @dataclass(slots=True)
@@ -18,14 +18,14 @@ class Breaker:
     """One circuit breaker. `clock` returns seconds."""
 
     clock: Callable[[], float]
-    _outcomes: deque[tuple[float, bool]] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
+    _outcomes: deque[tuple[float, bool]] = field(default_factory=lambda: deque(maxlen=_MAX_OUTCOMES))
     _until: float = 0.0  # 0: closed
     _rest: float = 0.0
     _probing: bool = False
 
     @property
     def is_open(self) -> bool:
-        """Whether requests are held back, or wait for a probe."""
+        """Whether requests are held back, possibly until a probe succeeds."""
         return bool(self._until)
 
     def seconds(self) -> float:
@@ -36,22 +36,22 @@ class Breaker:
         return max(left, 1.0) if self._probing else max(left, 0.0)
 
     def enter(self) -> bool:
-        """Return True if this request is the probe, which must end with `ended` or `left`."""
+        """Return True if this request is the probe, which must end with `record` or `release`."""
         probe = bool(self._until) and not self._probing and self.clock() >= self._until
         self._probing = self._probing or probe
         return probe
 
-    def left(self, *, probe: bool) -> None:
-        """Note that a request ended without telling anything about the server: it was cancelled or refused."""
+    def release(self, *, probe: bool) -> None:
+        """End a request whose outcome says nothing about the server, such as a cancelled one."""
         if probe:
             self._probing = False
 
-    def ended(self, *, well: bool, probe: bool) -> None:
-        """Note how a request ended. While the breaker is open, requests that began before it opened do not count."""
+    def record(self, *, ok: bool, probe: bool) -> None:
+        """Record the outcome of a request. While the breaker is open only that of the probe counts."""
         now = self.clock()
         if probe:
             self._probing = False
-            if well:
+            if ok:
                 self._outcomes.clear()
                 self._until = self._rest = 0.0
             else:
@@ -59,50 +59,48 @@ class Breaker:
             return
         if self._until:
             return
-        self._outcomes.append((now, well))
+        self._outcomes.append((now, ok))
         while self._outcomes and self._outcomes[0][0] < now - WINDOW_SECONDS:
             self._outcomes.popleft()
-        if well or len(self._outcomes) < LEAST_CALLS:
+        if ok or len(self._outcomes) < _MIN_REQUESTS:
             return
-        if sum(not fine for _, fine in self._outcomes) > len(self._outcomes) * _SHARE:
+        if sum(not succeeded for _, succeeded in self._outcomes) > len(self._outcomes) * _MAX_FAILURE_RATE:
             self._open(now)
 
-    def rest(self, seconds: float) -> None:
-        """Hold requests back for as many seconds as the server asked for."""
+    def hold(self, seconds: float) -> None:
+        """Hold requests back for at least this long."""
         self._until = max(self._until, self.clock() + seconds)
 
     def _open(self, now: float) -> None:
-        self._rest = min(max(self._rest * 2, _FIRST_REST), _LONGEST_REST)
+        self._rest = min(max(self._rest * 2, _FIRST_REST), _MAX_REST)
         self._until = max(self._until, now + self._rest)
 
 
 @dataclass(slots=True)
 class Circuit:
-    """The two breakers of a model: one counts all faults and holds for requests that another model can answer; the
-    other counts failed connections and holds for all other requests."""
+    """The two breakers of a model. `any_fault` counts all faults and applies to requests that another model can answer;
+    `connection` counts failed connections and applies to all other requests."""
 
     any_fault: Breaker
     connection: Breaker
 
     @classmethod
     def of(cls, clock: Callable[[], float]) -> "Circuit":
-        """Return a closed circuit."""
         return cls(Breaker(clock), Breaker(clock))
 
     def seconds(self, *, alone: bool) -> float:
-        """Return the seconds until a request may pass. `alone` means that no other model can answer it."""
+        """Return the seconds until a request may pass. `alone`: no other model can answer it."""
         return (self.connection if alone else self.any_fault).seconds()
 
     def enter(self) -> tuple[bool, bool]:
-        """Return the breakers that this request probes; it must end with `ended` or `left`."""
+        """Return for each breaker whether this request is its probe. It must end with `record` or `release`."""
         return self.any_fault.enter(), self.connection.enter()
 
-    def left(self, probes: tuple[bool, bool]) -> None:
-        """Note that a request ended without telling anything about the server."""
-        self.any_fault.left(probe=probes[0])
-        self.connection.left(probe=probes[1])
+    def release(self, probes: tuple[bool, bool]) -> None:
+        """End a request whose outcome says nothing about the server."""
+        self.any_fault.release(probe=probes[0])
+        self.connection.release(probe=probes[1])
 
-    def ended(self, probes: tuple[bool, bool], *, well: bool, connected: bool) -> None:
-        """Note how a request ended."""
-        self.any_fault.ended(well=well, probe=probes[0])
-        self.connection.ended(well=connected, probe=probes[1])
+    def record(self, probes: tuple[bool, bool], *, ok: bool, connected: bool) -> None:
+        self.any_fault.record(ok=ok, probe=probes[0])
+        self.connection.record(ok=connected, probe=probes[1])

@@ -1,35 +1,34 @@
-"""Ids of tool calls. The model's own id goes back to it unchanged, since some ids are part of what the model reads. An
-id is replaced only if it is missing, repeated or too long, or if it comes from another model and has a shape that the
-server refuses. The replacement has nine letters and digits, which every server accepts, and depends only on what it
-replaces, so that a conversation that grows keeps its first bytes."""
+"""Ids of tool calls. The model's own id is sent back unchanged, since some models read it. It is replaced only if it is
+missing, repeated or too long, or if it comes from another model and has a shape that the server refuses. The
+replacement has nine letters and digits, which every server accepts, and depends only on the id it replaces, so that a
+growing conversation keeps its prefix for prompt caches."""
 
 import hashlib
 import re
 from collections.abc import Container
 
-LONGEST = 128  # as long as the column of a stored result
+MAX_ID_CHARS = 128  # the length of the database column
 SHAPES = {
     "any": re.compile(r".{1,128}", re.DOTALL),
     "short": re.compile(r".{1,40}", re.DOTALL),  # OpenAI
     "word": re.compile(r"[A-Za-z0-9_-]{1,64}"),  # Anthropic
     "nine": re.compile(r"[A-Za-z0-9]{9}"),  # Mistral
 }
-_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def made_id(replaces: str, *, taken: Container[str]) -> str:
-    """Return nine letters and digits in place of an unusable id. The same id gives the same result, unless that is
-    taken."""
-    again = 0
-    while (found := _nine(f"{again}:{replaces}")) in taken:
-        again += 1
-    return found
+def replacement_id(unusable: str, *, taken: Container[str]) -> str:
+    """Return a nine-character id for an unusable one: always the same one, unless it is taken."""
+    attempt = 0
+    while (new := _nine_characters(f"{attempt}:{unusable}")) in taken:
+        attempt += 1
+    return new
 
 
-def _nine(text: str) -> str:
+def _nine_characters(text: str) -> str:
     number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8], "big")
-    letters = []
+    characters = []
     for _ in range(9):
-        number, at = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[at])
-    return "".join(letters)
+        number, position = divmod(number, len(_ALPHABET))
+        characters.append(_ALPHABET[position])
+    return "".join(characters)

@@ -1,5 +1,5 @@
-"""The tool calls of one model step, gathered from pieces: calls of functions, whose arguments are JSON, and of custom
-tools, whose input is any text."""
+"""Assembles the tool calls of one model step from their pieces: calls of functions, whose arguments are JSON, and of
+custom tools, whose input is free text."""
 
 import json
 from collections.abc import Callable
@@ -7,38 +7,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.tool_calls import ObjectEnd
-from gateway.upstream.call_ids import LONGEST, made_id
-from gateway.upstream.kept import Gathered, Room
+from gateway.upstream.call_ids import MAX_ID_CHARS, replacement_id
+from gateway.upstream.kept import FieldAccumulator, SizeBudget
 from memories.errors import TooLarge
 from memories.storable import storable_text
 from memories.tools import ToolCall
 
-MOST_CALLS = 128  # of one step
+MAX_CALLS = 128  # per step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCall(ToolCall):
-    """A complete call. `custom`: of a custom tool; `arguments` is its input."""
+    """A complete call. If `custom`, it calls a custom tool and `arguments` is its input."""
 
     custom: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return the call in the form of OpenAI messages."""
-        return {"id": self.id, **called(self.name, self.arguments, custom=self.custom)}
+        return {"id": self.id, **call_json(self.name, self.arguments, custom=self.custom)}
 
 
-def called(name: str, arguments: str, *, custom: bool) -> dict[str, Any]:
-    """Return a call without its id."""
+def call_json(name: str, arguments: str, *, custom: bool) -> dict[str, Any]:
+    """Return a call without its id as an OpenAI message has it."""
     if custom:
         return {"type": "custom", "custom": {"name": name, "input": arguments}}
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 @dataclass(slots=True)
-class GatheredCall:
-    """A call whose name and arguments arrive in pieces."""
+class PartialCall:
+    """A call whose name and arguments are streamed in pieces."""
 
-    more: Gathered
+    extra: FieldAccumulator
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
@@ -46,33 +45,33 @@ class GatheredCall:
     custom: bool = False
 
 
-class GatheredCalls:
-    """The calls of a step so far, in the order in which they began. `count` is called with the size of each piece."""
+class CallAccumulator:
+    """The calls of a step so far, in the order in which they began. `count` is called with the text of each piece."""
 
-    def __init__(self, room: Room, count: Callable[[str], None]) -> None:
-        self.begun: list[GatheredCall] = []
-        self._room = room
+    def __init__(self, budget: SizeBudget, count: Callable[[str], None]) -> None:
+        self.calls: list[PartialCall] = []
+        self._budget = budget
         self._count = count
-        self._numbered: dict[int, GatheredCall] = {}
+        self._by_index: dict[int, PartialCall] = {}
 
-    def take(self, pieces: Any, *, whole: bool) -> None:
+    def add(self, pieces: Any, *, whole: bool) -> None:
         """Add the `tool_calls` of a delta, or with `whole` those of a complete message. Raises TooLarge."""
         for piece in pieces if isinstance(pieces, list) else ():
             if isinstance(piece, dict):
-                self._take(piece, whole=whole)
+                self._add(piece, whole=whole)
 
-    def named(self) -> dict[str, GatheredCall]:
-        """Return the calls that have a name, by id. A call whose id is missing, too long or that of another call gets a
-        new one, since results are matched by id."""
-        found: dict[str, GatheredCall] = {}
-        for call in self.begun:
+    def by_id(self) -> dict[str, PartialCall]:
+        """Return the calls that have a name, by id. A missing, repeated or too long id is replaced, since results are
+        matched by id."""
+        calls: dict[str, PartialCall] = {}
+        for call in self.calls:
             if not call.name:
                 continue
-            usable = call.id and call.id not in found and len(call.id) <= LONGEST
-            found[call.id if usable else made_id(call.id, taken=found)] = call
-        return found
+            usable = call.id and call.id not in calls and len(call.id) <= MAX_ID_CHARS
+            calls[call.id if usable else replacement_id(call.id, taken=calls)] = call
+        return calls
 
-    def _take(self, piece: dict[str, Any], *, whole: bool) -> None:
+    def _add(self, piece: dict[str, Any], *, whole: bool) -> None:
         function, custom = piece.get("function"), piece.get("custom")
         is_custom = isinstance(custom, dict)
         part = custom if isinstance(custom, dict) else function if isinstance(function, dict) else {}
@@ -82,43 +81,43 @@ class GatheredCalls:
         arguments = storable_text(given if isinstance(given, str) else json.dumps(given))
         for text in (call_id, name, arguments):
             self._count(text)
-        call = self._call_of(piece.get("index"), call_id, name, whole=whole)
+        call = self._call_for(piece.get("index"), call_id, name, whole=whole)
         call.id = call.id or call_id
         call.custom = call.custom or is_custom
-        call.more.take_call(piece)
-        if name != call.name and not any(call.arguments):  # some servers repeat it with every piece
+        call.extra.add_call(piece)
+        if name != call.name and not any(call.arguments):  # some servers repeat the name with every piece
             call.name += name
         call.arguments.append(arguments)
 
-    def _call_of(self, index: Any, call_id: str, name: str, *, whole: bool) -> GatheredCall:
+    def _call_for(self, index: Any, call_id: str, name: str, *, whole: bool) -> PartialCall:
         """Return the call that a piece continues, or a new one."""
-        numbered = isinstance(index, int) and not whole
+        has_index = isinstance(index, int) and not whole
         known = None
         if not whole:
-            known = self._numbered.get(index) if numbered else self._unnumbered(call_id, name)
-        if known is not None and not (numbered and _begins(known, call_id, name)):
+            known = self._by_index.get(index) if has_index else self._without_index(call_id, name)
+        if known is not None and not (has_index and _begins_another(known, call_id, name)):
             return known
-        begun = GatheredCall(Gathered(self._room))
-        self.begun.append(begun)
-        if numbered:
-            self._numbered[index] = begun
-        if len(self.begun) > MOST_CALLS:
-            raise TooLarge(f"The model made more than {MOST_CALLS} tool calls in one step.")
-        return begun
+        new = PartialCall(FieldAccumulator(self._budget))
+        self.calls.append(new)
+        if has_index:
+            self._by_index[index] = new
+        if len(self.calls) > MAX_CALLS:
+            raise TooLarge(f"The model made more than {MAX_CALLS} tool calls in one step.")
+        return new
 
-    def _unnumbered(self, call_id: str, name: str) -> GatheredCall | None:
-        """Return the call that a piece without an index continues; None if the piece begins a new call, which it does
-        if both it and the last call have a name."""
-        for known in reversed(self.begun):
+    def _without_index(self, call_id: str, name: str) -> PartialCall | None:
+        """Return the call that a piece without an index continues. Return None if the piece begins a new call: both it
+        and the last call have a name."""
+        for known in reversed(self.calls):
             if call_id and known.id == call_id:
                 return known
-        last = self.begun[-1] if self.begun else None
+        last = self.calls[-1] if self.calls else None
         return None if last is None or (name and last.name) else last
 
 
-def _begins(known: GatheredCall, call_id: str, name: str) -> bool:
-    """Return True if a piece with the index of a known call begins another one, as on servers that count no further
-    than 0: it has a name, and another id, or none while the known call is complete."""
+def _begins_another(known: PartialCall, call_id: str, name: str) -> bool:
+    """Return True if a piece begins another call than the known one with the same index, as on servers that number
+    every call 0: it has a name and either another id, or no id while the known call is complete."""
     if not name or not known.name:
         return False
     if call_id:

@@ -1,4 +1,4 @@
-"""Changes of a request that make a model server accept it: what a refusal teaches, as data."""
+"""Changes that make a model server accept a request, as data that can be stored."""
 
 import json
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from typing import Any
 
 from gateway.upstream.paths import without
 
-_LONGEST_PATH, _LONGEST_VALUE = 200, 100
+_MAX_PATH_CHARS, _MAX_VALUE_CHARS = 200, 100
 
 Body = dict[str, Any]
 
 
 class Kind(StrEnum):
-    """What is done with a parameter."""
+    """What a change does with its parameter."""
 
     DROP = "drop"
     RENAME = "rename"
@@ -28,7 +28,7 @@ class Condition(StrEnum):
     TOOLS = "tools"  # requests that offer tools
     WHOLE = "whole"  # requests that are not streamed
     VALUE = "value"  # requests whose parameter has the value of the change
-    OWN = "own"  # requests with tools of ours, which are left out; those of a client stay
+    OWN = "own"  # requests with our own tools, which are left out; the client's stay
     ONCE = "once"  # only the request that was refused
 
 
@@ -37,8 +37,8 @@ _CONDITION_WORDS = {Condition.TOOLS: " where tools are offered", Condition.WHOLE
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a request. `value` is the new name or the new value; with Condition.VALUE it is the refused value.
-    `parameter` is a path without indexes of lists: `messages.name`."""
+    """A change of a request. `value` is the new name or the new value, or with Condition.VALUE the refused value.
+    `parameter` is a path without list indexes, such as `messages.name`."""
 
     kind: Kind
     parameter: str
@@ -51,7 +51,7 @@ class Change:
         elif self.kind is Kind.SET:
             what = f"{self.parameter} is set to {json.dumps(self.value)}"
         elif self.condition is Condition.OWN:
-            return "the tools of memory are left out"
+            return "the memory tools are left out"
         elif self.condition is Condition.VALUE:
             what = f"{self.parameter} is left out where it is {json.dumps(self.value)}"
         else:
@@ -61,12 +61,12 @@ class Change:
     @property
     def lasts(self) -> bool:
         """Return True if the change may help other requests and fits into its row."""
-        useful = self.condition is not Condition.ONCE
-        return useful and len(self.parameter) <= _LONGEST_PATH and len(json.dumps(self.value)) <= _LONGEST_VALUE
+        reusable = self.condition is not Condition.ONCE
+        return reusable and len(self.parameter) <= _MAX_PATH_CHARS and len(json.dumps(self.value)) <= _MAX_VALUE_CHARS
 
     def applied(self, body: Body) -> Body:
-        """Return the body with this change, if it applies to it. The given body is not changed."""
-        if not self._is_for(body):
+        """Return a copy of the body with this change, or the body itself if the change does not apply to it."""
+        if not self._applies_to(body):
             return body
         if self.kind is Kind.SET:
             return {**body, self.parameter: self.value}
@@ -75,20 +75,20 @@ class Change:
         if self.kind is Kind.RENAME and self.parameter in body:
             changed.setdefault(self.value, body[self.parameter])
         if len(path) > 1 and changed.get(path[0]) == {}:
-            del changed[path[0]]  # an empty object
+            del changed[path[0]]
         return changed
 
-    def _is_for(self, body: Mapping[str, Any]) -> bool:
+    def _applies_to(self, body: Mapping[str, Any]) -> bool:
         if self.condition is Condition.TOOLS:
             return bool(body.get("tools"))
         if self.condition is Condition.WHOLE:
             return not body.get("stream")
         if self.condition is Condition.VALUE:
             return bool(body.get(self.parameter) == self.value)
-        return self.condition is not Condition.OWN  # a body does not say whose its tools are
+        return self.condition is not Condition.OWN  # AdaptedRequest applies it: a body does not say whose its tools are
 
 
 STREAMED = Change(Kind.SET, "stream", True, Condition.WHOLE)
-"""What a model is sent that only streams; the pieces are collected (gateway.upstream.collected)."""
+"""For models that only stream: the chunks are joined (gateway.upstream.collected)."""
 NO_OWN_TOOLS = Change(Kind.DROP, "tools", condition=Condition.OWN)
-"""What a model is sent that takes no tools: none of ours (`ModelRequest.spare`)."""
+"""For models that refuse tools: ours are left out (`ModelRequest.optional_tools`)."""

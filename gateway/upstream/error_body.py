@@ -1,8 +1,8 @@
-"""Reads a model server's refusal from the forms that servers give it; its key and address are left out.
+"""Parses the error bodies of model servers and removes the key and the address from them.
 
-The forms: OpenAI's `{"error": {…}}`; the same in a list (Gemini); with `error` as a text (xAI, TGI, vLLM, LM Studio);
-flat with `message` (SGLang, DashScope, Cohere); flat with a `detail` in the message or beside it (Mistral, FastAPI); a
-cause inside `metadata.raw` (OpenRouter); and plain text."""
+The formats: OpenAI's `{"error": {…}}`; the same in a list (Gemini); with `error` as a string (xAI, TGI, vLLM, LM
+Studio); flat with `message` (SGLang, DashScope, Cohere); flat with `detail`, inside `message` or next to it (Mistral,
+FastAPI); with a cause inside `metadata.raw` (OpenRouter); and plain text."""
 
 import json
 import re
@@ -12,13 +12,13 @@ from typing import Any
 
 from memories.storable import storable_text
 
-_QUOTED = 300
+_MAX_MESSAGE_CHARS = 300
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _PARAM = re.compile(r"[A-Za-z0-9_.\[\]-]{1,200}")
 _ADDRESS = re.compile(r"(?:https?|wss?)://[^\s\"'<>)\]}]+", re.IGNORECASE)
 _KEY = re.compile(r"\b(?:sk|gsk|xai|key|pk)[-_][A-Za-z0-9*_-]{6,}|\bAIza[\w-]{10,}|(?<=bearer )\S+", re.IGNORECASE)
 _HIDDEN = "…"
-# Codes that name no reason: the message is more useful.
+# Codes without a specific reason: the message is more useful.
 _GENERAL = frozenset({"", "invalid_request_error", "invalid_parameter_error", "bad_request", "BadRequestError"})
 _CONTEXT = re.compile(
     r"maximum context length|exceeds? the (?:available )?context (?:window|size)|greater than the context length|"
@@ -29,7 +29,7 @@ _CONTEXT = re.compile(
 )
 _TOOLS = r"(?<![\w.])(?:tools?(?! ?choice| ?messages?| ?roles?| ?results?)|functions?)"
 _CALLING = rf"(?:{_TOOLS}[ -](?:use|calls?|calling)|{_TOOLS})\b"
-# Some servers say so with the status of a missing model, or of a fault of theirs. docs/upstreams.md has the sources.
+# Some servers send this with the status of a missing model or of a server error. docs/upstreams.md has the sources.
 _NO_TOOLS = re.compile(
     rf"(?:n[o']t|no longer) (?:currently )?support (?:the use of )?{_CALLING}|"
     rf"(?<!custom )(?<!strict )(?<!multiple )(?<!parallel )(?<!hosted )(?<!-in )"
@@ -40,25 +40,25 @@ _NO_TOOLS = re.compile(
     rf"--enable-auto-tool-choice|tools param requires",
     re.IGNORECASE,
 )
-# In the words of LiteLLM, OpenRouter, DeepSeek, Mistral: docs/upstreams.md has the sources.
+# Messages of LiteLLM, OpenRouter, DeepSeek and Mistral. docs/upstreams.md has the sources.
 _NO_MODEL = re.compile(
     r"invalid model name passed|is not a valid model id\b|\bmodel not exist\b|^invalid model: ", re.IGNORECASE
 )
 _NO_MODEL_CODE = "model_not_found"
-# What a server says with 404 where it has nothing at all at an address: FastAPI (vLLM, SGLang, LiteLLM), Go (Ollama),
-# llama.cpp, Azure, OpenAI, Express, LM Studio, a page of a proxy, or nothing.
-_NOTHING_THERE = re.compile(
+# Messages with a 404 for an unknown address: FastAPI (vLLM, SGLang, LiteLLM), Go (Ollama), llama.cpp, Azure, OpenAI,
+# Express, LM Studio, a proxy's HTML page, or an empty one.
+_UNKNOWN_ADDRESS = re.compile(
     r"(?:404\W*)?(?:(?:page|file|path|resource|route) )?(?:not found\W*)?|<.*"
     r"|(?:invalid url|cannot (?:post|get)|unexpected endpoint|no route)\b.*",
     re.IGNORECASE,
 )
-_CONTEXT_TYPE = "exceed_context_size_error"  # types of errors that are used like codes
+_CONTEXT_TYPE = "exceed_context_size_error"  # an error type that is used like a code
 _FILTERED = frozenset({"content_filter", "ResponsibleAIPolicyViolation"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaidError:
-    """A server's refusal. `status` is the one in the body; 0 if there is none."""
+class ParsedError:
+    """An error as a server described it. `status` is the one in the body, or 0."""
 
     message: str = ""
     code: str = ""
@@ -66,40 +66,40 @@ class SaidError:
     status: int = 0
 
 
-def read_error(body: Any, *, secrets: Iterable[str] = ()) -> SaidError:
-    """Read an error body: bytes, text or parsed JSON. `secrets` are removed from quoted text."""
-    said = _read(_parsed(body))
-    if said.code in _GENERAL or said.code.isdecimal():
-        if _CONTEXT.search(said.message):
-            said = replace(said, code="context_length_exceeded")
-        elif said.code in _GENERAL:
-            said = replace(said, code="")
-    return replace(said, message=_quoted(said.message, secrets))
+def read_error(body: Any, *, secrets: Iterable[str] = ()) -> ParsedError:
+    """Parse an error body given as bytes, text or parsed JSON. `secrets` are removed from the message."""
+    error = _read(_decoded(body))
+    if error.code in _GENERAL or error.code.isdecimal():
+        if _CONTEXT.search(error.message):
+            error = replace(error, code="context_length_exceeded")
+        elif error.code in _GENERAL:
+            error = replace(error, code="")
+    return replace(error, message=_redacted(error.message, secrets))
 
 
-def knows_no_model(said: SaidError) -> bool:
-    """Return True if an error says that the server does not know the model."""
-    return said.code == _NO_MODEL_CODE or bool(_NO_MODEL.search(said.message))
+def is_unknown_model(error: ParsedError) -> bool:
+    """Return True if the server does not know the model."""
+    return error.code == _NO_MODEL_CODE or bool(_NO_MODEL.search(error.message))
 
 
-def finds_nothing(said: SaidError) -> bool:
-    """Return True if an error with the status 404 speaks of the address that was asked, not of the model."""
-    return said.code != _NO_MODEL_CODE and bool(_NOTHING_THERE.fullmatch(said.message.strip()))
+def is_unknown_address(error: ParsedError) -> bool:
+    """Return True if an error with the status 404 is about the URL rather than the model."""
+    return error.code != _NO_MODEL_CODE and bool(_UNKNOWN_ADDRESS.fullmatch(error.message.strip()))
 
 
-def takes_no_tools(message: str) -> bool:
-    """Return True if an error says that the model, or its server as it is started, takes no tools at all."""
+def refuses_tools(message: str) -> bool:
+    """Return True if the model, or its server as it was started, does not support tools at all."""
     return bool(_NO_TOOLS.search(message))
 
 
 def is_error(answer: Any) -> bool:
-    """Return True if JSON with a status of success, or an event of a stream, is an error."""
+    """Return True if JSON sent with a success status, or an event of a stream, is an error."""
     if isinstance(answer, list):
         return bool(answer) and is_error(answer[0])
     return isinstance(answer, dict) and bool(answer.get("error") or answer.get("object") == "error")
 
 
-def _parsed(body: Any) -> Any:
+def _decoded(body: Any) -> Any:
     if not isinstance(body, bytes | str):
         return body
     try:
@@ -108,13 +108,13 @@ def _parsed(body: Any) -> Any:
         return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
 
 
-def _read(body: Any, depth: int = 0) -> SaidError:
+def _read(body: Any, depth: int = 0) -> ParsedError:
     if isinstance(body, list):
-        return _read(body[0], depth) if body and depth < 3 else SaidError()
+        return _read(body[0], depth) if body and depth < 3 else ParsedError()
     if isinstance(body, str):
-        return SaidError(message=body)
+        return ParsedError(message=body)
     if not isinstance(body, dict):
-        return SaidError()
+        return ParsedError()
     error = body.get("error")
     if isinstance(error, dict):
         return _of_object(error, depth)
@@ -123,8 +123,9 @@ def _read(body: Any, depth: int = 0) -> SaidError:
     return _of_object(body, depth)
 
 
-def _of_object(error: dict[str, Any], depth: int) -> SaidError:
-    """Read an error object. Its message may be a text, hold a list of details, or quote another server's error."""
+def _of_object(error: dict[str, Any], depth: int) -> ParsedError:
+    """Parse an error object. Its message may be a string, contain a list of details, or quote another server's
+    error."""
     message, param = error.get("message"), error.get("param")
     details = message.get("detail") or message.get("error") if isinstance(message, dict) else error.get("detail")
     if isinstance(details, dict):
@@ -134,7 +135,7 @@ def _of_object(error: dict[str, Any], depth: int) -> SaidError:
     elif isinstance(details, str):
         message = details
     code, status = _code(error.get("code"))
-    said = SaidError(
+    parsed = ParsedError(
         message=message if isinstance(message, str) else "",
         code=_inner_code(error) or code or ("context_length_exceeded" if error.get("type") == _CONTEXT_TYPE else ""),
         param=param if isinstance(param, str) and _PARAM.fullmatch(param) else None,
@@ -143,29 +144,30 @@ def _of_object(error: dict[str, Any], depth: int) -> SaidError:
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if raw and depth < 2:
-        cause = _read(_parsed(raw), depth + 1)
+        cause = _read(_decoded(raw), depth + 1)
         return replace(
-            said, message=cause.message or said.message, code=cause.code or said.code, param=cause.param or said.param
+            parsed,
+            message=cause.message or parsed.message,
+            code=cause.code or parsed.code,
+            param=cause.param or parsed.param,
         )
-    return said
+    return parsed
 
 
 def _of_details(details: list[Any], param: Any) -> tuple[str, Any]:
-    """Return message and parameter of a list of `{loc, msg}`."""
-    told = [detail for detail in details if isinstance(detail, dict)]
-    places = [
-        [str(part) for part in detail["loc"] if part != "body"] if isinstance(detail.get("loc"), list) else []
-        for detail in told
-    ]
-    messages = [
-        f"{'.'.join(place)}: {detail.get('msg')}" if place else str(detail.get("msg"))
-        for place, detail in zip(places, told, strict=True)
-    ]
-    return "; ".join(messages), param or next((".".join(place) for place in places if place), None)
+    """Return the message and the parameter of a list of `{loc, msg}`."""
+    messages, first_path = [], ""
+    for detail in details:
+        if isinstance(detail, dict):
+            loc = detail["loc"] if isinstance(detail.get("loc"), list) else []
+            path = ".".join(str(part) for part in loc if part != "body")
+            messages.append(f"{path}: {detail.get('msg')}" if path else str(detail.get("msg")))
+            first_path = first_path or path
+    return "; ".join(messages), param or first_path or None
 
 
 def _code(given: Any) -> tuple[str, int]:
-    """Return code and status; a number that is an HTTP status is not a code."""
+    """Return the code and the status in a `code` field. A number that is an HTTP status is not a code."""
     if isinstance(given, bool):
         return "", 0
     if isinstance(given, int):
@@ -178,13 +180,13 @@ def _code(given: Any) -> tuple[str, int]:
 
 def _inner_code(error: dict[str, Any]) -> str:
     inner = error.get("innererror")
-    found = (error.get("code"), inner.get("code") if isinstance(inner, dict) else None)
-    return "content_filter" if any(isinstance(code, str) and code in _FILTERED for code in found) else ""
+    codes = (error.get("code"), inner.get("code") if isinstance(inner, dict) else None)
+    return "content_filter" if any(isinstance(code, str) and code in _FILTERED for code in codes) else ""
 
 
-def _quoted(message: str, secrets: Iterable[str]) -> str:
+def _redacted(message: str, secrets: Iterable[str]) -> str:
     for secret in secrets:
         if len(secret) > 3:
             message = message.replace(secret, _HIDDEN)
     message = _KEY.sub(_HIDDEN, _ADDRESS.sub(_HIDDEN, message))
-    return storable_text(" ".join(message.split()))[:_QUOTED]
+    return storable_text(" ".join(message.split()))[:_MAX_MESSAGE_CHARS]

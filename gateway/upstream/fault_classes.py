@@ -1,5 +1,5 @@
-"""Classes of faults of model servers: which are safe to repeat, which another server may not have, and which show that
-a server is ill. gateway.upstream.attempts acts on them."""
+"""Classes of upstream faults: whether to retry, whether to fall back to another model, and whether the server looks
+unhealthy. gateway.upstream.attempts acts on them."""
 
 from dataclasses import dataclass
 
@@ -12,43 +12,44 @@ from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited
 
 _CONTEXT = "context_length_exceeded"
 BOTCHED_CALL = "tool_use_failed"
-"""Groq's code where it could not parse a call of the model."""
-_PASSING = frozenset({408, 409, 425})
-_LOCKED = frozenset({401, 402, 403, 404, 429})  # 429 if no credit is left
+"""Groq's error code for a tool call that it could not parse."""
+_TEMPORARY = frozenset({408, 409, 425})
+_LOCKED = frozenset({401, 402, 403, 404, 429})  # 429: no credit is left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultClass:
-    """A class of faults. `repeats`: how often the same request may be sent again to the same model. `elsewhere`:
-    whether another model may answer it. `counts`: whether the circuit breaker counts it. `rests`: for how many seconds
-    the model is left alone if another one can answer. `told`: the server answered with an error."""
+    """A class of faults. `retries`: how often the request may be sent again to the same model. `fall_back`: whether
+    another model may answer it. `unhealthy`: whether the circuit breaker counts it as a failure. `rest_seconds`: how
+    long the model gets no requests if another one can answer. `about_server`: whether it says anything about the
+    server, healthy or not."""
 
     name: str
-    repeats: int = 0
-    elsewhere: bool = True
-    counts: bool = False
-    rests: float = 0.0
-    told: bool = True
+    retries: int = 0
+    fall_back: bool = True
+    unhealthy: bool = False
+    rest_seconds: float = 0.0
+    about_server: bool = True
 
 
-RATE = FaultClass(name="rate", repeats=2, counts=True)
-OVERLOAD = FaultClass(name="overload", repeats=2, counts=True)
-NETWORK = FaultClass(name="network", repeats=2, counts=True)
-CONNECT = FaultClass(name="connect", repeats=2, counts=True)
-SILENCE = FaultClass(name="silence", repeats=1, counts=True)
-LOCKED = FaultClass(name="locked", counts=True, rests=60.0)  # key, money, a model that is not there
-CERTIFICATE = FaultClass(name="certificate", counts=True, rests=60.0)  # no repetition mends it
-UNKNOWN = FaultClass(name="unknown", told=False)  # an upstream that is not configured, a status that says nothing
+RATE = FaultClass(name="rate", retries=2, unhealthy=True)
+OVERLOAD = FaultClass(name="overload", retries=2, unhealthy=True)
+NETWORK = FaultClass(name="network", retries=2, unhealthy=True)
+CONNECT = FaultClass(name="connect", retries=2, unhealthy=True)
+SILENCE = FaultClass(name="silence", retries=1, unhealthy=True)
+LOCKED = FaultClass(name="locked", unhealthy=True, rest_seconds=60.0)  # key refused, no credit, no such model
+CERTIFICATE = FaultClass(name="certificate", unhealthy=True, rest_seconds=60.0)
+UNKNOWN = FaultClass(name="unknown", about_server=False)  # an upstream that is not configured, an unexpected status
 CONTEXT = FaultClass(name="context")  # another model may accept a longer request
-TOOLS = FaultClass(name="tools")  # another model may take tools
-QUEUE = FaultClass(name="queue", told=False)  # our own limit of requests at once
-CALL = FaultClass(name="call", repeats=1, elsewhere=False)
-REFUSAL = FaultClass(name="refusal", elsewhere=False)  # errors of the client, also a content filter
-FINAL = FaultClass(name="final", elsewhere=False, told=False)
+TOOLS = FaultClass(name="tools")  # another model may support tools
+QUEUE = FaultClass(name="queue", about_server=False)  # our own concurrency limit
+CALL = FaultClass(name="call", retries=1, fall_back=False)
+REFUSAL = FaultClass(name="refusal", fall_back=False)  # the client's error, or a content filter
+FINAL = FaultClass(name="final", fall_back=False, about_server=False)
 
 
 def fault_class(error: DomainError) -> FaultClass:
-    """Return the class of an error of an upstream or of the connection to it."""
+
     match error:
         case RateLimited():
             return RATE
@@ -72,7 +73,7 @@ def fault_class(error: DomainError) -> FaultClass:
 
 
 def _of_status(status: int) -> FaultClass:
-    if status >= 500 or status in _PASSING:
+    if status >= 500 or status in _TEMPORARY:
         return OVERLOAD
     return LOCKED if status in _LOCKED else UNKNOWN
 
@@ -84,7 +85,7 @@ def _of_refusal(error: RequestRefused) -> FaultClass:
 
 
 def _never_connected(error: BaseException | None) -> bool:
-    """Return True if no connection was made, so that nothing of the request can have arrived."""
+    """Return True if no connection was made, so the server cannot have received the request."""
     while error is not None:
         if isinstance(error, aiohttp.ClientConnectorError | httpx2.ConnectError):
             return True

@@ -1,6 +1,6 @@
-"""An embedding model that runs in this process, from a folder of the operator (`DAYBOOK_EMBEDDING_PATH`) with the files
-that sentence-transformers exports for ONNX. Nothing is downloaded. It is reached like any other upstream, so time
-limits, usage and `/v1/embeddings` are the same for it.
+"""An embedding model that runs in this process. The operator provides a folder (`DAYBOOK_EMBEDDING_PATH`) with the
+files that sentence-transformers exports for ONNX; nothing is downloaded. The model is called like any other upstream,
+so time limits, usage and `/v1/embeddings` work the same.
 
 onnxruntime is not a dependency of Daybook: `make install-local-embeddings` installs it."""
 
@@ -22,13 +22,13 @@ from tokenizers import Tokenizer
 from search.vectors import Floats, unit
 
 IN_PROCESS: Final = "in-process"
-"""Its name as an upstream. Names of others come from variables, which hold no hyphen."""
-LONGEST: Final = 512
-"""Tokens of a text that are read, where the tokenizer sets no smaller limit; BERT models know no more places."""
-MOST_TEXTS: Final = 256
-"""Texts of one request."""
-_AT_ONCE = 16  # texts in one run of the model, which needs memory for the length of the longest
-# One thread, so that vectors take one core at most. Requests take turns after each run.
+"""Its name as an upstream. It cannot clash with others: theirs come from variables, which have no hyphens."""
+_MAX_TOKENS: Final = 512
+"""Tokens read of each text, unless the tokenizer has a smaller limit. BERT models have no more positions."""
+_MAX_TEXTS: Final = 256
+"""Texts per request."""
+_BATCH_SIZE = 16  # every text in a batch takes the memory of the longest one
+# A single thread, so that embedding uses at most one core. Requests take turns after each batch.
 _thread = ThreadPoolExecutor(1, thread_name_prefix="embedding")
 
 
@@ -54,31 +54,31 @@ class EmbeddingModel:
         self._session = onnxruntime.InferenceSession(
             str(_weights(folder)), sess_options=options, providers=["CPUExecutionProvider"]
         )
-        self._inputs = {each.name for each in self._session.get_inputs()}
-        self._takes_first = _takes_first(folder)
+        self._inputs = {item.name for item in self._session.get_inputs()}
+        self._uses_first_token = _uses_first_token(folder)
         self._tokenizer = _tokenizer(folder)
 
     def embed(self, texts: list[str]) -> tuple[Floats, int]:
-        """Return the normalised vectors of texts as an array (T, D), and the number of their tokens."""
+        """Return the normalised vectors of the texts as an array of shape (texts, dimensions), and the token count."""
         encoded = self._tokenizer.encode_batch(texts)
-        ids = np.array([one.ids for one in encoded], dtype=np.int64)
-        mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        found = self._session.run(None, {name: given[name] for name in given.keys() & self._inputs})[0]
-        return unit(self._pooled(np.asarray(found, dtype=np.float32), mask)), int(mask.sum())
+        ids = np.array([encoding.ids for encoding in encoded], dtype=np.int64)
+        mask = np.array([encoding.attention_mask for encoding in encoded], dtype=np.int64)
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        output = self._session.run(None, {name: inputs[name] for name in inputs.keys() & self._inputs})[0]
+        return unit(self._pooled(np.asarray(output, dtype=np.float32), mask)), int(mask.sum())
 
-    def _pooled(self, found: Floats, mask: Any) -> Floats:
-        """Return one row per text: the model's own, the first token's, or the mean over the tokens."""
-        if found.ndim == 2:
-            return found
-        if self._takes_first:
-            return found[:, 0]
+    def _pooled(self, output: Floats, mask: Any) -> Floats:
+        """Return one row per text: the model's own if it pools, the first token's, or the mean over the tokens."""
+        if output.ndim == 2:
+            return output
+        if self._uses_first_token:
+            return output[:, 0]
         weights = mask[:, :, None].astype(np.float32)
-        return np.asarray((found * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1), dtype=np.float32)
+        return np.asarray((output * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1), dtype=np.float32)
 
 
 class EmbeddingTransport(httpx2.AsyncBaseTransport):
-    """Serves POST /embeddings from the model in a folder, which is loaded with the first request."""
+    """Serves POST /embeddings from the model in a folder, which is loaded on the first request."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -90,23 +90,23 @@ class EmbeddingTransport(httpx2.AsyncBaseTransport):
         texts = [body["input"]] if isinstance(body.get("input"), str) else body.get("input")
         if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
             return _refused("This model takes a text or a list of texts.", "input")
-        if len(texts) > MOST_TEXTS:
-            return _refused(f"This model takes at most {MOST_TEXTS} texts at once.", "input")
+        if len(texts) > _MAX_TEXTS:
+            return _refused(f"This model takes at most {_MAX_TEXTS} texts at once.", "input")
         rows: list[Floats] = []
         tokens = 0
-        for start in range(0, len(texts), _AT_ONCE):  # a client that has gone is noticed between two runs
-            some = texts[start : start + _AT_ONCE]
-            found, count = await asyncio.get_running_loop().run_in_executor(
-                _thread, lambda texts: _model(self._folder).embed(texts), some
+        for start in range(0, len(texts), _BATCH_SIZE):  # a disconnected client is noticed between two batches
+            batch = texts[start : start + _BATCH_SIZE]
+            vectors, count = await asyncio.get_running_loop().run_in_executor(
+                _thread, lambda texts: _model(self._folder).embed(texts), batch
             )
-            rows.extend(found)
+            rows.extend(vectors)
             tokens += count
         if body.get("dimensions") not in (None, len(rows[0])):
             return _refused(f"This model's vectors have {len(rows[0])} numbers.", "dimensions")
-        as_text = body.get("encoding_format") == "base64"
+        as_base64 = body.get("encoding_format") == "base64"
         data = [
-            {"object": "embedding", "index": at, "embedding": _base64(row) if as_text else row.tolist()}
-            for at, row in enumerate(rows)
+            {"object": "embedding", "index": index, "embedding": _base64(row) if as_base64 else row.tolist()}
+            for index, row in enumerate(rows)
         ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         answer = {"object": "list", "data": data, "model": body.get("model"), "usage": usage}
@@ -119,12 +119,11 @@ def _model(folder: Path) -> EmbeddingModel:
 
 
 def _weights(folder: Path) -> Path | None:
-    found = (path for name in ("model.onnx", "onnx/model.onnx") if (path := folder / name).is_file())
-    return next(found, None)
+    return next((path for name in ("model.onnx", "onnx/model.onnx") if (path := folder / name).is_file()), None)
 
 
-def _takes_first(folder: Path) -> bool:
-    """Return True if the model's first token (CLS) represents the text; in most models the mean of all does."""
+def _uses_first_token(folder: Path) -> bool:
+    """Return True if the model's first token (CLS) represents the text. For most models it is the mean of all."""
     try:
         pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
     except FileNotFoundError:
@@ -134,11 +133,10 @@ def _takes_first(folder: Path) -> bool:
 
 def _tokenizer(folder: Path) -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    cut = tokenizer.truncation or {}
-    tokenizer.enable_truncation(min(cut.get("max_length", LONGEST), LONGEST))
-    filler = tokenizer.padding or {}
-    # A fixed length in the file would pad every text to that length.
-    tokenizer.enable_padding(pad_id=filler.get("pad_id", 0), pad_token=filler.get("pad_token", "[PAD]"), length=None)
+    truncation, padding = tokenizer.truncation or {}, tokenizer.padding or {}
+    tokenizer.enable_truncation(min(truncation.get("max_length", _MAX_TOKENS), _MAX_TOKENS))
+    # Without a length, since a fixed one in the file would pad every text to it.
+    tokenizer.enable_padding(pad_id=padding.get("pad_id", 0), pad_token=padding.get("pad_token", "[PAD]"), length=None)
     return tokenizer
 
 

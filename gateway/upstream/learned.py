@@ -1,5 +1,5 @@
-"""Rows of what was learned from refusals, for thirty days: upstream and model, the change, and the server's words.
-gateway.upstream.known reads and writes them for its process."""
+"""Storage for the changes learned from refusals. Each row has the upstream and model, the change, and the server's
+words, and expires after thirty days. gateway.upstream.known caches the rows."""
 
 import json
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from django.utils import timezone
 from gateway.models import LearnedChange
 from gateway.upstream.changes import NO_OWN_TOOLS, Change, Condition, Kind
 
-KEPT_FOR = timedelta(days=30)
-TOOLLESS_FOR = timedelta(days=1)
-"""Until a model that took no tools is offered ours again: another template or an option of its server gives it tools,
-and without them it can't change memories."""
-MOST_OF_MODEL = 20
-_MOST_READ = 5000
+LIFETIME = timedelta(days=30)
+NO_TOOLS_LIFETIME = timedelta(days=1)
+"""How long a model that refused tools is not offered ours. Shorter, since another template or server option can give it
+tools, and without them it can't change memories."""
+MAX_PER_MODEL = 20
+_MAX_READ = 5000
 _IDENTIFIES = ("upstream", "model", "kind", "parameter", "value", "condition")
 
 
 def row_of(change: Change, upstream: str, model: str, words: str, now: datetime) -> LearnedChange:
-    """Return the row of a change that helped, with the server's words that asked for it; it is not stored yet."""
+    """Return an unsaved row for a change that the server accepted. `words` are those of its refusal."""
     return LearnedChange(
         upstream=upstream,
         model=model,
@@ -31,7 +31,7 @@ def row_of(change: Change, upstream: str, model: str, words: str, now: datetime)
         condition=change.condition,
         words=words,
         learned_at=now,
-        expires_at=now + (TOOLLESS_FOR if change == NO_OWN_TOOLS else KEPT_FOR),
+        expires_at=now + (NO_TOOLS_LIFETIME if change == NO_OWN_TOOLS else LIFETIME),
     )
 
 
@@ -41,22 +41,21 @@ def change_of(row: LearnedChange) -> Change:
 
 @transaction.atomic
 def learned_store(rows: Sequence[LearnedChange]) -> None:
-    """Store what was learned. Only the latest changes of an upstream and model are kept."""
-    asked = {(row.upstream, row.model) for row in rows}
+    """Store rows, keeping only the latest MAX_PER_MODEL of each model."""
+    targets = {(row.upstream, row.model) for row in rows}
     for row in rows:
         values = {name: getattr(row, name) for name in ("words", "learned_at", "expires_at")}
         LearnedChange.objects.update_or_create(**{name: getattr(row, name) for name in _IDENTIFIES}, defaults=values)
-    for upstream, model in asked:
+    for upstream, model in targets:
         stored = LearnedChange.objects.filter(upstream=upstream, model=model).order_by("-learned_at", "-pk")
-        LearnedChange.objects.filter(pk__in=[row.pk for row in stored[MOST_OF_MODEL : 2 * MOST_OF_MODEL]]).delete()
+        LearnedChange.objects.filter(pk__in=[row.pk for row in stored[MAX_PER_MODEL : 2 * MAX_PER_MODEL]]).delete()
 
 
 def learned_now() -> list[LearnedChange]:
-    """Return the unexpired changes, in the order in which they were learned. One query."""
+    """Return the unexpired rows, oldest first. One query."""
     rows = LearnedChange.objects.filter(expires_at__gt=timezone.now()).order_by("-learned_at", "-pk")
-    return list(reversed(rows[:_MOST_READ]))
+    return list(reversed(rows[:_MAX_READ]))
 
 
 def learned_purge(now: datetime) -> None:
-    """Delete expired changes. Idempotent."""
     LearnedChange.objects.filter(expires_at__lte=now).delete()

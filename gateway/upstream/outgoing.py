@@ -1,28 +1,28 @@
-"""The request as a server accepts it. The upstream's dialect is applied here, and nowhere else."""
+"""Builds the request body that a server accepts. This is the only place where the upstream's dialect is applied."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.tool_calls import calls_in, object_text
-from gateway.upstream.call_ids import SHAPES, made_id
+from gateway.upstream.call_ids import SHAPES, replacement_id
 from gateway.upstream.custom_tools import with_functions
 from gateway.upstream.dialects import Dialect
-from gateway.upstream.kept import Kept, kept_of
+from gateway.upstream.kept import KeptFields, kept_of
 from gateway.upstream.paths import without
-from prompts.conversation import CALL_CUT_AWAY, NO_RESULT, NOTHING_SAID, SHOWN_BEHIND, SHOWN_BY_TOOL
+from prompts.conversation import EMPTY_TURN, MEDIA_FOLLOWS, MEDIA_OF_TOOL, NO_RESULT, ORPHANED_RESULT
 
-_SYSTEM = frozenset({"system", "developer"})
-_WORDS = frozenset({"role", "content"})
-_REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
-_SHOWN = frozenset({"image_url", "video_url", "input_audio", "file"})
+_SYSTEM_ROLES = frozenset({"system", "developer"})
+_PLAIN_FIELDS = frozenset({"role", "content"})
+_REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
+_MEDIA_TYPES = frozenset({"image_url", "video_url", "input_audio", "file"})
 _GAP = "\n\n"
 
 Message = dict[str, Any]
 
 
 def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) -> dict[str, Any]:
-    """Return the body of a request for this server. The given body is not changed."""
+    """Return the request body for this server as a new dictionary."""
     sent = {name: value for name, value in body.items() if value is not None}
     if "messages" in sent:
         sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
@@ -30,7 +30,7 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
         sent = with_functions(sent)
     if not dialect.stream_options:
         sent.pop("stream_options", None)
-    if not dialect.metadata_alone and sent.get("store") is not True:
+    if not dialect.metadata_without_store and sent.get("store") is not True:
         sent.pop("metadata", None)
     for old, new in dialect.rename.items():
         if old in sent:
@@ -42,26 +42,27 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
     return sent
 
 
-def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:
-    messages = _with_ids(_answered(given), dialect, asked)
-    if dialect.lost_said or dialect.lost_called or dialect.lost_call:
-        messages = _with_stand_ins(messages, dialect)
-    messages = _plain_results(messages)
+def _messages(given: Iterable[Message], dialect: Dialect, target: tuple[str, str]) -> list[Message]:
+    """Return the messages for a target, its upstream and model."""
+    messages = _with_ids(_with_missing_results(given), dialect, target)
+    if dialect.message_placeholders or dialect.calls_placeholders or dialect.call_placeholders:
+        messages = _with_placeholders(messages, dialect)
+    messages = _text_results(messages)
     if dialect.text_results:
         messages = [_as_text(message) if message.get("role") == "tool" else message for message in messages]
-    if not dialect.null_said:
-        messages = [_with_text(message) for message in messages]
+    if not dialect.null_content:
+        messages = [_without_null(message) for message in messages]
     if dialect.system_first:
-        messages = _one_system(messages)
+        messages = _single_system_message(messages)
     if dialect.alternate_roles:
         messages = _alternating(messages)
     return messages
 
 
-def _answered(given: Iterable[Message]) -> list[Message]:
-    """Return the messages with a result for each call that has none. Clients leave results out when a person goes on
-    without them, and no server accepts a call without a result."""
-    found: list[Message] = []  # starting with the last message
+def _with_missing_results(given: Iterable[Message]) -> list[Message]:
+    """Add a result to each call that has none. Clients omit results when a person continues without them, but no server
+    accepts a call without a result."""
+    messages: list[Message] = []  # last message first
     results: Counter[str] = Counter()
     for message in reversed(list(given)):
         role, missing = message.get("role"), []
@@ -74,196 +75,197 @@ def _answered(given: Iterable[Message]) -> list[Message]:
                     results[call_id] -= 1
                 else:
                     missing.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
-        found += reversed(missing)
-        found.append(message)
-    return found[::-1]
+        messages += reversed(missing)
+        messages.append(message)
+    return messages[::-1]
 
 
-def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:
-    """Return the messages with their kept fields, and with ids of tool calls that this server accepts: a call and its
-    result share an id that is unique in the request. Results are in the order of their calls."""
+def _with_ids(given: Iterable[Message], dialect: Dialect, target: tuple[str, str]) -> list[Message]:
+    """Add the kept fields, and give tool calls ids that this server accepts: a call and its result share an id that is
+    unique in the request. Results are put in the order of their calls."""
     messages: list[Message] = []
     used: set[str] = set()
-    open_calls: dict[str, deque[str]] = {}
+    open_calls: dict[str, deque[str]] = {}  # ids to send by the ids in the messages
     order: list[str] = []
     for message in given:
         role = message.get("role")
         if role == "tool":
-            waiting = open_calls.get(str(message.get("tool_call_id", "")))
-            if waiting:
-                message = {**message, "tool_call_id": waiting[0] if len(waiting) == 1 else waiting.popleft()}
-            _place(messages, message, order)
+            sent_ids = open_calls.get(str(message.get("tool_call_id", "")))
+            if sent_ids:
+                message = {**message, "tool_call_id": sent_ids[0] if len(sent_ids) == 1 else sent_ids.popleft()}
+            _insert_result(messages, message, order)
             continue
         if role == "assistant":
             kept = kept_of(message)
-            if kept is None and message.keys() <= _WORDS:
+            if kept is None and message.keys() <= _PLAIN_FIELDS:
                 if message.get("content"):  # servers refuse an empty message
                     messages.append(message)
                 continue
-            message = _restored(message, kept, dialect, asked)
+            message = _with_kept_fields(message, kept, dialect, target)
             calls = message.get("tool_calls")
             if isinstance(calls, list) and calls:
-                message["tool_calls"], sent_ids = _identified(calls, kept, dialect, asked, used)
-                open_calls |= sent_ids
+                message["tool_calls"], new_ids = _with_call_ids(calls, kept, dialect, target, used)
+                open_calls |= new_ids
                 order = [call["id"] for call in message["tool_calls"] if isinstance(call, dict)]
             elif "tool_calls" in message:
-                del message["tool_calls"]  # servers refuse an empty list, too
-            if not message.get("content") and message.keys() <= _WORDS:
+                del message["tool_calls"]  # servers refuse an empty list
+            if not message.get("content") and message.keys() <= _PLAIN_FIELDS:
                 continue
         messages.append(message)
     return messages
 
 
-def _place(messages: list[Message], result: Message, order: Sequence[str]) -> None:
-    """Append a result, but before the results directly before it whose calls were made later."""
-    rank = {call_id: at for at, call_id in enumerate(order)}
-    mine, at = rank.get(str(result.get("tool_call_id")), len(order)), len(messages)
+def _insert_result(messages: list[Message], result: Message, order: Sequence[str]) -> None:
+    """Append a result, moving it before adjacent results of later calls."""
+    rank = {call_id: position for position, call_id in enumerate(order)}
+    own_rank, at = rank.get(str(result.get("tool_call_id")), len(order)), len(messages)
     while at and messages[at - 1].get("role") == "tool":
-        if rank.get(str(messages[at - 1].get("tool_call_id")), -1) <= mine:
+        if rank.get(str(messages[at - 1].get("tool_call_id")), -1) <= own_rank:
             break
         at -= 1
     messages.insert(at, result)
 
 
-def _restored(message: Message, kept: Kept | None, dialect: Dialect, asked: tuple[str, str]) -> Message:
-    """Return a message of the assistant with its kept fields, if they come from the server that it is sent to."""
+def _with_kept_fields(message: Message, kept: KeptFields | None, dialect: Dialect, target: tuple[str, str]) -> Message:
+    """Add the kept fields to an assistant message if they come from the model that it is sent to."""
     restored = {name: value for name, value in message.items() if value is not None or name == "content"}
     if not dialect.replay_reasoning:
-        return {name: value for name, value in restored.items() if name not in _REASONING}
-    return {**restored, **kept.fields} if kept is not None and kept.is_of(*asked) else restored
+        return {name: value for name, value in restored.items() if name not in _REASONING_FIELDS}
+    return {**restored, **kept.fields} if kept is not None and kept.is_from(*target) else restored
 
 
-def _identified(
-    calls: Sequence[Any], kept: Kept | None, dialect: Dialect, asked: tuple[str, str], used: set[str]
+def _with_call_ids(
+    calls: Sequence[Any], kept: KeptFields | None, dialect: Dialect, target: tuple[str, str], used: set[str]
 ) -> tuple[list[Any], dict[str, deque[str]]]:
-    """Return the calls of a message with the ids and further fields to send, and the new ids by the old ones."""
+    """Return a message's calls with the ids and kept fields to send, and the new ids by the old ones."""
     shape = SHAPES[dialect.call_ids]
-    own = kept.calls if kept is not None and kept.is_of(*asked) else {}
+    own = kept.calls if kept is not None and kept.is_from(*target) else {}
     foreign = kept is not None and not own
     sent: list[Any] = []
-    found: dict[str, deque[str]] = {}
+    new_ids: dict[str, deque[str]] = {}
     for call in calls:
         if not isinstance(call, dict):
             sent.append(call)
             continue
-        local = str(call.get("id") or "")
-        more = own.get(local, {})
-        name = str(more.get("id") or ("" if foreign else local))
-        if name in used or not shape.fullmatch(name):
-            name = made_id(local, taken=used)
-        used.add(name)
-        found.setdefault(local, deque()).append(name)
-        sent.append(_call(call, more, name))
-    return sent, found
+        message_id = str(call.get("id") or "")
+        extra = own.get(message_id, {})
+        sent_id = str(extra.get("id") or ("" if foreign else message_id))
+        if sent_id in used or not shape.fullmatch(sent_id):
+            sent_id = replacement_id(message_id, taken=used)
+        used.add(sent_id)
+        new_ids.setdefault(message_id, deque()).append(sent_id)
+        sent.append(_call(call, extra, sent_id))
+    return sent, new_ids
 
 
-def _call(call: Message, more: Mapping[str, Any], name: str) -> Message:
+def _call(call: Message, extra: Mapping[str, Any], sent_id: str) -> Message:
     function = call.get("function")
-    whole = {**{key: value for key, value in call.items() if key != "index"}, **more, "id": name}
+    sent = {**{key: value for key, value in call.items() if key != "index"}, **extra, "id": sent_id}
     if isinstance(function, dict):
-        beside = more.get("function")
-        whole["function"] = {**(beside if isinstance(beside, dict) else {}), **function}
-        # Servers read them, and refuse a conversation in which a model once wrote what is no JSON.
-        whole["function"]["arguments"] = object_text(function.get("arguments"))
-        whole.setdefault("type", "function")
-    return whole
+        extra_function = extra.get("function")
+        sent["function"] = {**(extra_function if isinstance(extra_function, dict) else {}), **function}
+        # Servers refuse the whole conversation if a model once wrote arguments that are not valid JSON.
+        sent["function"]["arguments"] = object_text(function.get("arguments"))
+        sent.setdefault("type", "function")
+    return sent
 
 
-def _with_stand_ins(messages: Sequence[Message], dialect: Dialect) -> list[Message]:
-    """Return the messages with a stand-in for each field that the server demands and that was lost."""
+def _with_placeholders(messages: Sequence[Message], dialect: Dialect) -> list[Message]:
+    """Add the dialect's placeholders for fields that the server requires but that were lost."""
     last_user = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    found = []
+    filled = []
     for at, message in enumerate(messages):
         if message.get("role") == "assistant":
-            message = {**dialect.lost_said, **message}
+            message = {**dialect.message_placeholders, **message}
             if calls := message.get("tool_calls"):
-                message = {**dialect.lost_called, **message}
-                if at > last_user and not any(call.keys() & dialect.lost_call.keys() for call in calls):
-                    message["tool_calls"] = [{**dialect.lost_call, **calls[0]}, *calls[1:]]
-        found.append(message)
-    return found
+                message = {**dialect.calls_placeholders, **message}
+                if at > last_user and not any(call.keys() & dialect.call_placeholders.keys() for call in calls):
+                    message["tool_calls"] = [{**dialect.call_placeholders, **calls[0]}, *calls[1:]]
+        filled.append(message)
+    return filled
 
 
-def _plain_results(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages with results of tools as text, each for a call: chat completions accept no others. Pictures
-    in a result, and results without a call, follow in a message of the user."""
-    found: list[Message] = []
-    behind: list[Any] = []
-    made: set[str] = set()
+def _text_results(messages: Iterable[Message]) -> list[Message]:
+    """Make every tool result a text that belongs to a call, as chat completions require. Media in a result, and results
+    without a call, are moved to a user message after the results."""
+    converted: list[Message] = []
+    moved: list[Any] = []
+    call_ids: set[str] = set()
     for message in messages:
         if message.get("role") != "tool":
-            if behind:
-                found.append({"role": "user", "content": behind})
-            found.append(message)
-            behind = []
-            made.update(str(call.get("id")) for call in calls_in(message))
+            if moved:
+                converted.append({"role": "user", "content": moved})
+            converted.append(message)
+            moved = []
+            call_ids.update(str(call.get("id")) for call in calls_in(message))
             continue
-        shown, rest = _shown(message.get("content"))
-        if str(message.get("tool_call_id")) not in made:
-            said = said_in(message.get("content"), gap=_GAP)
-            behind += [{"type": "text", "text": _GAP.join(filter(None, (CALL_CUT_AWAY, said)))}, *shown]
+        media, rest = _split_media(message.get("content"))
+        if str(message.get("tool_call_id")) not in call_ids:
+            text = content_text(message.get("content"), gap=_GAP)
+            moved += [{"type": "text", "text": _GAP.join(filter(None, (ORPHANED_RESULT, text)))}, *media]
             continue
-        if shown:
-            message = {**message, "content": rest or SHOWN_BEHIND}
-            behind += [{"type": "text", "text": SHOWN_BY_TOOL}, *shown]
-        found.append(message)
-    return [*found, {"role": "user", "content": behind}] if behind else found
+        if media:
+            message = {**message, "content": rest or MEDIA_FOLLOWS}
+            moved += [{"type": "text", "text": MEDIA_OF_TOOL}, *media]
+        converted.append(message)
+    return [*converted, {"role": "user", "content": moved}] if moved else converted
 
 
-def _shown(content: Any) -> tuple[list[Any], list[Any]]:
-    """Return the parts of a content that are pictures, sounds and files, and then all other parts."""
-    found: tuple[list[Any], list[Any]] = [], []
+def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
+    """Return the pictures, sounds and files of a content, and all other parts."""
+    split: tuple[list[Any], list[Any]] = [], []
     for part in content if isinstance(content, list) else ():
-        found[not (isinstance(part, dict) and str(part.get("type")) in _SHOWN)].append(part)
-    return found
+        is_media = isinstance(part, dict) and str(part.get("type")) in _MEDIA_TYPES
+        split[0 if is_media else 1].append(part)
+    return split
 
 
-def _one_system(messages: Sequence[Message]) -> list[Message]:
-    """Put all system text into one message, the first."""
-    texts = [said_in(message.get("content"), gap=_GAP) for message in messages if message.get("role") in _SYSTEM]
-    rest = [message for message in messages if message.get("role") not in _SYSTEM]
-    joined = _GAP.join(text for text in texts if text)
-    return [{"role": "system", "content": joined}, *rest] if joined else rest
+def _single_system_message(messages: Sequence[Message]) -> list[Message]:
+    system = [message for message in messages if message.get("role") in _SYSTEM_ROLES]
+    rest = [message for message in messages if message.get("role") not in _SYSTEM_ROLES]
+    text = _GAP.join(filter(None, (content_text(message.get("content"), gap=_GAP) for message in system)))
+    return [{"role": "system", "content": text}, *rest] if text else rest
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
-    """Make user and assistant alternate after the system text, beginning with the user. Neighbours of one role are
-    joined; a missing message is replaced by a few words. Tool calls and their results belong to one turn of the
-    assistant, together with the words after them."""
-    found: list[Message] = []
-    last = "system"  # the role of the last message; results of tools count as the assistant's
+    """Make user and assistant alternate after the system text, beginning with the user. Consecutive messages of one
+    role are joined, and a short placeholder stands for a missing message. Tool calls, their results and the text after
+    them belong to one turn of the assistant."""
+    alternating: list[Message] = []
+    last = "system"  # the role of the last message; tool results count as the assistant's
     for message in messages:
         role = message.get("role")
         if role == "user" and last == "user":
-            found[-1] = {**found[-1], "content": joined_content(found[-1].get("content"), message.get("content"))}
+            content = joined_content(alternating[-1].get("content"), message.get("content"))
+            alternating[-1] = {**alternating[-1], "content": content}
             continue
         if role == "assistant":
             if last == "assistant":
-                found[-1] = _joined_said(found[-1], message)
+                alternating[-1] = _joined_assistant(alternating[-1], message)
                 continue
             if last == "system":
-                found.append({"role": "user", "content": NOTHING_SAID})
+                alternating.append({"role": "user", "content": EMPTY_TURN})
         elif role == "user" and last == "tool":
-            found.append({"role": "assistant", "content": NOTHING_SAID})
-        found.append(message)
+            alternating.append({"role": "assistant", "content": EMPTY_TURN})
+        alternating.append(message)
         last = str(role)
-    return found
+    return alternating
 
 
-def _joined_said(one: Message, other: Message) -> Message:
-    joined = {**one, **other, "content": joined_content(one.get("content"), other.get("content"))}
-    if calls := [*(one.get("tool_calls") or ()), *(other.get("tool_calls") or ())]:
+def _joined_assistant(first: Message, second: Message) -> Message:
+    joined = {**first, **second, "content": joined_content(first.get("content"), second.get("content"))}
+    if calls := [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]:
         joined["tool_calls"] = calls
     return joined
 
 
-def joined_content(one: Any, other: Any, *, gap: str = _GAP) -> Any:
-    """Join two contents of messages: as a text with a gap, or as parts if one of them has parts."""
-    if not one or not other:
-        return one or other
-    if isinstance(one, str) and isinstance(other, str):
-        return one + gap + other
-    return [*_parts(one), *_parts(other)]
+def joined_content(first: Any, second: Any, *, gap: str = _GAP) -> Any:
+    """Join the contents of two messages, as text with a gap, or as parts if either has parts."""
+    if not first or not second:
+        return first or second
+    if isinstance(first, str) and isinstance(second, str):
+        return first + gap + second
+    return [*_parts(first), *_parts(second)]
 
 
 def _parts(content: Any) -> list[Any]:
@@ -271,17 +273,17 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _as_text(message: Message) -> Message:
-    return {**message, "content": said_in(message.get("content"), gap=_GAP)}
+    return {**message, "content": content_text(message.get("content"), gap=_GAP)}
 
 
-def _with_text(message: Message) -> Message:
-    silent = message.get("role") == "assistant" and message.get("content") is None
-    return {**message, "content": ""} if silent else message
+def _without_null(message: Message) -> Message:
+    is_null = message.get("role") == "assistant" and message.get("content") is None
+    return {**message, "content": ""} if is_null else message
 
 
-def said_in(content: Any, *, gap: str = "") -> str:
-    """Return the text of a message's or delta's content, which may be in parts; they are joined with the gap."""
+def content_text(content: Any, *, gap: str = "") -> str:
+    """Return the text of a message's or delta's content. Text in several parts is joined with the gap."""
     if isinstance(content, list):
-        texts = (said_in(part.get("text"), gap=gap) for part in content if isinstance(part, dict))
+        texts = (content_text(part.get("text"), gap=gap) for part in content if isinstance(part, dict))
         return gap.join(text for text in texts if text)
     return content if isinstance(content, str) else ""

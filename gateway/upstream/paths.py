@@ -1,4 +1,4 @@
-"""Fields of a request by their path, as dialects and refusals name them: `messages.name` is the name of every
+"""Fields of a JSON value by path. Paths descend into every item of a list: `messages.name` is the name of every
 message."""
 
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def without(value: Any, path: Sequence[str]) -> Any:
-    """Return a copy of a JSON value without the fields at a path; the path goes into every item of lists."""
+    """Return a copy of a JSON value without the fields at a path."""
     if isinstance(value, list):
         return [without(item, path) for item in value]
     if not isinstance(value, dict) or path[0] not in value:
@@ -17,7 +17,7 @@ def without(value: Any, path: Sequence[str]) -> Any:
 
 
 def found_at(value: Any, path: Sequence[str]) -> Iterator[Any]:
-    """Yield the values at a path, in every item of the lists on the way."""
+    """Yield the values at a path."""
     if isinstance(value, list):
         for item in value:
             yield from found_at(item, path)

@@ -1,4 +1,4 @@
-"""A model's reasoning, for which each server has its own name."""
+"""Extracts a model's reasoning, for which every server uses another field."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,34 +11,34 @@ def reasoning_in(part: Mapping[str, Any]) -> str:
     for name in _TEXTS:
         if isinstance(part.get(name), str) and part[name]:
             return str(part[name])
-    if thought := _thinking(part):  # of some proxies
-        return thought
+    if text := _thinking(part):  # some proxies
+        return text
     details = part.get("reasoning_details")
     if isinstance(details, list):
         return "".join(_text(item, ("text", "summary")) for item in details)
     content = part.get("content")
-    if isinstance(content, list):  # Mistral's
+    if isinstance(content, list):  # Mistral
         return "".join(_thinking(item) for item in content if isinstance(item, dict) and item.get("type") == "thinking")
     return ""
 
 
 def without_thinking(text: str) -> str:
-    """Return a text without the thinking that it begins with: some servers leave that in the text, between tags, and
-    some leave out the first tag. Thinking that was cut off is all there is."""
-    thought, tag, rest = text.partition("</think>")
-    begins = thought.lstrip().startswith("<think>")
-    if tag and (begins or "<think>" not in thought):
+    """Return a text without a leading <think> section: some servers leave it in the text, and some of them omit the
+    opening tag. Return "" if the section is never closed."""
+    thinking, end_tag, rest = text.partition("</think>")
+    has_start_tag = thinking.lstrip().startswith("<think>")
+    if end_tag and (has_start_tag or "<think>" not in thinking):
         return rest.lstrip()
-    return "" if begins else text
+    return "" if has_start_tag else text
 
 
 def _thinking(item: Mapping[str, Any]) -> str:
-    said = item.get("thinking")
-    if isinstance(said, list):
-        return "".join(_text(one, ("text",)) for one in said)
-    return said if isinstance(said, str) else ""
+    value = item.get("thinking")
+    if isinstance(value, list):
+        return "".join(_text(part, ("text",)) for part in value)
+    return value if isinstance(value, str) else ""
 
 
 def _text(item: Any, names: tuple[str, ...]) -> str:
-    found = (item.get(name) for name in names) if isinstance(item, dict) else ()
-    return next((text for text in found if isinstance(text, str)), "")
+    values = (item.get(name) for name in names) if isinstance(item, dict) else ()
+    return next((text for text in values if isinstance(text, str)), "")

@@ -1,4 +1,4 @@
-"""A request to a model server: its content, its time limits, and what answers it."""
+"""A request to a model server with its time limits, and the protocol of the clients that answer it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,18 +12,18 @@ from gateway.telemetry import NOTHING, Span
 from gateway.upstream.answer import Chunk
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.outgoing import request_body
-from gateway.upstream.toolless import in_words
+from gateway.upstream.toolless import calls_as_text
 from memories.errors import DomainError, UpstreamTimeout
 
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
-"""The addresses of a model server that requests go to."""
-_AFTER_END = 5.0  # seconds for what may follow the end of an answer
+"""Endpoint paths, relative to the upstream's base URL."""
+_AFTER_END = 5.0  # seconds to wait for data after the end of an answer, such as the usage
 _TOO_LONG = "The model server took too long to answer."
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTarget:
-    """A model of an upstream with its fall-backs in their order, which have no fall-backs themselves."""
+    """A model of an upstream with its fall-backs, in order. Fall-backs have no fall-backs of their own."""
 
     upstream: str
     model: str
@@ -31,35 +31,35 @@ class ModelTarget:
 
     @property
     def all(self) -> "tuple[ModelTarget, ...]":
-        """This target and its fall-backs, each without fall-backs and only once."""
+        """This target and its fall-backs as a flat list without duplicates."""
         return tuple(dict.fromkeys((ModelTarget(self.upstream, self.model), *self.fallbacks)))
 
     def preferring(self, first: "ModelTarget") -> "ModelTarget":
-        """Return the targets with this one first; it is added if it is not among them."""
+        """Return the targets with `first` at the front, adding it if it is missing."""
         rest = (target for target in self.all if (target.upstream, target.model) != (first.upstream, first.model))
         return ModelTarget(first.upstream, first.model, tuple(rest))
 
 
 @dataclass(slots=True)
-class Course:
-    """How a request was answered: by whom, and its attempts if any failed. An attempt is `{upstream, model, fault,
-    seconds}`; `fault` is "" for the attempt that succeeded. `toolless` is the model that took none of our tools."""
+class RequestLog:
+    """How a request was answered. `attempts` are recorded if any of them failed, each as `{upstream, model, fault,
+    seconds}` with an empty `fault` for success. `toolless` is the model that refused our tools."""
 
-    by: ModelTarget | None = None
+    answered_by: ModelTarget | None = None
     toolless: ModelTarget | None = None
     attempts: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One model step; or, at another `path` than CHAT, a request without messages, given entirely by `parameters`.
+    """One model step. A `path` other than CHAT makes it a request without messages, given entirely by `parameters`.
 
-    `parameters` are the client's own (temperature, …), passed on unchanged. `seconds` limits the whole request; 0
-    stands for the longest time of a run. `first_byte` limits the seconds until the answer begins, in addition to the
-    upstream's own limit; 0 sets no limit. `owner` is the person who waits, for upstreams that limit their requests.
-    `spare` are the names of tools that are left out where the model takes none: ours in a turn, for which a client did
-    not ask. `functions_only`: offer custom tools as functions if the server may not know them. `course` is filled while
-    the request is answered. `span` belongs to the trace."""
+    `parameters` are the client's own (temperature, …), passed on unchanged. `seconds` limits the whole request; 0 means
+    the longest time of a run. `first_byte` limits the seconds until the answer begins, in addition to the upstream's
+    own limit; 0 sets no limit. `owner` is the person who waits, for upstreams with a concurrency limit.
+    `optional_tools` names the tools to leave out if the model refuses tools: ours, which the client did not ask for.
+    `functions_only`: offer custom tools as functions if the server may not support them. `log` is filled while the
+    request is answered."""
 
     upstream: str
     model: str
@@ -74,42 +74,41 @@ class ModelRequest:
     fallbacks: tuple[ModelTarget, ...] = ()
     owner: str = ""
     functions_only: bool = False
-    spare: frozenset[str] = frozenset()
-    course: Course = field(default_factory=Course, compare=False)
+    optional_tools: frozenset[str] = frozenset()
+    log: RequestLog = field(default_factory=RequestLog, compare=False)
 
     @property
     def answered_by(self) -> tuple[str, str]:
         """The upstream and model that answered, or that will be asked first."""
-        by = self.course.by or self
-        return by.upstream, by.model
+        target = self.log.answered_by or self
+        return target.upstream, target.model
 
     @property
-    def alone(self) -> bool:
-        """Whether one choice is the whole answer."""
+    def single_choice(self) -> bool:
         return self.path == CHAT and self.parameters.get("n") in (None, 1)
 
     def dialect(self) -> Dialect:
         dialect = dialect_of(self.upstream)
         return replace(dialect, custom_tools=False) if self.functions_only and not dialect.custom_tools else dialect
 
-    def without_spare(self) -> "ModelRequest":
-        """Return the request without its spare tools; itself if it has none. If no tool is left, calls of them in the
-        messages are told in words."""
-        if not self.spare:
+    def without_optional_tools(self) -> "ModelRequest":
+        """Return the request without its optional tools. If no tool remains, earlier calls of them become text."""
+        optional = self.optional_tools
+        if not optional:
             return self
-        named = ((tool, tool.get("function")) for tool in self.tools)
-        kept = [tool for tool, part in named if not isinstance(part, dict) or part.get("name") not in self.spare]
-        messages = self.messages if kept else tuple(in_words(self.messages, self.spare))
-        return replace(self, tools=tuple(kept), messages=messages, spare=frozenset())
+        parts = ((tool, tool.get("function")) for tool in self.tools)
+        tools = tuple(tool for tool, part in parts if not isinstance(part, dict) or part.get("name") not in optional)
+        messages = self.messages if tools else tuple(calls_as_text(self.messages, optional))
+        return replace(self, tools=tools, messages=messages, optional_tools=frozenset())
 
     def body(self, *, stream: bool, dialect: Dialect | None = None) -> dict[str, Any]:
-        """Return the request as it is sent; the dialect is that of its upstream if none is given."""
+        """Return the JSON body to send. The dialect defaults to that of the upstream."""
         body = {**self.parameters, "model": self.model}
         if self.path == CHAT:
             body["messages"] = list(self.messages)
         if self.tools:
             body["tools"] = list(self.tools)
-        else:  # servers refuse these where no tool is offered
+        else:  # servers refuse these parameters without tools
             body.pop("tool_choice", None)
             body.pop("parallel_tool_calls", None)
         if stream:
@@ -128,19 +127,19 @@ class ModelRequest:
 
 
 class Deadlines:
-    """The deadlines of a running request at a server of that dialect, in the event loop's time: until its answer
-    begins, between two pieces of the answer, and in all. The time to connect is limited by the client."""
+    """The deadlines of a running request, in the event loop's time: for the start of the answer, for the next piece of
+    it, and for the whole request. The client limits the time to connect."""
 
     def __init__(self, request: ModelRequest, dialect: Dialect) -> None:
         self._loop = asyncio.get_running_loop()
         start, seconds = self._loop.time(), request.seconds or settings.RUN_SECONDS
         first_byte = dialect.first_byte_seconds or settings.UPSTREAM_FIRST_BYTE_SECONDS or seconds
-        self.total = start + seconds  # the moment at which the request ends in any case
+        self.total = start + seconds
         self._first_byte = start + min(first_byte, request.first_byte or seconds, seconds)
         self._idle = dialect.idle_seconds or settings.UPSTREAM_IDLE_SECONDS
-        self.whole = False  # whether the first byte arrives when the answer is complete
-        self.begun = False  # whether the answer has begun
-        self.finished = False  # whether the model has said why it stopped; the usage may follow
+        self.whole = False  # whether the server sends nothing until the answer is complete
+        self.begun = False
+        self.finished = False  # whether the finish reason has arrived; the usage may follow
 
     @property
     def over(self) -> bool:
@@ -148,7 +147,7 @@ class Deadlines:
         return self._loop.time() >= self.total
 
     def next(self) -> float:
-        """Return the moment before which the next bytes must arrive."""
+        """Return the time by which the next bytes must arrive."""
         if self.begun:
             idle = min(self._idle, _AFTER_END) if self.finished else self._idle
             return min(self.total, self._loop.time() + idle)
@@ -162,15 +161,15 @@ class Deadlines:
 
 
 class Model(Protocol):
-    """Answers a model step within the time limits of the request. Implemented by Attempts, OpenAIModel and the tests'
-    scripted model."""
+    """Answers a request within its time limits. Implemented by ResilientModel, OpenAIModel and the tests' scripted
+    model."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        """Yield OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors: UpstreamTimeout when the
-        request's time is over, UpstreamSilent when the server is silent for too long."""
+        """Yield OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors, among them
+        UpstreamTimeout when the request's time is over and UpstreamSilent when the server is silent for too long."""
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         """Return one OpenAI chat.completion dictionary. Raises the same errors as `stream`."""
 
-    async def passed(self, request: ModelRequest) -> bytes:
-        """Return the unchanged JSON of an answer that is not a completion. Raises the same errors as `stream`."""
+    async def embeddings(self, request: ModelRequest) -> bytes:
+        """Return the server's JSON answer to an embeddings request, unparsed. Raises the same errors as `stream`."""

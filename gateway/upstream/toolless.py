@@ -1,38 +1,38 @@
-"""Calls of our tools in the messages for a model that takes none. Another model made them: in earlier turns, or in this
-one before it failed."""
+"""Rewrites earlier calls of our tools as text, for a model that does not support tools. They were made by another
+model: in earlier turns, or in this one before it failed."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from gateway.tool_calls import calls_in
-from gateway.upstream.outgoing import said_in
-from prompts.conversation import CALLED, RESULT_IN_WORDS
+from gateway.upstream.outgoing import content_text
+from prompts.conversation import CALLED_TOOLS, RESULT_AS_TEXT
 
 _GAP = "\n\n"
 
 Message = dict[str, Any]
 
 
-def in_words(messages: Sequence[Message], names: frozenset[str]) -> list[Message]:
-    """Return the messages with calls of these tools and their results as text. A message that calls other tools, too,
-    stays as it is."""
-    found: list[Message] = []
-    called: dict[str, str] = {}  # the tools by the ids of their calls
-    results: Message | None = None  # the message that the results so far stand in
+def calls_as_text(messages: Sequence[Message], names: frozenset[str]) -> list[Message]:
+    """Return the messages with calls of these tools and their results as text. A message that also calls other tools is
+    unchanged."""
+    converted: list[Message] = []
+    tool_names: dict[str, str] = {}  # by call id
+    results: Message | None = None  # the user message that collects consecutive results
     for message in messages:
         role = message.get("role")
-        if role == "tool" and (name := called.get(str(message.get("tool_call_id")))):
-            said = RESULT_IN_WORDS.format(name=name, result=said_in(message.get("content")))
+        if role == "tool" and (name := tool_names.get(str(message.get("tool_call_id")))):
+            text = RESULT_AS_TEXT.format(name=name, result=content_text(message.get("content")))
             if results is None:
-                found.append(results := {"role": "user", "content": said})
+                converted.append(results := {"role": "user", "content": text})
             else:
-                results["content"] += _GAP + said
+                results["content"] += _GAP + text
             continue
         results = None
         calls = {str(call.get("id")): str((call.get("function") or {}).get("name")) for call in calls_in(message)}
         if calls and names >= set(calls.values()):
-            called |= calls
-            said = said_in(message.get("content")) or CALLED.format(names=", ".join(calls.values()))
-            message = {"role": role, "content": said}
-        found.append(message)
-    return found
+            tool_names |= calls
+            text = content_text(message.get("content")) or CALLED_TOOLS.format(names=", ".join(calls.values()))
+            message = {"role": role, "content": text}
+        converted.append(message)
+    return converted

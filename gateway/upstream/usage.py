@@ -1,77 +1,77 @@
-"""The usage of an answer: the figures of an upstream, checked so that the steps of a run can be added up."""
+"""The token usage of an answer, validated so that the usage of a run's steps can be added up."""
 
 import math
 from typing import Any
 
 from memories.storable import storable_text
 
-_MOST = 1_000_000_000  # no answer has more tokens; larger figures are nonsense
-_COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
-_DETAILED = ("prompt_tokens_details", "completion_tokens_details")  # figures by name, such as cached_tokens
-_MOST_FIGURES = 20
-_LONGEST_NAME = 200
-_DIGITS = 12  # of a sum of costs, which are no whole numbers
+_MAX_VALUE = 1_000_000_000  # larger values are nonsense: no answer has more tokens
+_TOTALS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_DETAILS = ("prompt_tokens_details", "completion_tokens_details")  # numbers by name, such as cached_tokens
+_MAX_NUMBERS = 20
+_MAX_NAME_CHARS = 200
+_DECIMALS = 12  # of costs
 
 
 def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an upstream's usage with only those figures that can be added and stored; {} if there are none."""
+    """Return the usage in an answer with its token counts as valid integers, or {} if it has none."""
     given = answer.get("usage")
     if not isinstance(given, dict):
         return {}
-    counted = {name: _counted(given.get(name)) for name in _COUNTED if name in given}
-    return given | counted | {name: _counted_details(given[name]) for name in _DETAILED if name in given}
+    totals = {name: _token_count(given.get(name)) for name in _TOTALS if name in given}
+    return given | totals | {name: _details(given[name]) for name in _DETAILS if name in given}
 
 
 def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Return the sum of two usages, including figures that not every upstream gives (details, a cost)."""
-    return dict.fromkeys(_COUNTED, 0) | _sum(_figures(total), _figures(more)) if more or total else {}
+    """Return the sum of two usages, including numbers that not every upstream gives (details, a cost)."""
+    return dict.fromkeys(_TOTALS, 0) | _sum(_numbers(total), _numbers(more)) if more or total else {}
 
 
 def usage_since(usage: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a usage that was added after `before`."""
-    return dict.fromkeys(_COUNTED, 0) | _sum(_figures(usage), _figures(before), sign=-1) if usage else {}
+    return dict.fromkeys(_TOTALS, 0) | _sum(_numbers(usage), _numbers(before), sign=-1) if usage else {}
 
 
-def _figures(usage: dict[str, Any], *, nested: bool = True) -> dict[str, Any]:
-    """Return the numbers of a usage, including those in its objects."""
-    found: dict[str, Any] = {}
+def _numbers(usage: dict[str, Any], *, nested: bool = True) -> dict[str, Any]:
+    """Return the numbers of a usage, including those in nested objects."""
+    numbers: dict[str, Any] = {}
     for name, value in usage.items():
-        if len(found) == _MOST_FIGURES:
+        if len(numbers) == _MAX_NUMBERS:
             break
         if nested and isinstance(value, dict):
-            if inner := _figures(value, nested=False):
-                found[_name(name)] = inner
-        elif _is_figure(value):
-            found[_name(name)] = value
-    return found
+            if inner := _numbers(value, nested=False):
+                numbers[_name(name)] = inner
+        elif _is_number(value):
+            numbers[_name(name)] = value
+    return numbers
 
 
-def _sum(one: Any, other: Any, *, sign: int = 1) -> Any:
-    if isinstance(one, dict) or isinstance(other, dict):
-        one, other = (figures if isinstance(figures, dict) else {} for figures in (one, other))
-        return {name: _sum(one.get(name), other.get(name), sign=sign) for name in one | other}
-    summed = (one or 0) + sign * (other or 0)
-    return round(summed, _DIGITS) if isinstance(summed, float) else summed
+def _sum(first: Any, second: Any, *, sign: int = 1) -> Any:
+    if isinstance(first, dict) or isinstance(second, dict):
+        first, second = (numbers if isinstance(numbers, dict) else {} for numbers in (first, second))
+        return {name: _sum(first.get(name), second.get(name), sign=sign) for name in first | second}
+    total = (first or 0) + sign * (second or 0)
+    return round(total, _DECIMALS) if isinstance(total, float) else total
 
 
-def _is_figure(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) and abs(value) <= _MOST
+    return math.isfinite(value) and abs(value) <= _MAX_VALUE
 
 
-def _counted_details(given: Any) -> dict[str, int]:
-    found = given.items() if isinstance(given, dict) else ()
-    figures = [(_name(key), _counted(value)) for key, value in found if isinstance(value, int)]
-    return dict(figures[:_MOST_FIGURES])
+def _details(given: Any) -> dict[str, int]:
+    items = given.items() if isinstance(given, dict) else ()
+    counts = [(_name(key), _token_count(value)) for key, value in items if isinstance(value, int)]
+    return dict(counts[:_MAX_NUMBERS])
 
 
-def _counted(value: Any) -> int:
+def _token_count(value: Any) -> int:
     try:
-        return min(max(int(value), 0), _MOST)
+        return min(max(int(value), 0), _MAX_VALUE)
     except (TypeError, ValueError, OverflowError):
         return 0
 
 
 def _name(value: Any) -> str:
-    return storable_text(str(value))[:_LONGEST_NAME]
+    return storable_text(str(value))[:_MAX_NAME_CHARS]

@@ -1,8 +1,8 @@
-"""Sends a request to a model server and returns OpenAI chunks, or one completion, as plain dictionaries.
+"""The client for OpenAI-compatible model servers. It yields OpenAI chunks, or returns one completion, as plain
+dictionaries.
 
-The openai SDK carries the request, but its typed objects are not used, since a pydantic model for each chunk takes
-longer than the rest of a turn. There is one client per upstream and process. Every fault is raised as one of the
-gateway's errors."""
+Requests are sent by the openai SDK without its typed objects: a pydantic model per chunk takes longer than the rest of
+a turn. There is one SDK client per upstream and process. Every fault is raised as one of the gateway's errors."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -22,19 +22,19 @@ from gateway.upstream.answer import (
     CUT_OFF,
     DONE,
     NO_CHOICE,
-    Body,
     Chunk,
-    Events,
-    Lines,
+    EventReader,
+    JSONDocument,
+    LineSplitter,
     choices_of,
     chunk_of_completion,
+    has_content,
+    holds_whole_message,
     is_finished,
-    is_whole,
-    says_something,
-    usual,
+    normalised,
 )
 from gateway.upstream.client import UpstreamClient
-from gateway.upstream.collected import Collected
+from gateway.upstream.collected import CompletionBuilder
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
@@ -43,14 +43,15 @@ from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import VECTOR_BYTES
 
-# Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
+# Servers commonly drop an idle connection after 5 s; we must close it first.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
 T = TypeVar("T")
+Parse = Callable[[JSONDocument, httpx2.Request], T]
 
 
 class OpenAIModel:
-    """The models of OpenAI-compatible servers, and those in this process that are reached the same way: the demo model
-    and an embedding model."""
+    """The models of OpenAI-compatible servers. The demo model and an embedding model in this process are reached the
+    same way."""
 
     def __init__(self, known: Known = known) -> None:
         self._clients: dict[str, tuple[asyncio.AbstractEventLoop, UpstreamClient]] = {}
@@ -59,41 +60,42 @@ class OpenAIModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         adapted = AdaptedRequest(request, self._known, stream=True)
         deadlines, custom = Deadlines(request, adapted.dialect), adapted.custom_calls()
-        said = False
+        started = False
         while True:
             try:
                 async with (
                     self._opened(adapted, deadlines) as response,
-                    aclosing(_chunks(response, deadlines, alone=request.alone)) as chunks,
+                    aclosing(_chunks(response, deadlines, single_choice=request.single_choice)) as chunks,
                 ):
                     async for chunk in chunks:
-                        said = True
+                        started = True
                         if deadlines.begun:
-                            adapted.helped()
-                        yield custom.taken(chunk)
-                if held := custom.rest():
-                    yield held
+                            adapted.accepted()
+                        yield custom.convert_chunk(chunk)
+                if pending := custom.flush():
+                    yield pending
                 return
             except DomainError as fault:
-                if not said and adapted.again(fault):
+                if not started and adapted.adapt_to(fault):
                     continue
-                if said or not refuses_to_stream(fault):
+                if started or not refuses_to_stream(fault):
                     raise
                 break
         adapted.stream = False
-        yield custom.taken(chunk_of_completion(await self._completion(adapted, deadlines)))
-        if held := custom.rest():
-            yield held
+        yield custom.convert_chunk(chunk_of_completion(await self._completion(adapted, deadlines)))
+        if pending := custom.flush():
+            yield pending
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         adapted = AdaptedRequest(request, self._known, stream=False)
         answer = await self._completion(adapted, Deadlines(request, adapted.dialect))
-        return adapted.custom_calls().completion(answer)
+        return adapted.custom_calls().convert_completion(answer)
 
-    async def passed(self, request: ModelRequest) -> bytes:
+    async def embeddings(self, request: ModelRequest) -> bytes:
         adapted = AdaptedRequest(request, self._known, stream=False)
         deadlines = Deadlines(request, adapted.dialect)
-        return await _accepted(adapted, lambda: self._whole(adapted, deadlines, Body.passed, Body(VECTOR_BYTES)))
+        document = JSONDocument(VECTOR_BYTES)
+        return await _retried(adapted, lambda: self._document(adapted, deadlines, JSONDocument.embeddings, document))
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
@@ -107,39 +109,39 @@ class OpenAIModel:
         def ask() -> Coroutine[Any, Any, dict[str, Any]]:
             if adapted.streams:
                 return self._collected(adapted, deadlines)
-            return self._whole(adapted, deadlines, Body.completion, Body())
+            return self._document(adapted, deadlines, JSONDocument.completion, JSONDocument())
 
-        return usual(await _accepted(adapted, ask), alone=adapted.request.alone)
+        return normalised(await _retried(adapted, ask), single_choice=adapted.request.single_choice)
 
     async def _collected(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
         deadlines.whole = deadlines.begun = deadlines.finished = False
-        collected = Collected()
+        builder = CompletionBuilder()
         async with (
             self._opened(adapted, deadlines) as response,
-            aclosing(_chunks(response, deadlines, alone=adapted.request.alone)) as chunks,
+            aclosing(_chunks(response, deadlines, single_choice=adapted.request.single_choice)) as chunks,
         ):
             async for chunk in chunks:
-                collected.take(chunk)
-        return collected.completion()
+                builder.add(chunk)
+        return builder.completion()
 
-    async def _whole(
-        self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], body: Body
+    async def _document(
+        self, adapted: AdaptedRequest, deadlines: Deadlines, parse: Parse[T], document: JSONDocument
     ) -> T:
         deadlines.whole, deadlines.begun = True, False
         async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:
             async for data in pieces:
                 deadlines.begun = True
-                body.feed(data)
-            return read(body, response.request)
+                document.feed(data)
+            return parse(document, response.request)
 
     @asynccontextmanager
     async def _opened(self, adapted: AdaptedRequest, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
-        """Yield the response to a request with its body not yet read, and close it in the end. Faults until then are
-        raised as the gateway's errors."""
+        """Yield the response before its body is read, and close it at the end. Faults meanwhile are raised as the
+        gateway's errors."""
         client = self._client(adapted.request.upstream)
         dialect = adapted.dialect
-        # Headers of a dialect are given with each request, since the dialect may change while a client is in use.
-        asked = client.opened(
+        # A dialect's headers go with each request, since the dialect may change while the client is in use.
+        sending = client.opened(
             adapted.request.path,
             adapted.body(),
             headers={**dialect.headers_with(client.api_key), **adapted.request.headers()},
@@ -150,7 +152,7 @@ class OpenAIModel:
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 with adapted.request.span.current():
-                    response = await asked
+                    response = await sending
             yield response
         except TimeoutError:
             raise deadlines.fault() from None
@@ -168,28 +170,28 @@ class OpenAIModel:
         return found[1]
 
 
-async def _accepted(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> T:
-    """Return an answer in one piece; the request is repeated with changes if it is refused."""
+async def _retried(adapted: AdaptedRequest, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `ask`, repeating the request with changes if the server refuses it."""
     while True:
         try:
             answer = await ask()
         except RequestRefused as refusal:
-            if not adapted.again(refusal):
+            if not adapted.adapt_to(refusal):
                 raise
         else:
-            adapted.helped()
+            adapted.accepted()
             return answer
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a body as they arrive. What goes wrong after the end of an answer ends the body. Raises
+    """Yield the bytes of a body as they arrive. A fault after the end of the answer just ends the body. Raises
     UpstreamSilent, UpstreamTimeout."""
     body = response.aiter_bytes()
     while True:
         try:
             async with asyncio.timeout_at(deadlines.next()):
                 data = await anext(body, None)
-            if deadlines.over:  # nothing times out where there is always more to read
+            if deadlines.over:  # a body that always has data ready never times out
                 raise TimeoutError
         except TimeoutError:
             if deadlines.finished:
@@ -204,37 +206,38 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
         yield data
 
 
-async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, alone: bool) -> AsyncGenerator[Chunk]:
-    """Yield the chunks of a streamed answer. Some servers answer with one JSON document instead; that is the only
-    chunk. Raises DomainErrors, ValueError."""
-    lines, events, document, answered = Lines(), Events(response.request, alone=alone), Body(), False
+async def _chunks(response: httpx2.Response, deadlines: Deadlines, *, single_choice: bool) -> AsyncGenerator[Chunk]:
+    """Yield the chunks of a streamed answer. Some servers send one JSON document instead, which becomes a single chunk.
+    Raises DomainErrors, ValueError."""
+    lines, events = LineSplitter(), EventReader(response.request, single_choice=single_choice)
+    document, answered = JSONDocument(), False
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
             for line in lines.feed(data):
                 chunk = events.chunk_of(line)
                 if chunk is None:
-                    document.maybe(line)
+                    document.feed_line(line)
                     continue
                 if chunk is DONE:
                     if not answered:
                         raise UpstreamUnreachable(NO_CHOICE)
                     return
-                if is_whole(chunk) and not deadlines.begun:
+                if holds_whole_message(chunk) and not deadlines.begun:
                     chunk = chunk_of_completion(chunk)
                 answered = answered or bool(choices_of(chunk))
-                deadlines.begun = deadlines.begun or says_something(chunk)
+                deadlines.begun = deadlines.begun or has_content(chunk)
                 deadlines.finished = deadlines.finished or is_finished(chunk)
                 yield chunk
     if deadlines.finished:
         return
-    document.maybe(lines.rest())
+    document.feed_line(lines.rest())
     if not document.begun:
         raise UpstreamUnreachable(CUT_OFF)
-    yield usual(chunk_of_completion(document.completion(response.request)), alone=alone)
+    yield normalised(chunk_of_completion(document.completion(response.request)), single_choice=single_choice)
 
 
 def is_demo() -> bool:
-    """Return True if the built-in demo model answers: only while no upstream at all is configured."""
+    """Return True if the built-in demo model answers, that is, if no upstream is configured."""
     return not settings.DAYBOOK_UPSTREAMS
 
 
@@ -249,7 +252,7 @@ def _make_client(upstream: str) -> UpstreamClient:
     if settings.DAYBOOK_UPSTREAM_LOOPBACK_ONLY and not _is_loopback(address["url"]):
         raise RuntimeError("A test called a model server that is not on this machine.")
     timeout = _timeout(dialect_of(upstream))
-    # No retries in the SDK: it would turn a time limit into a multiple of it. The caller decides about another try.
+
     return UpstreamClient(
         base_url=address["url"],
         api_key=address["key"] or NO_KEY,
@@ -259,7 +262,7 @@ def _make_client(upstream: str) -> UpstreamClient:
 
 
 def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
-    """Return the client of a model in this process, which `transport` reaches; its address is never looked up."""
+    """Return the client of a model that runs in this process behind `transport`. Its address is never resolved."""
     return UpstreamClient(
         base_url="http://in-process.invalid/v1",
         api_key=NO_KEY,
@@ -268,17 +271,16 @@ def _client_in_process(transport: httpx2.AsyncBaseTransport) -> UpstreamClient:
 
 
 def _timeout(dialect: Dialect) -> openai.Timeout:
-    """Return the time limits of the SDK. It has no limit for reading, since each request brings its own (Deadlines)."""
+    """Return the SDK's time limits: only for connecting, since Deadlines limits the rest."""
     return openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
 
 
 def http_client(timeout: openai.Timeout) -> httpx2.AsyncClient:
-    """Return the client that carries the requests to one upstream."""
     return openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE)
 
 
 def missing_upstream(upstream: str) -> str:
-    """Return the message for an upstream that an agent names and nobody has configured."""
+    """Return the error message for an upstream that an agent names but that is not configured."""
     if upstream == "default":
         return "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
     return f"No upstream is called {upstream}. Set DAYBOOK_UPSTREAM_{upstream.upper()}_URL."

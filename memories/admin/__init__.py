@@ -1,4 +1,4 @@
-"""The admin's pages of the memories app, and what the pages of the other apps are built from. Django finds the pages by
-importing this package; each module registers its own."""
+"""The admin of the memories app, and the base classes of the other apps' admin pages. Django's autodiscovery imports
+this package; each module registers its own pages."""
 
 from memories.admin import access, audit, change_pages, memory_pages, records, users

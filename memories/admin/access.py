@@ -1,4 +1,4 @@
-"""What the admin adds to the audit log: whose memories and conversations were opened, and what was done to them."""
+"""Audit entries of the admin: whose memories and conversations were viewed, and what was done to them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from memories.models import Owner
 
 
 def opening_record(request: HttpRequest, shown: Model) -> None:
-    """Record that a row of another person was opened. Opening one's own is not recorded."""
+    """Record that a row was opened, unless it is the user's own."""
     owner = owner_of(shown)
     if not _is_own(request, owner):
         audit_record(
@@ -21,7 +21,7 @@ def opening_record(request: HttpRequest, shown: Model) -> None:
 
 
 def listing_record(request: HttpRequest, model: type[Model], rows: Sequence[Any]) -> None:
-    """Record that a page of rows was listed: an entry for each owner, with the number of their rows."""
+    """Record that a page of rows was listed: one entry per other owner, with the number of their rows."""
     counts = Counter(row.owner for row in rows if not _is_own(request, row.owner))
     actor, kind = actor_of(request.user), kind_of(model)
     audit_record_each(
@@ -35,7 +35,7 @@ def listing_record(request: HttpRequest, model: type[Model], rows: Sequence[Any]
 def action_record(
     request: HttpRequest, model: type[Model], note: str, rows: Iterable[Model], action: Action = Action.CHANGE
 ) -> None:
-    """Record an action on rows, an entry for each. `note` is a sentence of ours."""
+    """Record an action, one entry per row. `note` is a sentence of ours, never a person's text."""
     actor, kind = actor_of(request.user), kind_of(model)
     audit_record_each(
         [audit_entry(action, actor=actor, kind=kind, object_id=row.pk, owner=owner_of(row), note=note) for row in rows]
@@ -43,7 +43,7 @@ def action_record(
 
 
 def fields_note(message: Any) -> str:
-    """Return the names of the fields that a form changed, from the message that Django's admin makes of it."""
+    """Return the names of the fields that a form changed, taken from the change message of Django's admin."""
     if not isinstance(message, list):
         return ""
     names = [name for part in message if isinstance(part, dict) for name in part.get("changed", {}).get("fields", ())]
@@ -51,12 +51,12 @@ def fields_note(message: Any) -> str:
 
 
 def kind_of(model: type[Model]) -> str:
-    """Return the kind of a row as the log names it."""
+    """Return the audit log's name for rows of a model."""
     return str(model._meta.verbose_name)
 
 
 def owner_of(row: Model) -> Owner | None:
-    """Return the owner of a row; None for a row that belongs to no owner."""
+    """Return the owner of a row, or None if it has no owner."""
     owner = getattr(row, "owner", None)
     return row if isinstance(row, Owner) else owner if isinstance(owner, Owner) else None
 

@@ -1,4 +1,4 @@
-"""The audit log in the admin: to read, to filter and to export. Nothing of it can be changed here."""
+"""The audit log in the admin: read-only, with filters and an export."""
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -16,7 +16,7 @@ from memories.portability import download
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """Which account looked at or changed which object of which owner, and when."""
+    """Which account viewed or changed which object of which owner, and when."""
 
     list_display = ("when", "sentence", "address")
     sortable_by = ("when",)
@@ -37,7 +37,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
     def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:
-        """Download the whole log, oldest entry first, read in pages while it is sent. Raises PermissionDenied."""
+        """Stream the whole log, oldest entry first. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         audit_record(Action.EXPORT, actor=actor_of(request.user), kind=KIND, note="The whole log.")

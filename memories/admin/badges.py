@@ -1,4 +1,4 @@
-"""Badges: who wrote something and in which state it is, always an icon with a label, never colour alone."""
+"""Badges for origins and states: always an icon with a label, never colour alone. And formats of times and numbers."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from memories.models import Memory, Target, WriteOrigin
 from memories.selectors import blocked_condition, unexpired
 
-# "You" of a person's own pages is somebody else here.
+# Other labels than on a person's own pages, where the owner is "You".
 ORIGINS: dict[str, tuple[str, str]] = {
     WriteOrigin.TOOL: ("chat_bubble", "Agent"),
     WriteOrigin.BACKGROUND_REVIEW: ("visibility", "Review"),
@@ -31,7 +31,7 @@ STATES: dict[str, tuple[str, str, str]] = {
     "deleted": ("delete", "Deleted", "muted"),
 }
 
-# What work and its results are called, in every app, by tone and icon.
+# The states of runs, jobs and writes in all apps, by tone and icon.
 _LOOKS = {
     ("ok", "check"): "applied completed extracted saved",
     ("accent", "play_arrow"): "running",
@@ -62,18 +62,18 @@ def origin_badge(origin: str) -> SafeString:
 
 
 def badge(word: str, tone: str = "muted", icon: str = "") -> SafeString:
-    """Return a state: `tone` is ok, accent, warn, danger or muted."""
+    """Return the HTML of a badge. `tone` is ok, accent, warn, danger or muted."""
     picture = format_html('<span class="material-symbols-outlined" aria-hidden="true">{}</span>', icon) if icon else ""
     return format_html('<span class="db-badge db-badge--{}">{}{}</span>', tone, picture, word)
 
 
 def state_badge(row: Any) -> SafeString:
-    """Return the badge of a row's `state`, which is one of LOOK_OF."""
+    """Return the badge of a row's `state`, which must be in LOOK_OF."""
     return badge(row.get_state_display(), *LOOK_OF[row.state])
 
 
 def memory_state_name(memory: Memory) -> str:
-    """Return the one state to show for a memory: deleted, expired, blocked, pinned or live; the first that holds."""
+    """Return the state to show for a memory: the first that applies of deleted, expired, blocked, pinned and live."""
     if memory.deleted_at:
         return "deleted"
     if memory.expired:
@@ -84,7 +84,7 @@ def memory_state_name(memory: Memory) -> str:
 
 
 def memory_state_query(name: str, now: datetime | None = None) -> Q:
-    """Return the condition for a state, for filters. Memories that may be injected are live, pinned ones included."""
+    """Return the filter condition of a state. All memories that may be injected are live, including pinned ones."""
     now = now or timezone.now()
     kept, blocked = Q(deleted_at__isnull=True), blocked_condition()
     present = kept & unexpired(now)
@@ -104,21 +104,21 @@ def memory_badge(memory: Memory) -> SafeString:
 
 
 def moment(at: datetime | None) -> str:
-    """Return a time as the admin writes it: 20 Nov 2026, 09:41."""
+    """Format a time: 20 Nov 2026, 09:41."""
     return date_format(timezone.localtime(at), "j M Y, H:i") if at else "–"
 
 
 def day(at: datetime | None) -> str:
-    """Return a date for a narrow column: 20 Nov 2026."""
+    """Format a date: 20 Nov 2026."""
     return date_format(timezone.localtime(at), "j M Y") if at else "–"
 
 
 def seconds(since: datetime | None, until: datetime | None) -> str:
-    """Return how long something took."""
+    """Format a duration in seconds."""
     return f"{(until - since).total_seconds():.1f}" if since and until else "–"
 
 
 def total_tokens(usage: Any) -> str:
-    """Return the sum of a stored usage, if a model said it."""
+    """Format the total of a stored usage, if the model reported it."""
     total = usage.get("total_tokens") if isinstance(usage, dict) else None
     return f"{total:,}" if isinstance(total, int) else "–"

@@ -1,4 +1,4 @@
-"""What every page of the admin shares: no table is counted completely, and every save and delete calls a service."""
+"""Base classes of the admin pages: no table is counted completely, and every save and delete calls a service."""
 
 from typing import Any, ClassVar
 
@@ -18,13 +18,13 @@ from memories.selectors import row_by_id
 
 
 def staff_actor(request: HttpRequest) -> str:
-    """Return the actor of what a member of staff does here: `staff:ID`."""
+    """Return the actor for what staff do in the admin: `staff:ID`."""
     return f"staff:{request.user.pk}"
 
 
 class DaybookAdmin(ModelAdmin):
-    """Lists newest first, by key: the one order that every table has an index for. `sortable_by` names other columns
-    that have one."""
+    """A page that lists the newest rows first, by primary key: the only order that every table has an index for.
+    `sortable_by` names other columns that have one."""
 
     paginator = LookAheadPaginator
     show_full_result_count = False
@@ -37,39 +37,39 @@ class DaybookAdmin(ModelAdmin):
     compressed_fields = True
     warn_unsaved_form = True
     empty_value_display = "–"
-    records_opening: ClassVar[bool] = False
-    # How the audit log calls a change that was made with the form.
+    audits_access: ClassVar[bool] = False
+    # The audit action for a change made with the form.
     change_action: ClassVar[Action] = Action.CHANGE
     # Long columns that only a row's page shows.
     list_defer: ClassVar[tuple[str, ...]] = ()
-    # Columns that an id, or a number, typed into the search must equal.
+    # Columns in which the search looks up an id, or a number.
     searched_ids: ClassVar[tuple[str, ...]] = ()
     searched_number: ClassVar[str] = ""
 
     class Media:
         js = ("admin/labels.js",)
 
-    def rows_read(self, rows: list[Any]) -> None:
-        """Add to the rows of a list's page what their columns need and a join cannot give. Called once a page."""
+    def prepare_rows(self, rows: list[Any]) -> None:
+        """Add data that the columns need and a join cannot provide to the rows of a list page. Called once per page."""
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return what a row's page shows beside its fields. Asked for after the permission was checked."""
+        """Return the extra template context of a row's page. Called after the permission check."""
         return {}
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
-        """Render the row's page with its `page_context`. A form that was refused has already changed the row in memory,
-        so the row is read again."""
+        """Render the row's page with its `page_context`. After an invalid form the row is read again, since the form
+        has already changed it in memory."""
         row = kwargs.get("obj")
         if row is not None and request.method != "GET":
             row = self.get_object(request, str(row.pk))
-        more = self.page_context(request, row) if row is not None else {}
-        return super().render_change_form(request, {**context, **more}, **kwargs)
+        extra = self.page_context(request, row) if row is not None else {}
+        return super().render_change_form(request, {**context, **extra}, **kwargs)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer(*self.list_defer)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Return the row of that id, with the rows that the list reads along; None where there is none."""
+        """Return the row with that id, joined as in the list, or None."""
         if from_field or not isinstance(self.opts.pk, UUIDField):
             return super().get_object(request, object_id, from_field)
         rows = self.get_queryset(request).defer(None)
@@ -77,8 +77,8 @@ class DaybookAdmin(ModelAdmin):
             rows = rows.select_related(*self.list_select_related)
         return row_by_id(rows, object_id)
 
-    # The admin's own log repeats the names of rows, and goes with the account of the administrator: the audit log
-    # takes its place.
+    # The audit log replaces Django's admin log, which stores the names of rows and is deleted with the administrator's
+    # account.
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
         action_record(request, self.model, "", [obj], Action.ADD)
 
@@ -89,25 +89,25 @@ class DaybookAdmin(ModelAdmin):
         action_record(request, self.model, "", queryset, Action.DELETE)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Return True for what the filters of the list ask for. Django allows every column of the row, also those that
-        no page shows: whoever asks for one beginning after the other would read them."""
+        """Return True if a filter of the list uses the lookup. Django allows lookups on every column of the row, which
+        would let users read columns that no page shows, prefix by prefix."""
         column = lookup.partition(LOOKUP_SEP)[0]
         columns = {name for field in self.opts.get_fields() for name in (field.name, getattr(field, "attname", ""))}
         filters = self.get_list_filter(request) if request is not None else self.list_filter
-        if column in columns and not any(_asks_for(each, lookup, column) for each in filters):
+        if column in columns and not any(_filter_allows(each, lookup, column) for each in filters):
             return False
         return super().lookup_allowed(lookup, value, request)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Look up an id or a number; search for anything else."""
+        """Look up ids and numbers directly; search for anything else."""
         term = search_term.strip()
         if self.searched_ids and (key := parse_uuid(term)):
             return queryset.filter(Q(*((name, key) for name in self.searched_ids), _connector=Q.OR)), False
         if self.searched_number and term.isdecimal():
             return queryset.filter(**{self.searched_number: int(term) if len(term) < 19 else -1}), False
-        if len(term) > SHORT_LENGTH:  # each word is a condition, and databases bound their number
+        if len(term) > SHORT_LENGTH:  # each word is a condition, and databases limit their number
             self.message_user(request, f"A search has at most {SHORT_LENGTH} characters.", messages.ERROR)
             return queryset.none(), False
         return super().get_search_results(request, queryset, search_term)
@@ -116,18 +116,18 @@ class DaybookAdmin(ModelAdmin):
         return LookAheadChangeList
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        """Run an action on the rows that were ticked. “All of them” is refused: those would be rows that nobody has
-        seen."""
+        """Run an action on the selected rows. Selecting all rows of the list is refused, since it includes rows that
+        the user has not seen."""
         if request.POST.get("select_across") not in (None, "", "0"):
-            self.message_user(request, "Choose the rows of one page.", messages.ERROR)
+            self.message_user(request, "Select rows of one page only.", messages.ERROR)
             return None
         return super().response_action(request, queryset)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Show the list. Where it shows what owners said, record that it was looked at."""
+        """Show the list, and record it in the audit log if `audits_access` is set."""
         response: HttpResponse = super().changelist_view(request, extra_context)
         context = getattr(response, "context_data", None) or {}
-        if self.records_opening and "cl" in context:
+        if self.audits_access and "cl" in context:
             listing_record(request, self.model, context["cl"].result_list)
         return response
 
@@ -138,17 +138,18 @@ class DaybookAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a row's page and record that it was opened; also for a refused form, whose page shows the row again."""
+        """Show a row's page, and record it in the audit log if `audits_access` is set. An invalid form shows the row
+        too."""
         extra_context = {"show_save_and_add_another": False, **(extra_context or {})}
         response: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("original")
-        if self.records_opening and shown is not None:
+        if self.audits_access and shown is not None:
             opening_record(request, shown)
         return response
 
 
-def _asks_for(list_filter: Any, lookup: str, column: str) -> bool:
-    """Return True if an entry of `list_filter` asks for this look-up, or for others of the column."""
+def _filter_allows(list_filter: Any, lookup: str, column: str) -> bool:
+    """Return True if an entry of `list_filter` uses this lookup or filters by this column."""
     if isinstance(list_filter, type):
         return getattr(list_filter, "parameter_name", "") == lookup
     named = list_filter if isinstance(list_filter, str) else list_filter[0]
@@ -156,8 +157,7 @@ def _asks_for(list_filter: Any, lookup: str, column: str) -> bool:
 
 
 class ReadOnlyAdmin(DaybookAdmin):
-    """A page to look at. Whatever permissions a user has, nothing is added, changed or deleted here, so that Django
-    shows every field as one to read."""
+    """A read-only page: nobody can add, change or delete rows, so Django shows every field as read-only."""
 
     warn_unsaved_form = False
 

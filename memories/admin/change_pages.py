@@ -1,4 +1,4 @@
-"""Revisions and change sets in the admin: what was written, by whom, and undoing it."""
+"""Revisions and change sets in the admin: what was written and by whom, and undo."""
 
 from typing import Any
 
@@ -41,9 +41,9 @@ def _rests_on(revision: Revision) -> str:
 
 @admin.register(Revision)
 class RevisionAdmin(ReadOnlyAdmin):
-    """Every change of every memory, as it was written down; nothing here can be changed."""
+    """Every revision of every memory. Read-only."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("change", "memory_link", "owner", "who", "what", "origin", "when")
     sortable_by = ("when",)
     list_select_related = ("owner__user", "memory", "change_set")
@@ -64,7 +64,7 @@ class RevisionAdmin(ReadOnlyAdmin):
         *("rests_on", "set_link", "owner"),
     )
 
-    def rows_read(self, rows: list[Any]) -> None:
+    def prepare_rows(self, rows: list[Any]) -> None:
         actors_add(rows)
 
     change = column("Change", _words)
@@ -89,9 +89,9 @@ class RevisionAdmin(ReadOnlyAdmin):
 
 @admin.register(ChangeSet)
 class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
-    """Groups of writes that belong together; each can be undone, and so can its undo."""
+    """Groups of writes that belong together. Each can be undone, and an undo can be undone too."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (ObjectAction(verb="undo", label="Undo", permission="memories.change_memory"),)
 
     list_display = ("what", "owner", "book", "origin", "when")
@@ -113,11 +113,11 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     when = moment_column("created_at", "When", ordering="pk")
     fields = (("owner", "book"), ("kind", "origin"), "where_from", "undone_set", "changes", "documents", "when")
 
-    def rows_read(self, rows: list[Any]) -> None:
+    def prepare_rows(self, rows: list[Any]) -> None:
         sentences_add(rows)
 
     def page_context(self, request: HttpRequest, row: ChangeSet) -> dict[str, Any]:
-        """Return the change set as a sentence, and its memories."""
+        """Return the change set as a sentence, with its memories."""
         (shown,) = shown_change_sets(row.owner_id, [row])
         context = super().page_context(request, row)
         return {

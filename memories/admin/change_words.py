@@ -1,4 +1,4 @@
-"""Change sets in sentences: who did what to how many memories, and the memories themselves with what changed."""
+"""Describe change sets: a sentence with who did what to how many memories, and the memories with their diffs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ from memories.admin.diffs import revision_diff
 from memories.models import ArtifactRevision, ChangeSet, Revision
 from memories.number_words import counted
 
-COUNTED = 200  # so many changes of a set are counted; of one with more it is said that there are more
-LINES = 50
+MAX_COUNTED = 200  # changes of a set are counted up to this number
+MAX_LINES = 50
 _VERBS = {
     Revision.Action.ADD: "added",
     Revision.Action.UPDATE: "changed",
@@ -31,21 +31,21 @@ _KINDS = {
 }
 
 
-class _Counted(Subquery):
-    """How many of the first rows of a correlated query have the action `action`."""
+class _ActionCount(Subquery):
+    """The number of rows of a correlated query with the action `action`."""
 
     template = "(SELECT COUNT(*) FROM (%(subquery)s) found WHERE found.action = '%(action)s')"
     output_field = IntegerField()
 
 
-class _CountedAll(Subquery):
+class _RowCount(Subquery):
     template = "(SELECT COUNT(*) FROM (%(subquery)s) found)"
     output_field = IntegerField()
 
 
 def sentences_add(change_sets: Sequence[ChangeSet]) -> None:
-    """Set `sentence` of change sets: "alice's key “laptop” added 2 memories". Three queries at most, of which each
-    looks at COUNTED rows of a set at most."""
+    """Set `sentence` on change sets: "alice's key “laptop” added 2 memories". At most three queries, which look at
+    about MAX_COUNTED rows per set."""
     counts = _counts([change_set.pk for change_set in change_sets])
     names = actor_names(change_set.actor for change_set in change_sets)
     for change_set in change_sets:
@@ -54,12 +54,12 @@ def sentences_add(change_sets: Sequence[ChangeSet]) -> None:
 
 
 def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[dict[str, Any]]:
-    """Return change sets of an owner with the LINES first memories of each; `more` says that there are more. Four
-    queries at most."""
+    """Return change sets of an owner with the first MAX_LINES memories of each; `more` says whether there are more. At
+    most four queries."""
     if not change_sets:
         return []
     sentences_add(change_sets)
-    most = LINES * len(change_sets) + 1
+    most = MAX_LINES * len(change_sets) + 1
     rows = Revision.objects.filter(owner_id=owner_id, change_set__in=[row.pk for row in change_sets])
     by_set: dict[UUID, list[Revision]] = defaultdict(list)
     for revision in rows.select_related("memory").order_by("change_set_id", "id")[:most]:
@@ -68,16 +68,16 @@ def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[
 
 
 def sentence_of(change_set: ChangeSet, who: str, counts: Mapping[str, int]) -> str:
-    """Return a sentence without its full stop; `counts` are changes by action, and `documents`."""
+    """Return a sentence without the full stop. `counts` has the number of changes by action, and of `documents`."""
     parts = [
-        f"{verb} {_number(counts[action], 'memory', 'memories')}"
+        f"{verb} {_count_text(counts[action], 'memory', 'memories')}"
         for action, verb in _VERBS.items()
         if counts.get(action)
     ]
-    if sum(counts.get(action, 0) for action in _VERBS) > COUNTED:  # which of them were counted is left to the database
-        parts = [f"made more than {COUNTED} changes to memories"]
+    if sum(counts.get(action, 0) for action in _VERBS) > MAX_COUNTED:  # the counts by action are arbitrary then
+        parts = [f"made more than {MAX_COUNTED} changes to memories"]
     if counts.get("documents"):
-        parts.append(f"wrote {_number(counts['documents'], 'document', 'documents')}")
+        parts.append(f"wrote {_count_text(counts['documents'], 'document', 'documents')}")
     kind = _KINDS.get(ChangeSet.Kind(change_set.kind), "")
     done = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
     return " ".join(part for part in (who, kind, done or "changed nothing that is still kept") if part)
@@ -88,10 +88,10 @@ def _counts(ids: Sequence[UUID]) -> dict[UUID, Counter[str]]:
     if not ids:
         return found
     of_set: dict[str, Any] = {"change_set": OuterRef("pk")}
-    revisions = Revision.objects.filter(**of_set).order_by().values("action")[: COUNTED + 1]
-    documents = ArtifactRevision.objects.filter(**of_set).order_by().values("id")[: COUNTED + 1]
-    counts = {f"n_{action}": _Counted(revisions, action=action) for action in Revision.Action.values}
-    rows = ChangeSet.objects.filter(pk__in=ids).annotate(n_documents=_CountedAll(documents), **counts)
+    revisions = Revision.objects.filter(**of_set).order_by().values("action")[: MAX_COUNTED + 1]
+    documents = ArtifactRevision.objects.filter(**of_set).order_by().values("id")[: MAX_COUNTED + 1]
+    counts = {f"n_{action}": _ActionCount(revisions, action=action) for action in Revision.Action.values}
+    rows = ChangeSet.objects.filter(pk__in=ids).annotate(n_documents=_RowCount(documents), **counts)
     for row in rows.values("pk", "n_documents", *counts):
         key = row.pop("pk")
         found[key] = Counter({name.removeprefix("n_"): number for name, number in row.items()})
@@ -103,8 +103,8 @@ def _shown(change_set: ChangeSet, revisions: Sequence[Revision]) -> dict[str, An
         "sentence": change_set.sentence,  # type: ignore[attr-defined]
         "url": reverse("admin:memories_changeset_change", args=[change_set.pk]),
         "change_set": change_set,
-        "lines": [_line(revision) for revision in revisions[:LINES]],
-        "more": len(revisions) > LINES,
+        "lines": [_line(revision) for revision in revisions[:MAX_LINES]],
+        "more": len(revisions) > MAX_LINES,
     }
 
 
@@ -117,5 +117,5 @@ def _line(revision: Revision) -> dict[str, Any]:
     }
 
 
-def _number(number: int, one: str, many: str) -> str:
-    return f"more than {COUNTED} {many}" if number > COUNTED else counted(number, one, many)
+def _count_text(number: int, one: str, many: str) -> str:
+    return f"more than {MAX_COUNTED} {many}" if number > MAX_COUNTED else counted(number, one, many)

@@ -1,4 +1,4 @@
-"""What the pages of the admin are made of, in every app: columns, groups of fields, and links to other pages."""
+"""Building blocks of the admin pages in all apps: columns, fieldsets, and links to other pages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ Column = Callable[[Any, Any], Any]
 
 
 def column(description: str, value: Callable[[Any], Any], *, ordering: str | None = None) -> Column:
-    """Return a column, or a field to read, of a page: what `value` gives for a row."""
+    """Return a column or read-only field that shows `value(row)`."""
 
     def shown(page: Any, row: Any) -> Any:
         return value(row)
@@ -23,28 +23,27 @@ def column(description: str, value: Callable[[Any], Any], *, ordering: str | Non
 
 
 def moment_column(name: str, description: str, *, ordering: str | None = None) -> Column:
-    """Return a column for the time in a row's attribute."""
+    """Return a column for a time attribute."""
     return column(description, lambda row: moment(getattr(row, name)), ordering=ordering)
 
 
 def yes_no_column(name: str, description: str) -> Column:
-    """Return a column that says yes or no for a row's attribute. With the theme's own icon for a boolean, "no" would
-    look like a failure."""
+    """Return a column with Yes or No for an attribute. The theme's boolean icon would make "no" look like a failure."""
     return column(description, lambda row: "Yes" if getattr(row, name) else "No")
 
 
 def fieldset(title: str | None, *rows: str | tuple[str, ...]) -> tuple[str | None, dict[str, Any]]:
-    """Return a group of fields for a row's page. Those of a tuple stand beside each other."""
+    """Return a fieldset for a row's page. Fields in a tuple share a line."""
     return title, {"fields": rows}
 
 
 def row_link(page: str, key: object, words: object) -> SafeString:
-    """Return a link to the page of a row; `page` is its app and model, such as `gateway_run`."""
+    """Return a link to a row's page; `page` is the app and model, such as `gateway_run`."""
     return _link(reverse(f"admin:{page}_change", args=[key]), words)
 
 
 def list_link(page: str, query: str, words: object) -> SafeString:
-    """Return a link to the list of the rows that a query chooses."""
+    """Return a link to a list, filtered by a query string."""
     return _link(f"{reverse(f'admin:{page}_changelist')}?{query}", words)
 
 

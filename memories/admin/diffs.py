@@ -1,4 +1,4 @@
-"""What changed, as the admin shows it: the old struck through, the new underlined, beside what stayed."""
+"""Diffs as HTML for the admin: removed text is struck through, added text underlined."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,29 +13,29 @@ from memories.history.steps import field_changes as changes_of
 from memories.history.word_diff import Piece
 from memories.models import Memory
 
-SHOWN = 50
-_VIEW = Viewpoint(targets=TARGETS, day=day)
+MAX_REVISIONS = 50
+_VIEWPOINT = Viewpoint(targets=TARGETS, day=day)
 
 
 def history_rows(memory: Memory) -> list[dict[str, Any]]:
-    """Return the newest revisions of a memory, at most SHOWN, for admin/history.html; three queries at most."""
-    steps = steps_of(memory, _VIEW, most=SHOWN)
+    """Return the newest MAX_REVISIONS revisions of a memory, for admin/history.html. At most three queries."""
+    steps = steps_of(memory, _VIEWPOINT, most=MAX_REVISIONS)
     actors_add(step.revision for step in steps)
     return [_row(step) for step in steps]
 
 
 def pieces_html(pieces: Iterable[Piece]) -> SafeString:
-    """Return the HTML of pieces of text that stayed, went or came."""
+    """Return the HTML of a diff."""
     return format_html_join("", "{}", ((_piece(piece),) for piece in pieces))
 
 
 def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[FieldChange]:
-    """Return what a revision changed besides the words."""
-    return changes_of(before, after, _VIEW)
+    """Return the changes of a revision to fields other than the content."""
+    return changes_of(before, after, _VIEWPOINT)
 
 
 def revision_diff(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> SafeString:
-    """Return the HTML of what a revision did to the words of a memory."""
+    """Return the HTML diff of a memory's content in a revision."""
     html = pieces_html(pieces_of(before, after))
     deletes = after.get("deleted_at") and before is not None and not before.get("deleted_at")
     return format_html("<del>{}</del>", html) if deletes else html

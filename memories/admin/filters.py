@@ -1,4 +1,4 @@
-"""Filters of the lists. None of them counts, and none lists all owners."""
+"""Filters of the admin's lists. None of them counts rows or lists all owners."""
 
 from datetime import datetime, time, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from memories.ids import first_id, parse_uuid
 
 
 class ChoiceFilter(DropdownFilter):
-    """A drop-down of `words` {value: what is shown} over the column `parameter_name`."""
+    """A drop-down over the column `parameter_name`; `words` maps values to labels."""
 
     words: dict[str, str]
 
@@ -28,12 +28,12 @@ class ChoiceFilter(DropdownFilter):
 
 
 def words_filter(title: str, column: str, words: dict[str, str]) -> type[ChoiceFilter]:
-    """Return a filter class over the values of a column."""
+    """Return a filter class for the given values of a column."""
     return type(f"{title.title()}Filter", (ChoiceFilter,), {"title": title, "parameter_name": column, "words": words})
 
 
 def choice_filter(column: str, choices: type[TextChoices]) -> type[ChoiceFilter]:
-    """Return a filter class over the choices of a column, by their labels."""
+    """Return a filter class for the choices of a column."""
     return words_filter(column, column, {str(value): str(label) for value, label in choices.choices})
 
 
@@ -42,7 +42,7 @@ TargetFilter = words_filter("target", "target", TARGETS)
 
 
 class MemoryStateFilter(ChoiceFilter):
-    """Live, pinned, blocked, expired or deleted; without a choice all but what is deleted is listed."""
+    """A filter by state. By default deleted memories are excluded."""
 
     title = "state"
     parameter_name = "state"
@@ -59,7 +59,7 @@ class MemoryStateFilter(ChoiceFilter):
 
 
 class DayFilter(RangeDateFilter):
-    """A filter from one day to another, both included, in the current time zone. Text that is not a date is ignored."""
+    """A filter by an inclusive range of days in the current time zone. Invalid dates are ignored."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         limits: dict[str, datetime] = {}
@@ -75,8 +75,8 @@ class DayFilter(RangeDateFilter):
 
 
 class MadeDayFilter(DayFilter):
-    """A filter by the day on which a row was made, for tables whose key is a UUIDv7: the newest rows are a stretch of
-    the key, so no older row is looked at."""
+    """A filter by the day of creation, for tables whose primary key is a UUIDv7: the range of the key excludes older
+    rows without reading them."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         rows = super().queryset(request, queryset)
@@ -85,7 +85,7 @@ class MadeDayFilter(DayFilter):
 
 
 class ExactTextFilter(TextFilter):
-    """A typed value that the column `column` must equal."""
+    """A filter by an exact value of `column`."""
 
     column: str
 
@@ -94,20 +94,20 @@ class ExactTextFilter(TextFilter):
         return self.matching(queryset, value) if value else queryset
 
     def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """Return the rows that a typed value finds."""
+        """Return the rows that match the value."""
         return queryset.filter(**{self.column: value})
 
 
 class IdFilter(ExactTextFilter):
-    """A filter by id; text that is not an id finds nothing."""
+    """A filter by id. Text that is not an id matches nothing."""
 
     def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        found = parse_uuid(value)
-        return queryset.filter(**{self.column: found}) if found else queryset.none()
+        id = parse_uuid(value)
+        return queryset.filter(**{self.column: id}) if id else queryset.none()
 
 
 class ActorFilter(ExactTextFilter):
-    """Writes by an account, also as an administrator; or by an actor as it is stored."""
+    """A filter by the name of an account, which includes its writes as administrator, or by a stored actor."""
 
     title = "account's name, model or system"
     parameter_name = "actor"
@@ -117,12 +117,12 @@ class ActorFilter(ExactTextFilter):
 
 
 def text_filter(title: str, column: str) -> type[ExactTextFilter]:
-    """Return a filter class by a text that a column must equal."""
+    """Return a filter class for an exact text in a column."""
     named = {"title": title, "parameter_name": column, "column": column}
     return type(f"{column.title()}Filter", (ExactTextFilter,), named)
 
 
 def id_filter(parameter: str, column: str) -> type[IdFilter]:
-    """Return a filter class by an id, which has the name `parameter` in addresses."""
+    """Return a filter class for an id in a column; `parameter` is its name in the query string."""
     named = {"title": parameter.replace("_", " "), "parameter_name": parameter, "column": column}
     return type(f"{parameter.title()}Filter", (IdFilter,), named)

@@ -1,5 +1,5 @@
-"""The form of a memory: exactly what the service takes. The service has the last word: what it refuses
-comes back as an error beside the field, and a secret is not shown again."""
+"""The form of a memory, with the fields that the service accepts. If the service refuses a value, the form shows its
+error beside the field; a secret is not shown again."""
 
 import json
 from typing import Any
@@ -16,11 +16,11 @@ from memories.metadata import clean_metadata
 from memories.models import Memory
 from memories.services import MemoryFields
 
-_METADATA_TEXT = 20_000  # characters of metadata as JSON, however much of it is escaped
+_METADATA_TEXT = 20_000  # characters of metadata as JSON, enough even if all of it is escaped
 
 
 class MemoryForm(RefusableForm):
-    """Content, target, category, keywords, metadata, pin and expiry; `version` guards against lost updates."""
+    """The form of a memory. `version` guards against lost updates."""
 
     content = forms.CharField(
         widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 3}), help_text="The old words stay in the history."
@@ -36,7 +36,7 @@ class MemoryForm(RefusableForm):
         required=False,
         widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 2}),
         max_length=_METADATA_TEXT,
-        help_text='Texts by key, as JSON: {"source": "crm"}. For programs; never sent to a model.',
+        help_text='Strings by key, as JSON: {"source": "crm"}. For programs; never sent to a model.',
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
@@ -62,7 +62,7 @@ class MemoryForm(RefusableForm):
         return [word.strip() for word in str(self.cleaned_data["keywords"]).split(",") if word.strip()]
 
     def clean_metadata(self) -> dict[str, str]:
-        """Return the metadata that was typed; nothing is none."""
+        """Parse the metadata. An empty field means no metadata."""
         typed = str(self.cleaned_data["metadata"]).strip()
         try:
             return clean_metadata(read_json(typed, what="Metadata", repair=True) if typed else {})
@@ -74,7 +74,7 @@ class MemoryForm(RefusableForm):
         return "content" if about_words and "content" in self.fields else super().field_of(refusal)
 
     def wanted(self) -> MemoryFields:
-        """Return what was changed, as the service takes it."""
+        """Return the changed fields for the service."""
         values = {name: self.cleaned_data[name] for name in self.changed_data if name not in {"version", "book"}}
         if "expires_at" in values and values["expires_at"] is None:
             values["clear_expiry"] = True

@@ -1,5 +1,5 @@
-"""Memories in the admin: list, page with history beside the form, and actions on a row. Nothing is saved here:
-every change goes through memories.services, so that it is scanned, kept within budget and written down."""
+"""The admin of memories: the list, a page with the history beside the form, and actions. Every change goes through
+memories.services, which scans it, checks the budget and stores a revision."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,8 +28,8 @@ from memories.number_words import counted, times
 from memories.selectors import row_by_id
 from memories.services import book_writing
 
-# What is done to memories, by verb: how, what is said of it, and how the audit log calls it.
-_WRITES: dict[str, tuple[Edit, str, Action]] = {
+# By verb: the edit, the word for it in messages, and its audit action.
+_EDITS: dict[str, tuple[Edit, str, Action]] = {
     "delete": (edit_of("delete"), "Deleted", Action.DELETE),
     "restore": (edit_of("restore"), "Restored", Action.CHANGE),
     "allow": (allow, "Allowed", Action.ALLOW),
@@ -69,9 +69,9 @@ def _where_from(memory: Memory) -> SafeString | str:
 
 @admin.register(Memory)
 class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
-    """Memories of all owners, with their authors."""
+    """Memories of all owners."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (
         ObjectAction(verb="allow", label="Allow these words", permission="memories.change_memory"),
         ObjectAction(verb="delete", label="Delete", permission="memories.delete_memory", look="danger"),
@@ -135,21 +135,21 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         return bool(request.user.has_perm("memories.delete_memory"))
 
     def has_edit_permission(self, request: HttpRequest) -> bool:
-        """Return True if the user may change words and allow what the scan blocks."""
+        """Return True if the user may edit memories and allow what the scan blocks."""
         return bool(request.user.has_perm("memories.change_memory"))
 
     # -- actions on several
     @admin.action(description="Delete", permissions=["remove"])
     def delete_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._write(request, list(self._with_books(queryset)), "delete")
+        self._edit(request, list(self._with_books(queryset)), "delete")
 
     @admin.action(description="Restore what was deleted", permissions=["remove"])
     def restore_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._write(request, list(self._with_books(queryset)), "restore")
+        self._edit(request, list(self._with_books(queryset)), "restore")
 
     @admin.action(description="Allow what the scan blocks", permissions=["edit"])
     def allow_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._write(request, list(self._with_books(queryset)), "allow")
+        self._edit(request, list(self._with_books(queryset)), "allow")
 
     @admin.action(description="Export (JSON Lines)", permissions=["view"])
     def export_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> HttpResponse:
@@ -165,14 +165,14 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
     def _with_books(queryset: QuerySet[Memory]) -> QuerySet[Memory]:
         return queryset.select_related("owner__user", "book")
 
-    def _write(self, request: HttpRequest, memories: Sequence[Memory], verb: str) -> None:
-        edit, done, action = _WRITES[verb]
-        changed, left = memories_edit(memories, edit, staff_source(request))
+    def _edit(self, request: HttpRequest, memories: Sequence[Memory], verb: str) -> None:
+        edit, done, action = _EDITS[verb]
+        changed, unchanged = memories_edit(memories, edit, staff_source(request))
         if changed:
             self.message_user(request, f"{done} {counted(len(changed), 'memory', 'memories')}.", messages.SUCCESS)
             action_record(request, Memory, f"{done}.", memories, action)
-        for number in left:
-            self.message_user(request, f"Left alone: memory {number}: it is like that already.", messages.WARNING)
+        for number in unchanged:
+            self.message_user(request, f"Left alone: memory {number} needs no change.", messages.WARNING)
 
     # -- one memory
     def fits(self, row: Memory, verb: str) -> bool:
@@ -186,7 +186,7 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         if verb == "put_back":
             self._put_back(request, row, request.POST.get("revision", ""))
             return
-        self._write(request, [row], verb)
+        self._edit(request, [row], verb)
 
     def _put_back(self, request: HttpRequest, memory: Memory, revision_id: str) -> None:
         revision = row_by_id(Revision.objects.filter(memory=memory, owner_id=memory.owner_id), revision_id)
@@ -194,7 +194,7 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
             raise Http404
         written = memory_restore(memory, revision, staff_source(request))
         if written.changed:
-            self.message_user(request, "Restored. The words that stood here stay in the history.", messages.SUCCESS)
+            self.message_user(request, "Restored. The previous text stays in the history.", messages.SUCCESS)
             action_record(request, Memory, "Restored an earlier state.", [memory])
         else:
             self.message_user(request, "It is already in this state.", messages.WARNING)
@@ -208,7 +208,7 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         return (*self.readonly_fields, "book") if obj else self.readonly_fields
 
     def page_context(self, request: HttpRequest, row: Memory) -> dict[str, Any]:
-        """Return the memory's history beside the form."""
+        """Return the memory's history and state."""
         return {
             **super().page_context(request, row),
             "title": f"Memory {row.number}",
@@ -219,11 +219,11 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
         }
 
     def save_model(self, request: HttpRequest, obj: Memory, form: MemoryForm, change: bool) -> None:
-        """Raises DomainErrors, which the form shows."""
+        """Save through the service. Raises DomainErrors, which the form shows."""
         with book_writing(obj.book, staff_source(request)) as writer:
             if change:
                 writer.update(obj.number, form.wanted(), version=form.cleaned_data["version"])
             else:
-                # The admin logs and redirects with obj, so it must carry the key the service chose.
+                # The admin logs and redirects with obj, so it needs the key that the service chose.
                 memory = writer.add(form.wanted(), if_known=form.wanted()).memory
                 obj.pk, obj.number = memory.pk, memory.number

@@ -1,5 +1,5 @@
-"""What an administrator does to memories, through memories.services: each change is a revision by `staff:ID`;
-what was done to several memories of one book at once is one change set, which can be undone as one."""
+"""Writes by administrators, through memories.services. Each change is a revision by `staff:ID`; an action on several
+memories of a book is one change set, which can be undone as a whole."""
 
 import json
 from collections import defaultdict
@@ -9,35 +9,36 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest
 
 from memories.admin.base import staff_actor
-from memories.api.forms import memory_json
+from memories.api.serializers import memory_json
 from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
-from memories.database.batches import in_turns
+from memories.database.batches import run_slices
 from memories.history.undo import Undone, undo_slices
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import Source
 
 
 def staff_source(request: HttpRequest, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
-    """Return the source of an administrator's writes."""
+    """Return the source for writes of an administrator."""
     return Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=kind)
 
 
 def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> Undone:
-    """Undo a change set for an administrator, in slices. Who may not see conversations removes none of an import."""
+    """Undo a change set for an administrator, in slices. Imported conversations are removed only if the administrator
+    may view sessions."""
     sees_all = request.user.has_perm("gateway.view_session")
     limits = UNLIMITED if sees_all else KeyLimits(books=(change_set.book.name,))
-    return in_turns(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
+    return run_slices(undo_slices(change_set, staff_source(request, ChangeSet.Kind.UNDO), limits=limits))
 
 
 def memories_edit(memories: Iterable[Memory], edit: Edit, source: Source) -> tuple[list[int], list[int]]:
-    """Do the same to several memories, book by book. Returns the numbers of the changed ones, and of those that were
-    like that already."""
+    """Apply an edit to memories, book by book. Return the numbers of the changed memories, and of those that needed no
+    change."""
     numbers: dict[Book, list[int]] = defaultdict(list)
     for memory in memories:
         numbers[memory.book].append(memory.number)
-    edited = [in_turns(bulk_edit_slices(book, found, edit, source)) for book, found in numbers.items()]
-    return [number for one in edited for number in one.changed], [n for one in edited for n in one.left_alone]
+    results = [run_slices(bulk_edit_slices(book, in_book, edit, source)) for book, in_book in numbers.items()]
+    return [n for result in results for n in result.changed], [n for result in results for n in result.left_alone]
 
 
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""Buttons on a row's page that do something through a service. Each is a POST with the CSRF token: the theme's own
-detail actions are links, and a link must not change anything."""
+"""Buttons on a row's page that call a service. They are POST forms with a CSRF token: the theme's own detail actions
+are links, and a link must not change anything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from memories.errors import DomainError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectAction:
-    """A button: its verb and label, the permission `app.verb_model` it needs, and its look (plain, primary, danger)."""
+    """A button. `permission` is `app.verb_model`; `look` is plain, primary or danger."""
 
     verb: str
     label: str
@@ -28,21 +28,20 @@ class ObjectAction:
 
 
 class ObjectActionAdmin(DaybookAdmin):
-    """Offers `object_actions` on a row's page, those that fit the row and that the user may do."""
+    """A page with buttons for those `object_actions` that apply to the row and that the user may perform."""
 
     object_actions: ClassVar[Sequence[ObjectAction]] = ()
     change_form_template = "admin/object_actions.html"
 
     def fits(self, row: Any, verb: str) -> bool:
-        """Return True if the action makes sense for the row as it is."""
+        """Return True if the action applies to the row in its current state."""
         raise NotImplementedError
 
     def do(self, request: HttpRequest, row: Any, verb: str) -> None:
-        """Do it, and say so. Raises DomainErrors, which are shown as messages."""
+        """Perform the action and show a message. Raises DomainErrors, which are shown as messages."""
         raise NotImplementedError
 
-    def offered(self, request: HttpRequest, row: Any) -> list[ObjectAction]:
-        """Return the buttons of the row's page."""
+    def available_actions(self, request: HttpRequest, row: Any) -> list[ObjectAction]:
         return [
             action
             for action in self.object_actions
@@ -51,7 +50,7 @@ class ObjectActionAdmin(DaybookAdmin):
 
     @property
     def object_action_url_name(self) -> str:
-        """Name of the address that actions are posted to."""
+        """The URL name of the view that actions are posted to."""
         return f"{self.opts.app_label}_{self.opts.model_name}_object_action"
 
     def get_urls(self) -> list[URLPattern]:
@@ -60,8 +59,7 @@ class ObjectActionAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def object_action_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Do the action that is posted as `verb`. Answers 404 for an unknown row or verb, 403 without the
-        permission."""
+        """Perform the action posted as `verb`. Answers 404 for an unknown row or verb, 403 without the permission."""
         row = self.get_object(request, unquote(object_id))
         action = next((action for action in self.object_actions if action.verb == request.POST.get("verb")), None)
         if row is None or action is None:
@@ -78,7 +76,7 @@ class ObjectActionAdmin(DaybookAdmin):
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         object_actions = {
-            "object_actions": self.offered(request, row),
+            "object_actions": self.available_actions(request, row),
             "object_action_url": reverse(f"admin:{self.object_action_url_name}", args=[row.pk]),
         }
         return {**super().page_context(request, row), **object_actions}

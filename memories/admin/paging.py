@@ -1,5 +1,4 @@
-"""Pages of a list without counting the table: one row more is read than is shown,
-to know whether there is a next page."""
+"""Pagination without counting the table: one row more than shown is read to know whether there is a next page."""
 
 from typing import Any
 
@@ -8,13 +7,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.views import ChangeList
 
-# Django asks how many rows there are, to decide whether to cut the list and which pages exist.
-_MANY = 2**31 - 1
-COUNTED = 1000  # rows of a list are counted up to this number
+# Reported to Django as the number of rows, so that every page number is valid.
+_UNCOUNTED = 2**31 - 1
+MAX_COUNTED = 1000  # rows are counted up to this number
 
 
 class LookAheadPage(Page):  # type: ignore[type-arg]  # not generic at run time
-    """A page that knows from the row after its last one whether there is another."""
+    """A page that is told whether another one follows."""
 
     def __init__(self, object_list: Any, number: int, paginator: "LookAheadPaginator", *, more: bool) -> None:
         super().__init__(object_list, number, paginator)
@@ -25,14 +24,14 @@ class LookAheadPage(Page):  # type: ignore[type-arg]  # not generic at run time
 
 
 class LookAheadPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Never counts. `more` says, once a page was read, whether another follows it."""
+    """A paginator that never counts. `more` says whether a page follows the last one that was read."""
 
     template_name = "admin/paging.html"
     more = False
 
     @property
     def count(self) -> int:
-        return _MANY
+        return _UNCOUNTED
 
     def page(self, number: int | str) -> LookAheadPage:
         number = self.validate_number(number)
@@ -43,8 +42,7 @@ class LookAheadPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
 
 class LookAheadChangeList(ChangeList):
-    """A list that knows of the rows it shows, and counts a few pages of further ones. `total_words` says how many there
-    are, as far as that is known."""
+    """A list that counts its rows only up to MAX_COUNTED. `total_words` is their number, or a lower bound, as text."""
 
     total_words = ""
 
@@ -52,11 +50,11 @@ class LookAheadChangeList(ChangeList):
         super().get_results(request)
         self.result_count = self.full_result_count = len(self.result_list)
         self.total_words = self._total()
-        self.model_admin.rows_read(list(self.result_list))
+        self.model_admin.prepare_rows(list(self.result_list))
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> "QuerySet[Any]":
-        """Return the rows in their order. In the order of a column that may be empty, only rows that have it: else the
-        empty ones, which may be most of the table, would have to be sorted by key."""
+        """Return the rows in their order. If the first column of the order is nullable, rows without a value are left
+        out: they may be most of the table and would have to be sorted by key."""
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
         first = str(next(iter(rows.query.order_by), "")).lstrip("-")
         empty = {field.name for field in self.lookup_opts.concrete_fields if field.null}
@@ -65,12 +63,12 @@ class LookAheadChangeList(ChangeList):
         return rows
 
     def _total(self) -> str:
-        """Return how many rows there are, in words. The last page needs no query. The results of a search are not
-        counted, since that would search twice."""
+        """Return the number of rows as text. The last page needs no query. Search results are not counted, since that
+        would search twice."""
         seen = (self.page_num - 1) * self.list_per_page + len(self.result_list)
         if not getattr(self.paginator, "more", False):
             return f"{seen:,}"
         if self.query:
             return f"more than {seen:,}"
-        number = self.queryset.order_by("-pk")[: COUNTED + 1].count() if seen < COUNTED else COUNTED + 1
-        return f"more than {max(seen, COUNTED):,}" if number > COUNTED else f"{number:,}"
+        number = self.queryset.order_by("-pk")[: MAX_COUNTED + 1].count() if seen < MAX_COUNTED else MAX_COUNTED + 1
+        return f"more than {max(seen, MAX_COUNTED):,}" if number > MAX_COUNTED else f"{number:,}"

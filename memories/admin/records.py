@@ -13,7 +13,7 @@ from memories.models import Book, BookLimits, Notification, Owner
 
 @admin.register(Owner)
 class OwnerAdmin(ReadOnlyAdmin):
-    """Owners of memories. The filters of the other lists search here too."""
+    """Owners of memories. The owner filters of other lists use this page's search."""
 
     list_display = ("name", "user", "parent", "namespace", "memory_seq", "time_zone", "since")
     search_fields = ("user__username", "external_id")
@@ -29,7 +29,7 @@ class OwnerAdmin(ReadOnlyAdmin):
 
 @admin.register(Book)
 class BookAdmin(ReadOnlyAdmin):
-    """Memory scopes. The generation grows with each change of what may be injected."""
+    """Books. The generation increases with each change to what may be injected."""
 
     list_display = ("name", "owner", "generation", "epoch", "last_write")
     list_select_related = ("owner__user",)
@@ -47,14 +47,14 @@ class BookAdmin(ReadOnlyAdmin):
 
 @admin.register(BookLimits)
 class BookLimitsAdmin(ReadOnlyAdmin):
-    """What the agents that name a book let it hold."""
+    """The budgets of books, as the agents that use a book set them."""
 
     list_display = ("name", "user_char_limit", "memory_char_limit")
 
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnlyAdmin):
-    """What was sent to owners' browsers."""
+    """Notifications sent to the owners' browsers."""
 
     list_display = ("seq", "owner", "kind", "text", "when")
     list_select_related = ("owner__user",)

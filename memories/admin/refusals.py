@@ -1,5 +1,5 @@
-"""Forms that save through a service. Django validates first and saves after, but the service decides: a refusal rolls
-the transaction back, and the form is shown again with the refusal as its error."""
+"""Forms that save through a service. Django saves after validation, but the service may still refuse: that rolls the
+transaction back, and the form is shown again with the service's error."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ _REFUSAL = "daybook.refusal"
 
 
 class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A form that shows what the service refused."""
+    """A form that shows the error of a service."""
 
-    # Set on the class that is made for the second pass.
+    # Set on the subclass that shows the form again.
     refusal: DomainError | None = None
 
     def clean(self) -> dict[str, Any]:
@@ -25,13 +25,13 @@ class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
         return cleaned
 
     def field_of(self, refusal: DomainError) -> str | None:
-        """Return the field that a refusal is about; None: the form as a whole."""
+        """Return the name of the field that a refusal is about, or None for the whole form."""
         return refusal.param if refusal.param in self.fields else None
 
 
 class ServiceAdmin(DaybookAdmin):
-    """A page whose `save_model` calls a service and lets its DomainErrors pass; `form` is a RefusableForm. The built-in
-    delete would bypass the service and delete histories: actions that call services are offered instead."""
+    """A page whose `save_model` calls a service and does not catch its DomainErrors; `form` is a RefusableForm.
+    Django's own deletion is disabled, since it would bypass the service and delete histories: use actions instead."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Messages about an undo, for the administrator who asked for it."""
+"""Messages that tell an administrator the result of an undo."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from memories.number_words import counted
 
 
 def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
-    """Show what was changed back or removed, and what was left alone because it was changed since."""
+    """Show what was undone, and what was left alone because it was changed since."""
     back = [
         f"{counted(number, *words)} {done}"
         for number, words, done in (
@@ -26,7 +26,7 @@ def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
 
 
 def say_restored(page: Any, request: HttpRequest, undone: Undone) -> None:
-    """Show what came back when an undo itself was undone."""
+    """Show what was restored by undoing an undo."""
     number = len(undone.undone)
     words = counted(number, "memory is as it was", "memories are as they were")
     back = [f"Restored. {words} before the undo."] if number else []

@@ -1,4 +1,4 @@
-"""Users and groups. The last administrator cannot be removed, since nobody could look after the installation then."""
+"""Users and groups. The last administrator cannot be removed, since nobody could manage the installation then."""
 
 from functools import partial
 from typing import Any
@@ -19,12 +19,11 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
 from memories.audit.log import Action, actor_of
-from memories.database.batches import in_turns_within
+from memories.database.batches import run_slices_within
 from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Erasure, Owner
 from memories.services import is_only_administrator
 
-# The audit log takes the place of the admin's own log (memories.admin.audit).
 ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
 ONLY_ADMINISTRATORS_UNLOCK = "Only an administrator unlocks people who have a role in the administration."
 
@@ -35,7 +34,8 @@ admin.site.unregister(Group)
 
 
 class TickedChoices:
-    """Groups and permissions to tick: one list, since screen readers cannot make sense of Django's pair of lists."""
+    """Shows groups and permissions as one list of checkboxes: Django's pair of lists is unusable with screen
+    readers."""
 
     filter_horizontal = ()
 
@@ -48,19 +48,19 @@ def _is_administrator(request: HttpRequest) -> bool:
     return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
 
 
-def may_look_after(request: HttpRequest, user: User | None) -> bool:
-    """Return True unless the account has a role in the administration and the request comes from somebody who is no
-    administrator: with the password or a key of such an account they could do what they may not."""
+def may_manage_user(request: HttpRequest, user: User | None) -> bool:
+    """Return True if the request's user may manage the account. Accounts of staff and administrators are managed by
+    administrators only: others could use the account's password or a key to gain its permissions."""
     return user is None or _is_administrator(request) or not (user.is_staff or user.is_superuser)
 
 
 class UserForm(UserChangeForm):
-    """A user's form, which keeps at least one administrator."""
+    """The form of a user. It refuses to remove the last administrator."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         stays = cleaned.get("is_active") and cleaned.get("is_superuser")
-        # A field that somebody may not change is not in the form, and stays as it is.
+        # Fields that the user may not change are not in the form.
         shown = {"is_active", "is_superuser"} <= self.fields.keys()
         if shown and not stays and self.instance.pk and is_only_administrator(User.objects.get(pk=self.instance.pk)):
             raise forms.ValidationError(ONLY_ADMINISTRATOR)
@@ -69,7 +69,7 @@ class UserForm(UserChangeForm):
 
 @admin.register(User)
 class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[misc, type-arg]
-    """People who sign in. A newcomer finds an empty, working book."""
+    """People who can sign in."""
 
     form = UserForm
     add_form = UserCreationForm
@@ -82,10 +82,10 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
 
     @admin.action(description="Unlock signing in", permissions=["change"])
     def unlock_sign_in(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
-        """Forget the failed sign-ins of these accounts, so that they need not wait. Raises PermissionDenied for
-        accounts that administrators look after: their passwords could be guessed without end."""
+        """Reset the failed sign-ins of these accounts, which ends their lockout. Raises PermissionDenied for accounts
+        that only administrators manage: otherwise their passwords could be guessed without limit."""
         users = list(queryset)
-        if not all(may_look_after(request, user) for user in users):
+        if not all(may_manage_user(request, user) for user in users):
             raise PermissionDenied(ONLY_ADMINISTRATORS_UNLOCK)
         for user in users:
             AxesProxyHandler.reset_attempts(username=user.get_username())
@@ -93,35 +93,35 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         self.message_user(request, "They can sign in again.", messages.SUCCESS)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return True if the permissions allow it; people of the administration are changed by administrators only."""
-        return may_look_after(request, obj) and bool(super().has_change_permission(request, obj))
+        """Return True if the permissions allow it. Only administrators change staff and administrators."""
+        return may_manage_user(request, obj) and bool(super().has_change_permission(request, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return True if the permissions allow it; people of the administration are deleted by administrators only, and
-        the only administrator never."""
-        only = obj is not None and is_only_administrator(obj)
-        return not only and may_look_after(request, obj) and bool(super().has_delete_permission(request, obj))
+        """Return True if the permissions allow it. Only administrators delete staff and administrators, and the last
+        administrator cannot be deleted."""
+        is_last = obj is not None and is_only_administrator(obj)
+        return not is_last and may_manage_user(request, obj) and bool(super().has_delete_permission(request, obj))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Roles are given by administrators only: others could give themselves one."""
+        """Return the role fields too unless the user is an administrator: others could grant themselves a role."""
         fields = super().get_readonly_fields(request, obj)
         return fields if _is_administrator(request) else (*fields, *_ROLE_FIELDS)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return what the page that asks lists: also what is erased of each user."""
+        """Return what the confirmation page lists, including the data that is erased with each user."""
         deleted, *others = super().get_deleted_objects(objs, request)
         what = [f"everything of {user}: conversations, memories, keys and all history, for good" for user in objs]
         return [*deleted, *what], *others
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        """Delete a user as “Delete everything” on the person's own page does. The login ends at once; what takes longer
-        than a page may is finished by the sweep."""
+        """Delete a user as “Delete everything” on the person's own page does. The account stops working at once;
+        erasing takes at most DELETE_SECONDS here and is finished by the sweep."""
         self._delete(request, obj, DELETE_SECONDS)
 
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
-        """Delete what was ticked, unless no administrator were left. Raises PermissionDenied."""
-        left = User.objects.filter(is_superuser=True, is_active=True).exclude(pk__in=queryset.values("pk"))
-        if not left.exists():
+        """Delete the selected users. Raises PermissionDenied if no administrator would be left."""
+        remaining = User.objects.filter(is_superuser=True, is_active=True).exclude(pk__in=queryset.values("pk"))
+        if not remaining.exists():
             raise PermissionDenied(ONLY_ADMINISTRATOR)
         users = list(queryset)
         for user in users:
@@ -133,17 +133,17 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
             super().delete_model(request, user)
             return
         erasure = erasure_begin(owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(request.user))
-        # Each slice is a transaction of its own, after that of the page.
-        transaction.on_commit(partial(in_turns_within, erasure_slices(erasure), seconds), robust=True)
+        # Each slice is a transaction of its own, so they run after the page's transaction.
+        transaction.on_commit(partial(run_slices_within, erasure_slices(erasure), seconds), robust=True)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save, and record a deactivation beside the change."""
+        """Save the user. A deactivation is recorded in addition to the change."""
         super().save_model(request, obj, form, change)
         if change and "is_active" in form.changed_data and not obj.is_active:
             action_record(request, User, "", [obj], Action.USER_DEACTIVATE)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]  # as the base
-        """Record a change; a new password has an action of its own."""
+        """Record a change. Setting a password has its own action."""
         if message == [{"changed": {"fields": ["password"]}}]:
             action_record(request, User, "", [obj], Action.PASSWORD_CHANGE)
         else:
@@ -152,8 +152,8 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
 
 @admin.register(Group)
 class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore[misc]  # two bases that agree at run time
-    """Groups of permissions, such as “memory auditor”. Only administrators change them: a member could give their own
-    group more."""
+    """Groups of permissions, such as “memory auditor”. Only administrators change them: members could extend their own
+    group."""
 
     ordering = ("name",)
 

@@ -1,5 +1,5 @@
-"""What the operations of this app answer, for the OpenAPI document, and to show rows so. A test compares real answers
-with it."""
+"""The response schemas of this app's operations, for the OpenAPI document and for the JSON of rows. A test compares
+real responses with them."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
@@ -22,11 +22,11 @@ _MEMORY: dict[str, Any] = {
 
 
 class Evidence(TypedDict):
-    """The words that a memory rests on, and where they were said."""
+    """The quote that a memory is based on, and where it was said."""
 
     kind: Annotated[
         Literal["own_words", "pasted", "tool", "assistant", "recalled", "hand", "none"],
-        Field(description="Whose words they are; `hand`: somebody wrote the memory by hand; `none`: nothing is known."),
+        Field(description="The source of the quote; `hand`: the memory was written by hand; `none`: not known."),
     ]
     quote: str
     session_id: Id | None
@@ -34,7 +34,7 @@ class Evidence(TypedDict):
 
 
 class Memory(TypedDict):
-    """One thing that is remembered."""
+    """A memory."""
 
     __pydantic_config__ = ConfigDict(json_schema_extra={"examples": [_MEMORY]})  # type: ignore[misc]
 
@@ -45,15 +45,15 @@ class Memory(TypedDict):
     category: str
     content: str
     keywords: list[str]
-    metadata: Annotated[dict[str, str], Field(description="Texts by key, for programs; no model is given it.")]
-    write_origin: Annotated[str, Field(description="What kind of writer it came from.")]
+    metadata: Annotated[dict[str, str], Field(description="Strings by key, for programs; never sent to a model.")]
+    write_origin: Annotated[str, Field(description="The kind of writer that created it.")]
     evidence: Evidence
     pinned: bool
-    blocked: Annotated[bool, Field(description="The scan found something: it is stored, but never injected.")]
+    blocked: Annotated[bool, Field(description="Blocked by the scan: it is stored, but never injected.")]
     usage_count: int
     last_used_at: Moment | None
     expires_at: Moment | None
-    version: Annotated[int, Field(description="Grows with each change; also the ETag.")]
+    version: Annotated[int, Field(description="Increases with each change; also the ETag.")]
     session_id: Id | None
     review_id: Id | None
     created_at: Moment
@@ -61,10 +61,10 @@ class Memory(TypedDict):
 
 
 class FoundMemory(Memory):
-    """A memory that a search found."""
+    """A search result."""
 
     score: float
-    why: Annotated[Any, Field(description="Which words or keywords it was found by, for people.")]
+    why: Annotated[Any, Field(description="The words or keywords that matched, for people.")]
 
 
 class Page(TypedDict):
@@ -77,7 +77,7 @@ class Page(TypedDict):
 
 
 def list_of(entry: Any, description: str, *, name: str = "") -> Any:
-    """Return the shape of a list of entries, which is called `name` or as its entries with `List`."""
+    """Return the schema of a list of entries, named `name` or after its entries with the suffix `List`."""
 
     class Shape(Page):
         data: list[entry]
@@ -88,14 +88,14 @@ def list_of(entry: Any, description: str, *, name: str = "") -> Any:
 
 
 def as_shape(shape: type, row: Any, **values: Any) -> dict[str, Any]:
-    """Return the fields of a shape: those of `values`, the others as the row's attributes of these names. Ids are
-    texts."""
-    found = {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
-    return {name: str(value) if isinstance(value, UUID) else value for name, value in found.items()}
+    """Return the fields of a schema as a dict, taken from `values` or else from the row's attributes. UUIDs become
+    strings."""
+    fields = {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
+    return {name: str(value) if isinstance(value, UUID) else value for name, value in fields.items()}
 
 
 class Revision(TypedDict):
-    """One state of a memory in its history."""
+    """A revision of a memory."""
 
     id: Id
     object: Literal["revision"]
@@ -112,7 +112,7 @@ class Revision(TypedDict):
 
 
 class Change(TypedDict):
-    """A change of a memory, as turns and reviews show it."""
+    """A change to a memory, as turns and reviews show it."""
 
     action: str
     memory_id: MemoryId
@@ -124,27 +124,27 @@ class Change(TypedDict):
 
 
 class Undone(TypedDict):
-    """What an undo did. What was changed since is left alone."""
+    """The result of an undo. Memories and documents that were changed since are left alone."""
 
-    change_set: Annotated[str | None, Field(description="The undo's own change set: undo that to put things back.")]
+    change_set: Annotated[str | None, Field(description="The undo's own change set; undo it to redo the changes.")]
     undone: list[MemoryId]
     left_alone: list[MemoryId]
     documents: list[str]
     documents_left_alone: list[str]
-    conversations: Annotated[int, Field(description="Conversations of an import that were removed, for good.")]
-    proposals: Annotated[int, Field(description="Lines of an import that waited for a decision and were withdrawn.")]
+    conversations: Annotated[int, Field(description="Imported conversations that were permanently removed.")]
+    proposals: Annotated[int, Field(description="Imported lines waiting for a decision that were withdrawn.")]
 
 
 class BulkEdited(TypedDict):
-    """What a change of many memories did. Those that are not there, or were like that already, are left alone."""
+    """The result of a bulk edit. Memories that do not exist or need no change are left alone."""
 
-    change_set: Annotated[str | None, Field(description="Undo it to undo all of it.")]
+    change_set: Annotated[str | None, Field(description="Undo it to undo the whole edit.")]
     changed: list[MemoryId]
     left_alone: list[MemoryId]
 
 
 class Notification(TypedDict):
-    """Something that happened in the background."""
+    """An event in the background."""
 
     id: str
     kind: str
@@ -155,7 +155,7 @@ class Notification(TypedDict):
 
 
 class BookHealth(TypedDict):
-    """How a book stands, in figures and in `text`. Which figures there are depends on what is switched on."""
+    """The health of a book, in figures and as `text`. Which figures are present depends on the enabled features."""
 
     object: Literal["book_health"]
     book: str
@@ -168,7 +168,7 @@ class BookHealth(TypedDict):
 
 
 class ImportedConversation(TypedDict):
-    """A conversation that an import stores as a session that has ended."""
+    """An imported conversation, stored as an ended session."""
 
     title: str
     messages: int
@@ -180,16 +180,16 @@ class ImportedConversations(TypedDict):
 
     new: int
     known: int
-    messages: Annotated[int, Field(description="Messages of the new ones.")]
-    titles: Annotated[list[ImportedConversation], Field(description="The first new ones.")]
+    messages: Annotated[int, Field(description="Messages of the new conversations.")]
+    titles: Annotated[list[ImportedConversation], Field(description="The first new conversations.")]
 
 
 class Import(TypedDict):
-    """What an import did, or would do."""
+    """The result of an import, or of its preview."""
 
     object: Literal["import"]
     format: Annotated[str, Field(description="The formats that were read.", examples=["chatgpt"])]
-    lines: Annotated[int, Field(description="Memories of the file.")]
+    lines: Annotated[int, Field(description="Memories in the file.")]
     new: int
     known: int
     changed: int
@@ -200,12 +200,12 @@ class Import(TypedDict):
     written: bool
     change_sets: list[Id]
     added: Annotated[list[dict[str, Any]], Field(description="The first memories that a preview would add.")]
-    waiting: Annotated[list[dict[str, Any]], Field(description="The first entries that wait, each with the reason.")]
-    problems: Annotated[list[dict[str, Any]], Field(description="Entries that are left out: where, and why.")]
+    waiting: Annotated[list[dict[str, Any]], Field(description="The first entries that wait, with the reasons.")]
+    problems: Annotated[list[dict[str, Any]], Field(description="Entries that were left out, with place and reason.")]
 
 
 class Receipt(TypedDict):
-    """What was forgotten, in numbers."""
+    """A receipt of what was forgotten, in numbers."""
 
     object: Literal["receipt"]
     erased: dict[str, int]
@@ -220,12 +220,12 @@ class Artifact(TypedDict):
     content: str
     version: int
     write_origin: str
-    kept: Annotated[bool, Field(description="A person edited it: consolidation leaves it as it is.")]
+    kept: Annotated[bool, Field(description="Edited by a person, so consolidation leaves it unchanged.")]
     updated_at: Moment
 
 
 class AuditEntry(TypedDict):
-    """Who looked at or changed whose what."""
+    """A recorded access to, or change of, an owner's data."""
 
     id: Id
     object: Literal["audit_entry"]
@@ -246,7 +246,7 @@ class AuditEntry(TypedDict):
 ANSWERS: dict[str, dict[int, Any]] = {
     "memory_add": {201: Memory, 200: Memory},
     "memory_list": {200: list_of(Memory, "Memories.")},
-    "memory_search": {200: list_of(FoundMemory, "Memories that a search found, best first.")},
+    "memory_search": {200: list_of(FoundMemory, "Search results, best first.")},
     "memory_bulk": {200: BulkEdited},
     "memory_health": {200: list_of(BookHealth, "The health of each book.")},
     "memory_read": {200: Memory},
@@ -264,7 +264,7 @@ ANSWERS: dict[str, dict[int, Any]] = {
     "artifact_write": {200: Artifact},
     "audit_list": {200: list_of(AuditEntry, "Entries of the audit log, newest first.")},
 }
-"""The answers of each operation, by the name of its view and by status."""
+"""The response schemas by operation (the name of its view) and status."""
 EXAMPLES: dict[str, dict[str, Any]] = {
     "MemoryIn": {"content": "Is vegetarian.", "category": "food", "keywords": ["diet"], "metadata": {"source": "crm"}},
     "MemoryPatch": {"content": "Is vegan.", "pinned": True},
@@ -273,7 +273,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "RestoreIn": {"revision": "01a20650-d0a0-7484-b03a-04197972ff6f"},
     "ArtifactIn": {"content": "# Kitchen\n\n- Cooks without meat."},
 }
-"""An example of each body, by the name of its schema."""
+"""Examples of request bodies, by the name of the schema."""
 ETAGS = frozenset({"memory_add", "memory_read", "memory_patch", "artifact_read", "artifact_write"})
-"""Operations whose answers carry an ETag."""
-IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})  # operations that look at If-Match
+"""Operations whose responses have an ETag."""
+IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})  # operations that honour If-Match

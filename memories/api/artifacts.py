@@ -1,4 +1,4 @@
-"""/api/books/{name}/artifacts: the documents of a book; people may edit them."""
+"""/api/books/{name}/artifacts: read and edit the documents of a book."""
 
 from typing import Annotated, Any
 
@@ -7,9 +7,9 @@ from ninja import Router
 from pydantic import Field
 
 from memories.api.bodies import Body
-from memories.api.forms import artifact_json
-from memories.api.memories import edit_source, if_match, tagged
+from memories.api.memories import edit_source, if_match, with_etag
 from memories.api.operations import reading
+from memories.api.serializers import artifact_json
 from memories.artifacts.cleaning import MAX_DOCUMENT
 from memories.artifacts.store import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
@@ -24,17 +24,17 @@ router = Router()
 
 
 class ArtifactIn(Body):
-    # What is longer is answered 413, so the bound is only documented here.
+    # Longer content is answered with 413, so the limit is only documented here.
     content: Annotated[str, Field(json_schema_extra={"maxLength": MAX_DOCUMENT})]
 
 
 @router.get("/books/{name}/artifacts")
 @reading
 def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
-    """The book's documents, by path."""
+    """List the documents of a book, by path."""
     owner_id = request.auth.owner_id
     request.auth.limits.require_books([name])
-    # A book comes into being at its first use; before that it is an empty one.
+    # A book is created at its first use; before that it counts as empty.
     book = book_named(owner_id, name)
     return page_json([artifact_json(row) for row in live_artifacts(owner_id, book.pk)] if book else [])
 
@@ -42,21 +42,21 @@ def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
 @router.get("/books/{name}/artifacts/{path:path}")
 @reading
 def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
-    """One document, with its ETag."""
+    """Return a document, with its ETag."""
     request.auth.limits.require_books([name])
     book = book_named(request.auth.owner_id, name)
     if book is None:
         raise NotFound("There is no such book.")
-    return tagged(response, artifact_json(artifact_get(request.auth.owner_id, book.pk, path)))
+    return with_etag(response, artifact_json(artifact_get(request.auth.owner_id, book.pk, path)))
 
 
 @router.put("/books/{name}/artifacts/{path:path}")
 async def artifact_write(
     request: ApiRequest, name: str, path: str, body: ArtifactIn, response: HttpResponse
 ) -> dict[str, Any]:
-    """Edit a document, or write a new one; empty content removes it. With If-Match only the version that was read."""
+    """Create or update a document; empty content removes it. If-Match guards against lost updates."""
     await scan_document_ahead(clean_document(body.content))
-    return tagged(response, await in_thread(_put, request.auth, name, path, body.content, if_match(request)))
+    return with_etag(response, await in_thread(_put, request.auth, name, path, body.content, if_match(request)))
 
 
 def _put(caller: Caller, name: str, path: str, content: str, version: int | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""/api/audit: the audit log, for staff that may view it."""
+"""/api/audit: the audit log, for staff with the permission to view it."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import QuerySet
 from ninja import Router
 
-from memories.api.bodies import NO_FILTER, one_of
+from memories.api.bodies import EMPTY_AS_NONE, inline_enum
 from memories.audit.log import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_thread
@@ -33,22 +33,22 @@ async def audit_list(
     request: ApiRequest,
     actor: ShortText = "",
     owner: ShortText = "",
-    action: Annotated[Action | None, NO_FILTER, one_of(Action)] = None,
+    action: Annotated[Action | None, EMPTY_AS_NONE, inline_enum(Action)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> Any:
-    """Who looked at or changed whose what, newest first. `actor`, `owner` and `action` choose entries with exactly
-    these; `after` is the id of the last entry of the page before. With `Accept: application/x-ndjson` all entries come
-    as JSON Lines, oldest first, and `limit` and `after` count for nothing. Reading is recorded."""
-    named = {"actor": actor, "owner": owner, "action": action or ""}
+    """List audit entries, newest first, filtered by the exact `actor`, `owner` and `action`. `after` is the last id of
+    the previous page. With `Accept: application/x-ndjson` all entries are returned as JSON Lines, oldest first, and
+    `limit` and `after` are ignored. Reading the log is itself recorded."""
+    filters = {"actor": actor, "owner": owner, "action": action or ""}
     if CONTENT_TYPE not in request.headers.get("accept", ""):
-        return await in_thread(_list, request.auth, named, limit, after)
+        return await in_thread(_list, request.auth, filters, limit, after)
     await in_thread(_export_record, request.auth)
-    return download(audit_lines(audit_entries(**named)), "audit.jsonl")
+    return download(audit_lines(audit_entries(**filters)), "audit.jsonl")
 
 
 def require_right(caller: Caller) -> None:
-    """Raises Forbidden unless the caller's account is active staff with the right to view the log."""
+    """Raise Forbidden unless the caller's account is active staff with the permission to view the log."""
     user = User.objects.filter(owner=caller.owner_id, is_active=True, is_staff=True).first()
     caller.limits.refuse("The audit log")
     if user is None or not user.has_perm(PERMISSION):
@@ -56,7 +56,7 @@ def require_right(caller: Caller) -> None:
 
 
 def audit_json(entry: AuditEntry) -> dict[str, Any]:
-    """Return an entry as API and export show it."""
+    """Return an entry as the API and the export show it."""
     shown = {name: getattr(entry, name) or None for name in _SHOWN}
     return {"id": str(entry.pk), "object": "audit_entry", "at": entry.at, **shown, "count": entry.count}
 
@@ -67,9 +67,9 @@ def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
         yield json.dumps(audit_json(entry), cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"
 
 
-def _list(caller: Caller, named: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:
+def _list(caller: Caller, filters: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:
     require_right(caller)
-    page = list_json(audit_entries(**named), limit=limit, after=after, key="id", show=audit_json, parse=parse_uuid)
+    page = list_json(audit_entries(**filters), limit=limit, after=after, key="id", show=audit_json, parse=parse_uuid)
     actor = actor_of_caller(caller.owner_id, caller.actor)
     audit_record(Action.LIST, actor=actor, kind=KIND, count=len(page["data"]))
     return page

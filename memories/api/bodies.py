@@ -1,4 +1,4 @@
-"""What the bodies and queries of this app's operations share."""
+"""Types that the bodies and queries of the API's operations share."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -9,22 +9,22 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from memories.limits import METADATA_KEY, METADATA_KEYS, METADATA_VALUE
 
-# A content that is too long is answered 413 by clean_content, so its bound is only documented here.
+# clean_content answers 413 for longer content, so the limit is only documented here.
 Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.MAX_ENTRY})]
 
 
 class Body(Schema):
-    """A body whose unknown fields are refused: a key whose limit is misspelt must not be made without it."""
+    """A body that refuses unknown fields: an API key whose limit is misspelt must not be created without the limit."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-NO_FILTER = BeforeValidator(lambda value: value or None)
-"""For filters of lists: an empty value filters nothing."""
+EMPTY_AS_NONE = BeforeValidator(lambda value: value or None)
+"""For list filters: an empty value means no filter."""
 
 
-def one_of(choices: Iterable[str]) -> WithJsonSchema:
-    """Return how a filter by one of these values is documented: in its place, since names of enums repeat."""
+def inline_enum(choices: Iterable[str]) -> WithJsonSchema:
+    """Return the schema of a filter by one of these values. It is inlined, since several enums share a name."""
     return WithJsonSchema({"type": "string", "enum": list(map(str, choices))})
 
 
@@ -34,7 +34,7 @@ METADATA_QUERY: dict[str, Any] = {
     "required": False,
     "style": "form",
     "explode": True,
-    "description": "Each property is a parameter of its own: `metadata.<key>=<value>` finds memories with that pair.",
+    "description": "Each property is a separate parameter: `metadata.<key>=<value>` filters by that pair.",
     "schema": {
         "type": "object",
         "maxProperties": METADATA_KEYS,
@@ -43,4 +43,4 @@ METADATA_QUERY: dict[str, Any] = {
         "examples": [{"metadata.source": "crm"}],
     },
 }
-"""The filters of a list by metadata, whose parameters have names that clients choose."""
+"""The metadata filters of a list, whose parameter names depend on the client's keys."""

@@ -1,4 +1,4 @@
-"""/api/memories/bulk: one change to many memories of a book, as one group of changes."""
+"""/api/memories/bulk: one edit to many memories of a book, as one change set."""
 
 from typing import Annotated, Any
 
@@ -7,13 +7,13 @@ from pydantic import Field
 
 from memories.api.bodies import Body
 from memories.api.memories import edit_source
-from memories.bulk_edits import BulkAction, BulkEdited, bulk_edit_slices, edit_of
+from memories.bulk_edits import BulkAction, BulkEditResult, bulk_edit_slices, edit_of
 from memories.caller import ApiRequest
 from memories.database.access import in_read_thread
 from memories.database.batches import in_slices
 from memories.entry_rules import clean_category
 from memories.limits import BULK_MEMORIES, ShortText
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.selectors import book_named
 
 router = Router()
@@ -24,22 +24,22 @@ class BulkIn(Body):
     action: BulkAction = Field(description="`restore` is for deleted memories, the others are for live ones.")
     category: ShortText | None = Field(None, description="The new category, for `categorise`.")
     book: ShortText | None = Field(
-        None, description="The book of these memories. Unless named: `main`, or the key's first book."
+        None, description="The book of these memories. The default is `main`, or the key's first book."
     )
 
 
 @router.post("/memories/bulk")
 async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
-    """Delete, restore, pin, unpin or categorise many memories of one book: those of other books are left alone. All of
-    it is undone with one change set."""
+    """Delete, restore, pin, unpin or categorise many memories of one book; those of other books are left alone. The
+    whole edit is one change set, which can be undone."""
     caller = request.auth
     edit = edit_of(body.action, clean_category(body.category or "") if body.action == "categorise" else "")
-    numbers = {given: number(given) for given in body.ids}
-    there = [found for found in numbers.values() if found is not None]
+    numbers = {id: parse_number(id) for id in body.ids}
+    valid = [parsed for parsed in numbers.values() if parsed is not None]
     book = await in_read_thread(book_named, caller.owner_id, caller.limits.book_name(body.book))
-    done = BulkEdited(change_set=None, changed=(), left_alone=tuple(there))
+    result = BulkEditResult(change_set=None, changed=(), left_alone=tuple(valid))
     if book is not None:
-        done = await in_slices(bulk_edit_slices(book, there, edit, edit_source(caller)))
-    answer = done.as_json()
-    answer["left_alone"] += [given for given, found in numbers.items() if found is None]
+        result = await in_slices(bulk_edit_slices(book, valid, edit, edit_source(caller)))
+    answer = result.as_json()
+    answer["left_alone"] += [id for id, parsed in numbers.items() if parsed is None]
     return answer

@@ -1,5 +1,5 @@
-"""/api/memories, /api/changes, /api/notifications: what is remembered, its history, and taking changes back.
-The search is in memories.api.search."""
+"""/api/memories, /api/changes, /api/notifications: memories, their history, and undo. Search is in
+memories.api.search."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -8,15 +8,15 @@ from django.http import HttpResponse
 from ninja import Router, Status
 from pydantic import Field
 
-from memories.api.bodies import METADATA_QUERY, NO_FILTER, Body, Content, one_of
-from memories.api.forms import memory_json, revision_json
+from memories.api.bodies import EMPTY_AS_NONE, METADATA_QUERY, Body, Content, inline_enum
 from memories.api.operations import reading, writing
+from memories.api.serializers import memory_json, revision_json
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.database.batches import in_slices
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import InvalidRequest, NotFound
-from memories.filters import MemoryFilters, holds, metadata_asked
+from memories.filters import MemoryFilters, contains_text, metadata_from_query
 from memories.health import health_of_books
 from memories.history.undo import change_set_get, memory_restore, undo_slices
 from memories.ids import parse_uuid
@@ -24,10 +24,10 @@ from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryMoment, Q
 from memories.messaging.outbox import PAGE, notifications_after
 from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, Target, WriteOrigin
-from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
+from memories.pagination import DEFAULT_LIMIT, list_json, page_json, parse_number
 from memories.selectors import live_condition, memory_get, row_by_id
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
-from memories.verdicts import SHORT, scan_ahead, verdict_of
+from memories.verdicts import INLINE_SCAN_CHARS, scan_ahead, verdict_of
 
 router = Router()
 
@@ -48,7 +48,7 @@ class MemoryPatch(Body):
     target: ShortText | None = None
     category: ShortText | None = None
     keywords: GivenKeywords | None = None
-    metadata: Metadata | None = Field(None, description="All of it: keys that are not given are removed.")
+    metadata: Metadata | None = Field(None, description="Replaces all metadata: omitted keys are removed.")
     pinned: bool | None = None
     expires_at: datetime | None = None
 
@@ -59,14 +59,13 @@ class RestoreIn(Body):
 
 @router.post("/memories", response={201: Any, 200: Any})
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
-    """Remember something. A repetition answers 200 with the memory that is there already, after the other fields that
-    the request names were changed in it."""
+    """Add a memory. If the book has a memory with this content, update the other given fields in it and answer 200."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
-    fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
+    fields_given(fields)  # refuse invalid fields before taking a thread and a lock
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
-    named = _named(body.dict(exclude={"book"}, exclude_unset=True))
-    status, found = await in_thread(_add, request.auth, body.book, fields, named)
-    return Status(status, tagged(response, found))
+    given = _given_fields(body.dict(exclude={"book"}, exclude_unset=True))
+    status, memory = await in_thread(_add, request.auth, body.book, fields, given)
+    return Status(status, with_etag(response, memory))
 
 
 @router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
@@ -74,9 +73,9 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
 def memory_list(
     request: ApiRequest,
     book: ShortText | None = None,
-    target: Annotated[Target | None, NO_FILTER, one_of(Target)] = None,
+    target: Annotated[Target | None, EMPTY_AS_NONE, inline_enum(Target)] = None,
     category: ShortText | None = None,
-    write_origin: Annotated[WriteOrigin | None, NO_FILTER, one_of(WriteOrigin)] = None,
+    write_origin: Annotated[WriteOrigin | None, EMPTY_AS_NONE, inline_enum(WriteOrigin)] = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
     created_after: QueryMoment | None = None,
@@ -84,53 +83,53 @@ def memory_list(
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:
-    """Live memories, newest first, of all books unless one is named. `metadata.<key>=` asks for a pair."""
-    wanted = MemoryFilters(
-        metadata=metadata_asked(request.GET), created_after=created_after, created_before=created_before
+    """List live memories, newest first, of all books unless one is named. `metadata.<key>=` filters by metadata."""
+    filters = MemoryFilters(
+        metadata=metadata_from_query(request.GET), created_after=created_after, created_before=created_before
     )
     equal = {"target": target, "category": category, "write_origin": write_origin}
     equal["book__name"] = None if book == ALL_BOOKS else book
     rows = Memory.objects.select_related("book").filter(live_condition(), owner_id=request.auth.owner_id)
     rows = request.auth.limits.filter(rows, book="book__name")
-    rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
+    rows = filters.of(rows.filter(**{name: value for name, value in equal.items() if value}))
     if review:
         review_id = parse_uuid(review)
         rows = rows.filter(review_id=review_id) if review_id else rows.none()
     if q:
-        rows = rows.filter(holds(q, "content", "category"))
-    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
+        rows = rows.filter(contains_text(q, "content", "category"))
+    return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=parse_number)
 
 
 @router.get("/memories/health")
 @reading
 def memory_health(request: ApiRequest) -> dict[str, Any]:
-    """How each book stands: how full, how many of its sessions are covered, the last review; in figures and words."""
+    """Return each book's health: budgets, covered sessions and the last review, in figures and as text."""
     return page_json(health_of_books(request.auth.owner_id, limits=request.auth.limits))
 
 
 @router.get("/memories/{memory_id}")
 @reading
 def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
-    """One memory, with its ETag."""
-    return tagged(response, memory_json(_get(request.auth, memory_id)))
+    """Return a memory, with its ETag."""
+    return with_etag(response, memory_json(_get(request.auth, memory_id)))
 
 
 @router.patch("/memories/{memory_id}")
 async def memory_patch(
     request: ApiRequest, memory_id: str, body: MemoryPatch, response: HttpResponse
 ) -> dict[str, Any]:
-    """Change a memory; with If-Match only the version that was read."""
-    fields = _named(body.dict(exclude_unset=True))
-    fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
-    if len(fields.content or "") > SHORT or fields.metadata is not None:
+    """Update a memory. If-Match guards against lost updates."""
+    fields = _given_fields(body.dict(exclude_unset=True))
+    fields_given(fields)  # refuse invalid fields before taking a thread and a lock
+    if len(fields.content or "") > INLINE_SCAN_CHARS or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
-    return tagged(response, await in_thread(_patch, request.auth, memory_id, fields, if_match(request)))
+    return with_etag(response, await in_thread(_patch, request.auth, memory_id, fields, if_match(request)))
 
 
 @router.delete("/memories/{memory_id}", response={204: None})
 @writing
 def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
-    """Forget a memory; undoable for some days."""
+    """Delete a memory. It can be restored for some days."""
     memory, version = _get(request.auth, memory_id), if_match(request)
     with book_writing(memory.book, edit_source(request.auth)) as writer:
         writer.delete(memory.number, version=version)
@@ -142,7 +141,7 @@ def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
 def revision_list(
     request: ApiRequest, memory_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
-    """The history of a memory, newest first, also of a deleted one."""
+    """List the revisions of a memory, newest first. The memory may be deleted."""
     memory = _get(request.auth, memory_id, deleted=True)
     rows = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).select_related("change_set")
     return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
@@ -151,7 +150,7 @@ def revision_list(
 @router.post("/memories/{memory_id}/restore")
 @writing
 def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
-    """Put back the state after one of its revisions."""
+    """Restore the state after one of the memory's revisions."""
     memory = _get(request.auth, memory_id, deleted=True)
     revision = row_by_id(Revision.objects.filter(owner_id=memory.owner_id, memory=memory), body.revision)
     if revision is None:
@@ -161,54 +160,54 @@ def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dic
 
 @router.post("/changes/{change_set}/undo")
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
-    """Take back any group of writes; undoing an undo puts things back."""
+    """Undo a change set. Undoing an undo restores the changes."""
     caller = request.auth
-    found = await in_read_thread(change_set_get, caller.owner_id, parse_uuid(change_set), limits=caller.limits)
+    row = await in_read_thread(change_set_get, caller.owner_id, parse_uuid(change_set), limits=caller.limits)
     source = edit_source(caller, ChangeSet.Kind.UNDO)
-    return (await in_slices(undo_slices(found, source, limits=caller.limits))).as_json()
+    return (await in_slices(undo_slices(row, source, limits=caller.limits))).as_json()
 
 
 @router.get("/notifications")
 @reading
 def notification_list(request: ApiRequest, after: AfterNumber = 0, limit: PageSize = PAGE) -> dict[str, Any]:
-    """What happened after the notification `after`, oldest first."""
-    found = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, most=limit + 1)
-    return page_json(found[:limit], has_more=len(found) > limit)
+    """List the notifications after number `after`, oldest first."""
+    rows = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, most=limit + 1)
+    return page_json(rows[:limit], has_more=len(rows) > limit)
 
 
-def tagged(response: HttpResponse, found: dict[str, Any]) -> dict[str, Any]:
-    """Return what is answered, whose version becomes the ETag of the response."""
-    response["ETag"] = f'"{found["version"]}"'
-    return found
+def with_etag(response: HttpResponse, row: dict[str, Any]) -> dict[str, Any]:
+    """Set the ETag of the response to the version of the row, and return the row."""
+    response["ETag"] = f'"{row["version"]}"'
+    return row
 
 
 def if_match(request: ApiRequest) -> int | None:
-    """Return the version an If-Match names. Raises InvalidRequest."""
-    given = request.headers.get("if-match", "").strip()
-    if not given or given == "*":
+    """Return the version in the If-Match header, or None. Raises InvalidRequest."""
+    etag = request.headers.get("if-match", "").strip()
+    if not etag or etag == "*":
         return None
-    version = number(given.removeprefix("W/").strip('"'))
+    version = parse_number(etag.removeprefix("W/").strip('"'))
     if version is None:
-        raise InvalidRequest("If-Match is the ETag of the memory as you read it.")
+        raise InvalidRequest("If-Match must be the ETag of the memory as you read it.")
     return version
 
 
 def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
-    """Return the source of the owner's own writes, by page or API."""
+    """Return the source for writes of the owner, by page or API."""
     return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind)
 
 
-def _named(given: dict[str, Any]) -> MemoryFields:
-    """Return the fields that a request names; a time of expiry that it names as null is removed."""
+def _given_fields(given: dict[str, Any]) -> MemoryFields:
+    """Return the fields that a request sets. An explicit null for `expires_at` removes the expiry."""
     return MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
 
 
 def _add(
-    caller: Caller, book_name: str | None, fields: MemoryFields, named: MemoryFields
+    caller: Caller, book_name: str | None, fields: MemoryFields, given: MemoryFields
 ) -> tuple[int, dict[str, Any]]:
     book = book_get_or_create(caller.owner_id, caller.limits.book_name(book_name))
     with book_writing(book, edit_source(caller)) as writer:
-        written = writer.add(fields, if_known=named)
+        written = writer.add(fields, if_known=given)
     is_new = written.revision is not None and written.revision.action == Revision.Action.ADD
     return (201 if is_new else 200), memory_json(written.memory)
 
@@ -218,7 +217,7 @@ def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
 
 
 def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
-    """Scan a memory as it will be, before the lock is taken for it."""
+    """Scan the memory as it would be after the patch, before the lock is taken."""
     memory = _get(caller, memory_id)
     changes = memory_changes(memory, fields)
     words = {name: changes.get(name, getattr(memory, name)) for name in ("content", "keywords", "metadata")}

@@ -1,5 +1,5 @@
-"""Decorators for operations that only ask the database: plain functions, each run in a database thread.
-The API sees an async operation of the same name, parameters and docstring."""
+"""Decorators for operations that only use the database: plain functions that run in a database thread. The API gets an
+async operation with the same name, parameters and docstring."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def reading(operation: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Run an operation that only reads; it never waits for a write."""
+    """Run an operation that only reads in a reading thread, where it never waits for a write."""
 
     @wraps(operation)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -22,7 +22,7 @@ def reading(operation: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 
 def writing(operation: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Run an operation that writes, or may write."""
+    """Run an operation that may write in a writing thread."""
 
     @wraps(operation)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:

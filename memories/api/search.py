@@ -1,4 +1,4 @@
-"""/api/memories/search: what is remembered, by words and meaning, in one book or in all that the key may use."""
+"""/api/memories/search: search memories by words and meaning, in one book or in all books that the key may use."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from ninja import Router
 from pydantic import Field
 
 from memories.api.bodies import Body
-from memories.api.forms import memory_json
+from memories.api.serializers import memory_json
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.filters import MemoryFilters
@@ -23,40 +23,43 @@ from memories.selectors import book_named, live_condition
 from search.keywords import extract_keywords
 
 router = Router()
-MOST_HITS = 100
+MAX_HITS = 100
 
 
 class SearchIn(Body):
     query: QueryText
     category: ShortText | None = None
-    book: ShortText | None = Field(None, description="`*`: all books. Unless named: `main`, or the key's first book.")
-    metadata: Metadata = Field({}, description="Only memories with all these pairs.")
+    book: ShortText | None = Field(None, description="`*`: all books. The default is `main`, or the key's first book.")
+    metadata: Metadata = Field({}, description="Only memories with all of these key-value pairs.")
     created_after: datetime | None = None
     created_before: datetime | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
+    limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 10
     search: Literal["ranked", "match_all"] = "ranked"
 
 
 @router.post("/memories/search")
 async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
-    """Search what is remembered: best first, or with `match_all` in insertion order."""
-    wanted = MemoryFilters(metadata=body.metadata, created_after=body.created_after, created_before=body.created_before)
+    """Search memories. Results are ordered best first, with `match_all` in insertion order."""
+    filters = MemoryFilters(
+        metadata=body.metadata, created_after=body.created_after, created_before=body.created_before
+    )
     vector = await _vector(request.auth, body)
-    return await in_read_thread(_search, request.auth, body, wanted, vector)
+    return await in_read_thread(_search, request.auth, body, filters, vector)
 
 
 async def _vector(caller: Caller, body: SearchIn) -> Sequence[float] | None:
-    """Return the query's vector where the one book that is searched has vectors: those of several are not compared."""
+    """Return the query's vector if a single book with vectors is searched. Vectors of several books are not
+    compared."""
     if body.book == ALL_BOOKS or body.search != "ranked":
         return None
     vectors = await query_vectors(caller.owner_id, caller.limits.book_name(body.book), [body.query])
     return vectors.get(body.query)
 
 
-def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Sequence[float] | None) -> dict[str, Any]:
+def _search(caller: Caller, body: SearchIn, filters: MemoryFilters, vector: Sequence[float] | None) -> dict[str, Any]:
     books = _books(caller, body.book)
-    mine = Memory.objects.filter(live_condition(), owner_id=caller.owner_id, book__in=books)
-    only = set(wanted.of(mine).values_list("number", flat=True)) if wanted else None
+    memories = Memory.objects.filter(live_condition(), owner_id=caller.owner_id, book__in=books)
+    only = set(filters.of(memories).values_list("number", flat=True)) if filters else None
     if not books or only == set():
         return page_json([])
     index = index_over([snapshots.view(BookState.of(book)) for book in books])
@@ -69,15 +72,15 @@ def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters, vector: Seque
         only=only,
         query_vector=vector,
     )
-    # A view may be older than the last write: what is not as asked any more is left out.
-    rows = wanted.of(mine.select_related("book").filter(number__in=[hit.number for hit in hits]))
+    # The view may be older than the last write: leave out memories that no longer match.
+    rows = filters.of(memories.select_related("book").filter(number__in=[hit.number for hit in hits]))
     by_number = {row.number: row for row in rows}
-    found = [
+    results = [
         memory_json(by_number[hit.number]) | {"score": round(hit.score, 4), "why": hit.why}
         for hit in hits
         if hit.number in by_number
     ]
-    return page_json(found[: body.limit], has_more=len(found) > body.limit)
+    return page_json(results[: body.limit], has_more=len(results) > body.limit)
 
 
 def _books(caller: Caller, name: str | None) -> list[Book]:

@@ -1,4 +1,4 @@
-"""/api/export, /api/import, and forgetting: all that is remembered, out, in and away."""
+"""/api/export, /api/import and /api/account/memories: export, import, and forgetting."""
 
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ FormatName = Annotated[str, Field(max_length=20, json_schema_extra={"enum": [AUT
 
 @router.get("/export", openapi_extra={"responses": {200: {"content": LINES}}})
 async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResponseBase:
-    """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
+    """Export all of the owner's data as JSON Lines, or only the memories of one book with their history."""
     if book is None:
         request.auth.limits.refuse("An export of everything")
     else:
@@ -50,26 +50,25 @@ async def import_(
     conversations: bool = True,
 ) -> dict[str, Any]:
     """Import memories and conversations: our own export or other JSON Lines, exports of ChatGPT, Claude, mem0, Open
-    WebUI and Letta as JSON or zip, Markdown or text. `format` is recognised unless it is named; the file's `name` helps
-    with that. `application/x-ndjson` means JSON Lines. With `preview` nothing is written, and `added` shows the first
-    new memories; `conversations=false` leaves them out."""
+    WebUI and Letta as JSON or zip, Markdown or text. Unless `format` is given it is detected, with the help of the
+    file's `name`; `application/x-ndjson` means JSON Lines. With `preview` nothing is written, and `added` shows the
+    first new memories. `conversations=false` leaves out conversations."""
     if format == AUTO and request.content_type == CONTENT_TYPE:
         format = "jsonl"
-    wanted = ImportRequest(
+    import_request = ImportRequest(
         upload=Upload.of(request.body, name),
         format=format,
         book=request.auth.limits.book_name(book),
         conversations=conversations,
         preview=preview,
     )
-    work = import_slices(request.auth.owner_id, wanted, actor=request.auth.actor, limits=request.auth.limits)
+    work = import_slices(request.auth.owner_id, import_request, actor=request.auth.actor, limits=request.auth.limits)
     return (await in_slices(work)).as_json()
 
 
 @router.delete("/account/memories")
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
-    """Forget everything that is remembered, or one book of it, for good; answers with a receipt that holds numbers
-    only."""
+    """Permanently forget everything that is remembered, or one book of it. The receipt contains numbers only."""
     request.auth.limits.refuse("Forgetting")
     if book is not None:
         check_book_name(book)

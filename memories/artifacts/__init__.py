@@ -1,1 +1,1 @@
-"""The documents of a book: where they stand, what may stand in them, and who writes them."""
+"""The documents of a book: their paths, the cleaning of their contents, and their storage."""

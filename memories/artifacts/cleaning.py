@@ -1,4 +1,4 @@
-"""What may stand in a document: the scan of long texts, and the cleaning of what a model wrote before it is stored.
+"""The scan of long documents, and the cleaning of a model's output before it is stored.
 Pure functions; called by memories.artifacts.store and reviews.consolidation."""
 
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ _OVERLAP = 500
 
 
 class OutputRejected(Exception):
-    """What the model wrote must not be stored. The message names rules, never what was found."""
+    """A model's output must not be stored. The message names rules, never the text that was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
-    """A text that may be stored: how many secrets were taken out of it, and how many lines that the scan blocks."""
+    """A text that may be stored, with the number of redacted secrets and of dropped lines that the scan blocks."""
 
     text: str
     redacted: int = 0
@@ -27,7 +27,7 @@ class Cleaned:
 
 
 def scan_document(text: str) -> list[Finding]:
-    """Return the findings in a text of any length, with their positions; it is scanned in overlapping pieces."""
+    """Return the findings in a text of any length, scanned in overlapping pieces, by position."""
     found: dict[tuple[str, int, int], Finding] = {}
     for start in range(0, max(len(text), 1), _PIECE):
         first = max(0, start - _OVERLAP)
@@ -38,9 +38,9 @@ def scan_document(text: str) -> list[Finding]:
 
 
 def clean_output(text: str, *, most_secrets: int) -> Cleaned:
-    """Take secrets and blocked lines out of what a model wrote.
+    """Redact secrets in a model's output and drop blocked lines.
 
-    Raises OutputRejected for a private key, for more than `most_secrets` secrets, and for what can't be taken out."""
+    Raises OutputRejected for a private key, for more than `most_secrets` secrets, and if the rest is still blocked."""
     text = text.replace("\x00", "").strip()
     if len(text) > MAX_DOCUMENT:
         raise OutputRejected(f"It has {len(text)} characters; a document has at most {MAX_DOCUMENT}.")

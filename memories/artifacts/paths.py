@@ -1,4 +1,4 @@
-"""Paths of a book's documents: MEMORY.md, memory_summary.md and skills/<name>/SKILL.md are the only ones."""
+"""The paths of a book's documents: only MEMORY.md, memory_summary.md and skills/<name>/SKILL.md are allowed."""
 
 import re
 
@@ -13,12 +13,12 @@ ROOT = "memory://root"
 
 
 def is_skill_name(name: str) -> bool:
-    """Return True if a skill may be called so: 1 to 64 ASCII letters, digits, - and _; the first and last no - or _."""
+    """Return True for a valid name: 1 to 64 ASCII letters, digits, - and _, with - and _ only in the middle."""
     return _SKILL_NAME.fullmatch(name) is not None
 
 
 def skill_path(name: str) -> str:
-    """Return the path of a skill's document. Raises InvalidRequest for a name that is not allowed."""
+    """Return the path of a skill's document. Raises InvalidRequest for an invalid name."""
     if not is_skill_name(name):
         raise InvalidRequest(
             f"A skill's name has 1 to {MAX_SKILL_NAME} letters, digits, - and _, the first and last a letter or digit."
@@ -27,22 +27,22 @@ def skill_path(name: str) -> str:
 
 
 def skill_name(path: str) -> str:
-    """Return the name of the skill whose document this is, or ""."""
+    """Return the name of the skill with this path, or ""."""
     match = _SKILL_PATH.fullmatch(path)
     return match[1] if match and is_skill_name(match[1]) else ""
 
 
 def clean_path(path: str) -> str:
-    """Return the path if a document may have it. Raises InvalidRequest; nothing is decoded, resolved or repaired."""
+    """Return a valid path unchanged. Raises InvalidRequest for any other; nothing is decoded or resolved."""
     if path in {MEMORY_PATH, SUMMARY_PATH} or skill_name(path):
         return path
     raise InvalidRequest(f"A document is {MEMORY_PATH}, {SUMMARY_PATH} or skills/<name>/SKILL.md.", param="path")
 
 
 def resolve_uri(uri: str) -> str:
-    """Return the path that a `memory://root` address names; the root itself is the summary. Raises InvalidRequest.
+    """Return the path for a `memory://root` address; the root itself is the summary. Raises InvalidRequest.
 
-    Only the exact spellings exist: no other scheme or host, no `..`, nothing percent-encoded, no query."""
+    Only exact spellings are valid: no other scheme or host, no `..`, no percent-encoding, no query."""
     if uri in {ROOT, f"{ROOT}/"}:
         return SUMMARY_PATH
     path = uri.removeprefix(f"{ROOT}/")

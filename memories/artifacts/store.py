@@ -1,9 +1,9 @@
-"""Artifacts, write and read side: the documents of a book, their revisions and their readers.
+"""Reading and writing of artifacts: the documents of a book, their revisions and their usage.
 Called by memories.api.artifacts, memories.tools.documents, memories.history.undo and reviews.consolidation. Writes go
 through the BookWriter of memories.services: one transaction under the book's lock, one change set, a new generation.
 
-What a person wrote stays: each document keeps the lines that people added and those that they took out, and a
-consolidation that drops the former or brings back the latter is corrected before it is stored."""
+Edits by people are preserved: each document records the lines that people added and removed, and the output of a
+consolidation that drops the former or restores the latter is corrected before it is stored."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from memories.entry_rules import refuse_blocked
 from memories.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
 from memories.services import BookWriter, Source, book_writing, refusals_stored
-from memories.verdicts import is_of_words, older_rules, verdict_of_document
+from memories.verdicts import is_verdict_for, older_rules, verdict_of_document
 
 Action = ArtifactRevision.Action
 KEPT_HEADING = "## Kept from your edits"
@@ -30,8 +30,8 @@ _STATE = ("content", "write_origin", "kept", "person_lines", "struck_lines")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
-    """What a consolidation did to a book's documents, as paths."""
+class ReplaceResult:
+    """The result of a consolidation: the paths of written, removed and kept documents."""
 
     written: tuple[str, ...]
     removed: tuple[str, ...]
@@ -39,12 +39,12 @@ class Replaced:
 
 
 def live_artifacts(owner_id: UUID, book_id: UUID) -> "QuerySet[Artifact]":
-    """Return a book's documents by path."""
+    """Return a book's documents, ordered by path."""
     return Artifact.objects.filter(owner_id=owner_id, book_id=book_id, deleted_at__isnull=True).order_by("path")
 
 
 def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
-    """Return one document. Raises NotFound, also for a path that no document may have."""
+    """Return a document. Raises NotFound, also for an invalid path."""
     artifact = live_artifacts(owner_id, book_id).filter(path=path).first()
     if artifact is None:
         raise NotFound("There is no such document in this book.")
@@ -53,8 +53,8 @@ def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
 
 @refusals_stored()
 def artifact_put(book: Book, path: str, content: str, source: Source, *, version: int | None = None) -> Artifact:
-    """Store a person's edit of a document; empty content removes it. `version` guards against lost updates (0: not
-    there).
+    """Store a person's edit of a document; empty content removes it. `version` prevents lost updates (0: there is no
+    document).
 
     Raises InvalidRequest (path), TooLarge, BlockedByScan, Conflict."""
     path = clean_path(path)
@@ -72,8 +72,8 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
         artifact = artifact or _new(writer, path)
         before = None if artifact._state.adding else artifact_state(artifact)
         if not present:
-            artifact.content = ""  # of a removed one nothing is left that could be somebody's
-        _note_person(artifact, content)
+            artifact.content = ""  # the lines of a removed document belong to nobody
+        _record_person_lines(artifact, content)
         artifact.content, artifact.kept, artifact.scan_rule = content, False, ""
         artifact.deleted_at = None if content else timezone.now()
         _store(writer, artifact, before, Action.WRITE if content else Action.REMOVE)
@@ -81,7 +81,7 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
 
 
 def clean_document(content: str) -> str:
-    """Return a document as it is stored. Raises TooLarge."""
+    """Return a document's content in its stored form. Raises TooLarge."""
     content = content.replace("\x00", "").replace("\r\n", "\n").strip()
     if len(content) > MAX_DOCUMENT:
         raise TooLarge(
@@ -92,11 +92,11 @@ def clean_document(content: str) -> str:
     return content
 
 
-def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Replaced:
-    """Replace a book's documents by what a consolidation wrote, `{path: content}`, all in the writer's transaction.
+def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> ReplaceResult:
+    """Replace a book's documents by the output of a consolidation, `{path: content}`, in the writer's transaction.
 
-    Lines of people are put back where they are missing. Skills that are no longer named are removed, except those a
-    person edited since: they are kept and marked."""
+    Missing lines that people wrote are added again. Skills that are not in the output are removed, except those that a
+    person edited, which are marked as kept."""
     written, removed, kept = [], [], []
     for path, content in documents.items():
         artifact = _row(writer.book, path) or _new(writer, path)
@@ -119,12 +119,12 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
             continue
         _remove(writer, artifact)
         removed.append(artifact.path)
-    return Replaced(written=tuple(written), removed=tuple(removed), kept=tuple(kept))
+    return ReplaceResult(written=tuple(written), removed=tuple(removed), kept=tuple(kept))
 
 
 def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -> list[str]:
-    """Turn documents of the book (None: all) into tombstones, undoable with the writer's change set. Returns the paths
-    of those that were there."""
+    """Turn documents of the book (None: all) into tombstones, which an undo of the writer's change set restores. Return
+    the paths of those that existed."""
     live = live_artifacts(writer.book.owner_id, writer.book.pk).select_for_update()
     rows = list(live if paths is None else live.filter(path__in=paths))
     for artifact in rows:
@@ -133,8 +133,8 @@ def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -
 
 
 def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]) -> tuple[list[str], list[str]]:
-    """Take back what a change set did to documents: `(undone, left alone)` as paths. Those whose latest revision is
-    not of the set's `family` (itself, its undos, their undos) are left alone."""
+    """Undo a change set's changes of documents and return the paths of `(undone, left alone)` ones. Documents whose
+    latest revision is not in the set's `family` (itself, its undos, their undos) are left alone."""
     undone: list[str] = []
     left: list[str] = []
     revisions = ArtifactRevision.objects.filter(owner_id=change_set.owner_id, change_set=change_set)
@@ -159,27 +159,27 @@ def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection
 
 
 def artifact_read(artifact: Artifact) -> None:
-    """Count one reading of a document; no version and no generation moves."""
+    """Count a use of a document, without a new version or generation."""
     now = timezone.now()
     ArtifactUsage.objects.get_or_create(artifact=artifact, defaults={"owner_id": artifact.owner_id})
     ArtifactUsage.objects.filter(artifact=artifact).update(reads=F("reads") + 1, last_read_at=now)
 
 
 def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, ArtifactUsage]:
-    """Return the usage of each artifact, by artifact id; artifacts that were never read are missing."""
+    """Return the usage of artifacts by id; those that were never read are missing."""
     rows = ArtifactUsage.objects.filter(owner_id=owner_id, artifact__in=[artifact.pk for artifact in artifacts])
     return {row.artifact_id: row for row in rows}
 
 
 def blocking_rule(artifact: Artifact) -> str:
-    """Return the rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
-    (memories.sweep), or by a scan where it has none. Nothing is written."""
-    known = is_of_words(artifact.scan_hash, artifact.content, (), older_rules())
+    """Return the rule that blocks a document, or "". The stored verdict is used, which is renewed in the background
+    (memories.sweep); without one, the document is scanned. Nothing is written."""
+    known = is_verdict_for(artifact.scan_hash, artifact.content, (), older_rules())
     return artifact.scan_rule if known else _rule(artifact.content)
 
 
 def artifact_state(artifact: Artifact) -> dict[str, Any]:
-    """Return what a revision keeps of an artifact, as JSON."""
+    """Return the state of an artifact that a revision stores, as JSON."""
     state: dict[str, Any] = {name: getattr(artifact, name) for name in _STATE}
     state["write_origin"] = str(artifact.write_origin)
     state["deleted_at"] = artifact.deleted_at.isoformat() if artifact.deleted_at else None
@@ -187,7 +187,7 @@ def artifact_state(artifact: Artifact) -> dict[str, Any]:
 
 
 def with_person_lines(artifact: Artifact, content: str) -> str:
-    """Return what a consolidation wrote, without lines that a person took out, and with those that a person wrote."""
+    """Return a consolidation's output without the lines that people removed, and with those that they wrote."""
     struck = {line.strip() for line in artifact.struck_lines}
     lines = [line for line in content.strip().splitlines() if line.strip() not in struck]
     present = {line.strip() for line in lines}
@@ -200,27 +200,27 @@ def with_person_lines(artifact: Artifact, content: str) -> str:
     return "\n".join([*lines, "", KEPT_HEADING, "", *missing]).strip()
 
 
-def _note_person(artifact: Artifact, content: str) -> None:
+def _record_person_lines(artifact: Artifact, content: str) -> None:
     old, new = _lines_of(artifact.content), _lines_of(content)
     before, after = {line.strip() for line in old}, {line.strip() for line in new}
-    mine = [line for line in artifact.person_lines if line.strip() in after]
-    artifact.person_lines = [*mine, *(line for line in new if line.strip() not in before)]
-    out = [line for line in artifact.struck_lines if line.strip() not in after]
-    artifact.struck_lines = _newest([*out, *(line for line in old if line.strip() not in after)])
+    written = [line for line in artifact.person_lines if line.strip() in after]
+    artifact.person_lines = [*written, *(line for line in new if line.strip() not in before)]
+    struck = [line for line in artifact.struck_lines if line.strip() not in after]
+    artifact.struck_lines = _newest([*struck, *(line for line in old if line.strip() not in after)])
 
 
 def _newest(lines: Sequence[str]) -> list[str]:
-    """Return the last lines, of as many characters as a document has at most: every revision keeps them."""
-    room = MAX_DOCUMENT
-    for kept, line in enumerate(reversed(lines)):
-        room -= len(line)
-        if room < 0:
-            return list(lines[len(lines) - kept :])
+    """Return the last lines within MAX_DOCUMENT characters, since every revision stores them."""
+    remaining = MAX_DOCUMENT
+    for count, line in enumerate(reversed(lines)):
+        remaining -= len(line)
+        if remaining < 0:
+            return list(lines[len(lines) - count :])
     return list(lines)
 
 
 def _lines_of(content: str) -> list[str]:
-    """Return the lines that hold letters or digits, each once. Rules and blank lines belong to nobody."""
+    """Return the distinct lines with letters or digits; horizontal rules and blank lines do not count as edits."""
     lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
 
@@ -230,7 +230,7 @@ def _rule(content: str) -> str:
 
 
 def _row(book: Book, path: str) -> Artifact | None:
-    """Return the artifact of that path in whatever case, also a removed one."""
+    """Return the artifact with this path, ignoring case, even if it was removed."""
     rows = Artifact.objects.select_for_update().filter(owner_id=book.owner_id, book=book)
     return rows.filter(path_key=path.casefold()).first()
 
@@ -281,5 +281,5 @@ def _store(
 
 
 def versions_of(artifacts: Sequence[Artifact]) -> dict[str, int]:
-    """Return `{path: version}`, to find out later whether a document was changed."""
+    """Return `{path: version}`, to detect later changes."""
     return {artifact.path: artifact.version for artifact in artifacts}

@@ -1,1 +1,1 @@
-"""The audit log: its only writer, the triggers that keep it as it is, and the group of those who may read it."""
+"""The audit log: its only writer, the triggers that protect it, and the group of memory auditors."""

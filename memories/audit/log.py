@@ -1,7 +1,7 @@
-"""The audit log: who looked at or changed whose what, and when. `audit_record` is the only writer, and `audit_purge`
-the only way to delete entries, old ones.
-An entry names accounts and objects by name, kind and id, and never holds a word of anybody's text: no title, no memory,
-nothing that was typed. Where a request came from is set by the outermost middleware."""
+"""The audit log: who viewed or changed which objects of whom, and when. The functions here are its only writers, and
+`audit_purge` is the only way to delete entries, which must be old.
+Entries identify accounts and objects by name, kind and id, and never contain text that people wrote: no titles, no
+memories. The outermost middleware sets the origin of a request."""
 
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -20,15 +20,15 @@ from memories.errors import InvalidRequest
 from memories.models import AuditEntry, Owner
 
 Action = AuditEntry.Action
-KIND = "audit entry"  # how the log names its own entries
+KIND = "audit entry"  # the kind of the log's own entries
 _ACCOUNT = "user"
-KEPT_DAYS = 30  # nobody erases what was recorded lately
+KEPT_DAYS = 30  # newer entries cannot be purged
 _PURGE_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An account as the log names it: its name, and `user:ID`, `key:ID` or `system`."""
+    """An account in the log: its name, and `user:ID`, `key:ID` or `system`."""
 
     name: str
     id: str
@@ -48,18 +48,18 @@ origin: ContextVar[Origin] = ContextVar("audit_origin", default=Origin())  # noq
 
 
 def actor_of(user: AbstractBaseUser | AnonymousUser | None) -> Actor:
-    """Return the actor that a signed-in user is."""
+    """Return the actor for a user, or NOBODY if not signed in."""
     return Actor(user.get_username(), f"user:{user.pk}") if user is not None and user.pk else NOBODY
 
 
 def actor_of_caller(owner_id: UUID, actor: str) -> Actor:
-    """Return the actor of an API request: the owner's name with the key or the login that was used. One query."""
+    """Return the actor of an API request: the owner's name, with the key or login that was used. One query."""
     owner = Owner.objects.select_related("user").get(pk=owner_id)
     return Actor(str(owner), actor)
 
 
 class About(TypedDict, total=False):
-    """What an entry is about. `note` is a sentence of ours, without anybody's words."""
+    """The fields of an entry about its object. `note` is a sentence without text that people wrote."""
 
     kind: str
     object_id: object
@@ -76,7 +76,7 @@ def audit_record(action: Action, *, actor: Actor, **about: Unpack[About]) -> Aud
 
 
 def audit_record_own(action: Action, owner_id: UUID, actor: str, **about: Unpack[About]) -> None:
-    """Add an entry about what an owner did, by login or key, to something of their own."""
+    """Add an entry for an action of an owner, by login or key, on an object of their own."""
     about["owner"] = owner = Owner.objects.select_related("user").get(pk=owner_id)
     audit_record(action, actor=Actor(str(owner), actor), **about)
 
@@ -87,7 +87,7 @@ def audit_record_each(entries: Sequence[AuditEntry]) -> None:
 
 
 def audit_entry(action: Action, *, actor: Actor, **about: Unpack[About]) -> AuditEntry:
-    """Return an entry that is not stored yet."""
+    """Return an unsaved entry."""
     where, owner = origin.get(), about.get("owner")
     return AuditEntry(
         action=action,
@@ -105,7 +105,7 @@ def audit_entry(action: Action, *, actor: Actor, **about: Unpack[About]) -> Audi
 
 
 def audit_sentence(entry: AuditEntry) -> str:
-    """Return an entry as a person reads it: `bob opened memory 0199… of alice.`"""
+    """Return an entry as a sentence: `bob opened memory 0199… of alice.`"""
     counted = entry.count != 1 or entry.action == Action.LIST
     what = f"{entry.count} × {entry.kind}" if counted else entry.kind
     what = f"{what} {entry.object_id}".strip()
@@ -119,30 +119,30 @@ def audit_sentence(entry: AuditEntry) -> str:
 
 
 def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "QuerySet[AuditEntry]":
-    """Return the entries with these names, in no order yet."""
+    """Return the entries with these values, unordered."""
     given = {"actor": actor, "owner": owner, "action": action}
     return AuditEntry.objects.filter(**{name: value for name, value in given.items() if value})
 
 
 def audit_purgeable(before: datetime) -> "QuerySet[AuditEntry]":
-    """Return the entries that a purge of what is older than `before` deletes: all but those that record a purge.
+    """Return the entries from before a time that a purge deletes: all except records of purges.
 
     Raises InvalidRequest if that would delete entries of the last KEPT_DAYS days."""
     if before > timezone.now() - timedelta(days=KEPT_DAYS):
         raise InvalidRequest(f"Entries of the last {KEPT_DAYS} days are kept.", param="before")
-    rows: QuerySet[AuditEntry] = QuerySet(AuditEntry)  # the manager of the model refuses to delete
+    rows: QuerySet[AuditEntry] = QuerySet(AuditEntry)  # the model's own manager refuses to delete
     return rows.filter(at__lt=before).exclude(action=Action.PURGE)
 
 
 def audit_purge(before: datetime, *, actor: Actor) -> int:
-    """Delete the entries that are older than `before`, record that, and return how many they were.
+    """Delete the entries from before a time, record this, and return their number.
 
-    The triggers are out of the way only inside the transaction of each batch, which nobody else sees. Raises
+    The triggers are dropped only within the transaction of each batch, which is invisible to others. Raises
     InvalidRequest as audit_purgeable does."""
     rows = audit_purgeable(before)
     count = rows.count()
     if count:
-        # First, so that a purge that is cut short is recorded as well.
+        # First, so that an interrupted purge is recorded as well.
         audit_record(Action.PURGE, actor=actor, kind=KIND, count=count, note=f"Older than {before.isoformat()}.")
     deleted = 0
     while batch := list(rows.order_by("pk").values_list("pk", flat=True)[:_PURGE_BATCH]):

@@ -1,6 +1,5 @@
-"""Triggers that make the database refuse to change or delete entries of the audit log, whatever asks for it.
-Migrations create them. They are dropped by `audit_purge`, for as long as one transaction, and can be dropped by an
-administrator of the database itself (docs/audit.md)."""
+"""Triggers that make the database itself refuse changes and deletions of audit entries. Migrations create them.
+`audit_purge` drops them within a transaction, and so could an administrator of the database (docs/audit.md)."""
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
@@ -10,7 +9,7 @@ _VERBS = ("update", "delete")
 
 
 def create_statements(vendor: str) -> list[str]:
-    """Return the SQL that creates the triggers, on SQLite or PostgreSQL."""
+    """Return the SQL statements that create the triggers on SQLite or PostgreSQL."""
     postgresql = vendor == "postgresql"
     function = (
         "CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
@@ -22,7 +21,7 @@ def create_statements(vendor: str) -> list[str]:
 
 
 def drop_statements(vendor: str) -> list[str]:
-    """Return the SQL that drops them."""
+    """Return the SQL statements that drop the triggers."""
     of_table = f" ON {TABLE}" if vendor == "postgresql" else ""
     return [f"DROP TRIGGER IF EXISTS audit_no_{verb}{of_table}" for verb in _VERBS]
 

@@ -1,2 +1,2 @@
-"""How async code reaches the database: lanes of threads, statements that are compiled once, transactions that are
-shared, and large work in slices."""
+"""Database access from async code: lanes of threads, precompiled statements, shared transactions, and large work in
+slices."""

@@ -1,13 +1,13 @@
-"""How async code reaches the ORM: two lanes of long-lived threads, one for writing and one for reading, and a spare.
+"""ORM access from async code, through lanes of long-lived threads: one for writes, one for reads, and a spare one.
 
-`sync_to_async` would run each request in a thread of its own, with a new connection each time. These threads live as
-long as the process and keep their connections; Django checks their health. A read never waits behind a write: SQLite
-lets readers work beside its one writer, and so do these lanes. A spare thread is kept for what must not wait behind a
-long query: the leases of open runs, and closing them at shutdown. Another one copies SQLite's log into the database.
+`sync_to_async` would run each request in a new thread with a new connection. These threads live as long as the process
+and keep their connections; Django checks their health. Reads never wait behind writes, just as SQLite lets readers work
+beside its only writer. The spare thread is for work that must not wait behind a long query: the leases of open runs,
+and closing them at shutdown. Another thread checkpoints SQLite's write-ahead log (WAL).
 
-With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
-transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
-public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
+With DB_THREADS=0 (tests, benchmarks) the functions run inline, so that they use the connection of the test's own
+transaction. Django keeps a connection per thread if no event loop is running, else per coroutine, and has no public API
+to choose: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db import OperationalError, ProgrammingError, connections
 from django.db.models import Model, QuerySet
 
-from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane
+from memories.database.lanes import BUSY, DatabaseBusy, Lane, in_lane_thread
 from memories.errors import Overloaded
 
 P = ParamSpec("P")
@@ -39,15 +39,13 @@ _WORKER_CONNECTION_SECONDS = 300
 _CHECKPOINT_SECONDS = 0.1
 _DEFAULT = "default"
 _SQLITE_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-# Lock and statement time-outs, deadlocks, too many connections, memory, a server that starts or stops, and a table that
-# is missing, as all of them are for some seconds while a backup is restored (config.backups.postgres_tools).
+# Lock and statement timeouts, deadlocks, too many connections, out of memory, a server that starts or stops, and a
+# missing table, as all are for some seconds while a backup is restored (config.backups.postgres_tools).
 _POSTGRES_BUSY = frozenset(
     {"55P03", "57014", "40P01", "40001", "53000", "53200", "53300", "53400", "57P01", "57P02", "57P03", "42P01"}
 )
 _POSTGRES_FULL = "53100"
 _FULL = "The disk of the database is full: nothing can be stored until there is room."
-
-
 _FULL_SECONDS = 60.0
 _full_at = -_FULL_SECONDS
 _is_worker = False
@@ -56,60 +54,60 @@ _is_worker = False
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that writes (or may write) with the ORM, with the caller's context variables.
 
-    The wait for a thread and for the database's lock is DB_BUSY_SECONDS at most, together; then OperationalError
-    (DatabaseBusy where no thread became free), which the edges answer as `overloaded`. A caller that is cancelled
-    takes work that has not begun out of the queue."""
+    Waiting for a thread and for the database's lock takes at most DB_BUSY_SECONDS in total. Then OperationalError is
+    raised (DatabaseBusy if no thread became free), which edges report as `overloaded`. If the caller is cancelled, work
+    that has not started is removed from the queue."""
     return await _run(_write_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a synchronous function that only reads; it never waits for a write."""
+    """Run a synchronous function that only reads. It never waits for a write."""
     return await _run(_read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
 async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_thread` for work whose result must not be lost: it waits PATIENT_SECONDS."""
+    """`in_thread` for work that must not be lost: it waits up to PATIENT_SECONDS."""
     return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
 
 
 async def in_shared_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_thread` for a write that is `shareable` (memories.database.shared): those that wait at the same time share a
-    transaction. It may be done twice, of which once is undone."""
+    """`in_thread` for a `shareable` write (memories.database.shared): writes that wait at the same time share a
+    transaction. The function may run a second time, after its first run was rolled back."""
     return await _run(_write_lane, _busy_seconds(), functools.partial(function, *args, **kwargs), share=True)
 
 
 async def in_patient_shared_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_shared_thread` for work whose result must not be lost."""
+    """`in_shared_thread` for work that must not be lost."""
     return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs), share=True)
 
 
 async def in_spare_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_patient_thread`, in a thread that requests do not use."""
+    """`in_patient_thread` in the spare thread, which requests do not use."""
     return await _run(_spare_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
 
 
-def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_thread` for a page, which has a thread of its own: it waits for its turn among other writes.
+def in_write_lane(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a synchronous function in the write lane, for pages, which run in threads outside of the lanes.
 
-    Inside a transaction, in a database thread, and in a worker the function runs where it is called."""
+    Inside a transaction, in a thread of a lane, and in a worker the function runs directly."""
     job = functools.partial(function, *args, **kwargs)
     in_transaction = connections[_DEFAULT].in_atomic_block
-    if not settings.DB_THREADS or _is_worker or in_transaction or in_lane():
+    if not settings.DB_THREADS or _is_worker or in_transaction or in_lane_thread():
         return job()
     seconds = _busy_seconds()
-    turn = _write_lane.submit(seconds, job)
+    future = _write_lane.submit(seconds, job)
     try:
-        return turn.result(seconds)
+        return future.result(seconds)
     except TimeoutError:
-        if turn.cancel():  # False for one that has begun
+        if future.cancel():  # False if it has started
             raise DatabaseBusy(BUSY) from None
-        return turn.result()
+        return future.result()
 
 
 def write_later(function: Callable[[], object]) -> None:
-    """Run a small write that nobody waits for, LATER_SECONDS from now, between other writes. `function` reports its own
-    errors; it is not run at all while the writers are busy, so that it holds up nobody. A worker has no queue of
-    writes: there it runs in a thread of its own. Inline with DB_THREADS=0."""
+    """Run a small write that nobody waits for in the write lane, LATER_SECONDS from now. It is dropped if the lane is
+    busy, so that it delays nobody. `function` handles its own errors. Workers have no lanes and use a new thread. With
+    DB_THREADS=0 it runs inline."""
     if not settings.DB_THREADS:
         _inline(asyncio._get_running_loop(), function)
         return
@@ -122,8 +120,8 @@ def write_later(function: Callable[[], object]) -> None:
 
 
 def overloaded(error: BaseException) -> Overloaded | None:
-    """Return what to answer for an error of the database that says it is busy or restored at this moment, or its disk
-    is full; None for others."""
+    """Return the error to report if the database is busy or being restored, or its disk is full; None for any other
+    error."""
     if not isinstance(error, OperationalError | ProgrammingError):
         return None
     if isinstance(error, DatabaseBusy):
@@ -133,7 +131,7 @@ def overloaded(error: BaseException) -> Overloaded | None:
         global _full_at
         _full_at = time.monotonic()
         return Overloaded(_FULL, retry_after=round(_FULL_SECONDS))
-    # An OperationalError without a state never reached the server, or lost it: no connection, none free in the pool.
+    # Without a SQLSTATE there was no connection to the server: it failed, was lost, or none was free in the pool.
     state = getattr(cause, "sqlstate", None)
     unreachable = isinstance(cause, psycopg.OperationalError) and (state is None or state.startswith("08"))
     if unreachable or state in _POSTGRES_BUSY or _sqlite_code(cause) in _SQLITE_BUSY:
@@ -141,21 +139,20 @@ def overloaded(error: BaseException) -> Overloaded | None:
     return None
 
 
-def full_lately() -> bool:
-    """Return True if a write of this process met a full disk within the last minute."""
+def disk_full_recently() -> bool:
+    """Return True if a write of this process failed because of a full disk within the last minute."""
     return time.monotonic() - _full_at < _FULL_SECONDS
 
 
 def only_row(rows: "QuerySet[M]") -> M | None:
-    """Return the row of a look-up that finds at most one. `first()` would add an ordering, which costs a third more
-    than the look-up itself: on the way of every turn that shows."""
+    """Return the row of a query that matches at most one, or None. `first()` would add an ordering, which costs a third
+    more than the query itself and is noticeable in every turn."""
     return next(iter(rows), None)
 
 
-def settle_worker() -> None:
-    """Make this process and those forked from it workers: no connection and no pool is shared with a fork, and their
-    work waits PATIENT_SECONDS for the database. A worker's processes have one thread and one connection each,
-    which is bound enough without a pool."""
+def become_worker() -> None:
+    """Configure this process and its forks as workers: connections and pools are not shared with forks, and work waits
+    up to PATIENT_SECONDS for the database. No pool is needed, since each process has one thread and one connection."""
     global _is_worker
     _is_worker = True
     disconnect()
@@ -168,7 +165,7 @@ def settle_worker() -> None:
 
 
 def disconnect() -> None:
-    """Close the connections of this thread, and the pool: none of them survives a fork."""
+    """Close the connections of this thread, and the pool, which do not survive a fork."""
     connections.close_all()
     if "pool" in connections.settings[_DEFAULT]["OPTIONS"]:
         connections[_DEFAULT].close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
@@ -194,7 +191,7 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
 
     def expire() -> None:
         nonlocal expired
-        expired = job.cancel()  # False for one that has begun
+        expired = job.cancel()  # False if it has started
 
     timer = loop.call_later(seconds, expire)
     try:
@@ -211,7 +208,7 @@ async def _run(lane: Lane, seconds: float, function: Callable[[], T], *, share: 
 
 
 def _checkpoint_soon(loop: asyncio.AbstractEventLoop) -> None:
-    """Have SQLite's log copied into the database soon after a write, beside the writers (docs/decisions/0056)."""
+    """Schedule a checkpoint of SQLite's WAL soon after a write, outside the write lane (docs/decisions/0056)."""
     global _next_checkpoint
     now = loop.time()
     if now >= _next_checkpoint and connections.settings[_DEFAULT]["ENGINE"].endswith("sqlite3"):
@@ -220,23 +217,23 @@ def _checkpoint_soon(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _checkpoint() -> None:
-    with contextlib.suppress(sqlite3.Error):  # a writer does it when the log has reached its bound, and says what fails
+    with contextlib.suppress(sqlite3.Error):  # writers checkpoint at wal_autocheckpoint and report errors
         connections[_DEFAULT].connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
-def log_empty() -> None:
-    """Empty SQLite's log, in which deleted words stay until other pages take their place. Does nothing while others
-    read or write, since they would wait for it, nor on PostgreSQL. Synchronous, for the worker."""
+def truncate_wal() -> None:
+    """Truncate SQLite's WAL, in which deleted text remains until it is overwritten. Does nothing on PostgreSQL, or
+    while others read or write, since they would have to wait. Synchronous, for the worker."""
     database = connections[_DEFAULT]
     if database.vendor != "sqlite" or database.in_atomic_block:
         return
     with database.cursor() as cursor:
-        (waits,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+        (timeout,) = cursor.execute("PRAGMA busy_timeout").fetchone()
         try:
             cursor.execute("PRAGMA busy_timeout = 0")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
-            cursor.execute(f"PRAGMA busy_timeout = {int(waits)}")
+            cursor.execute(f"PRAGMA busy_timeout = {int(timeout)}")
 
 
 def _run_and_disconnect(function: Callable[[], object]) -> None:
@@ -247,7 +244,7 @@ def _run_and_disconnect(function: Callable[[], object]) -> None:
 
 
 def _inline(loop: asyncio.AbstractEventLoop | None, function: Callable[[], T]) -> T:
-    # Django refuses the ORM where a loop is running; for the length of this call there is none.
+    # Django refuses to use the ORM while an event loop is running, so it is hidden during this call.
     asyncio._set_running_loop(None)
     try:
         return function()
@@ -261,5 +258,5 @@ def _is_full(error: BaseException) -> bool:
 
 
 def _sqlite_code(error: BaseException | None) -> int:
-    """SQLite's primary error code; 0 for other errors."""
+    """Return SQLite's primary error code, or 0 for other errors."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

@@ -1,6 +1,6 @@
-"""SQL that is executed with other values each time: where they stand, how the database takes them, and how it is
-executed. The driver executes it: a cursor of Django's is made, wrapped and closed each time, and puts in SQLite's place
-holders anew. On a connection that is watched (in tests) statements can be seen as usual (docs/decisions/0053)."""
+"""Compiled SQL that is executed many times with different values: its placeholders, the conversion of values, and the
+execution, which bypasses Django's cursors: these are created, wrapped and closed each time, and convert SQLite's
+placeholders again. In tests that record queries, Django's cursors are used (docs/decisions/0053)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,23 +18,23 @@ _PLAIN = frozenset({"BooleanField", "CharField", "IntegerField", "PositiveIntege
 
 
 class Given(Expression):
-    """A value that is known when the statement is executed; the field of the model says how the database takes it."""
+    """The placeholder of a value that is given at execution; the model's field converts it for the database."""
 
     def __init__(self, name: str, model: type[Model], field: str) -> None:
         super().__init__(output_field=field_of(model, field))
         self.name = name
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
-        return "%s", [self]  # the parameters of the SQL hold this, until there is a value
+        return "%s", [self]  # Compiled replaces this parameter by the value
 
 
 def given(model: type[Model], *names: str) -> dict[str, Given]:
-    """Return `{name: Given}` for fields of a model, for `filter` and `update`."""
+    """Return `{name: Given}` for fields of a model, as keyword arguments of `filter` or `update`."""
     return {name: Given(name, model, name) for name in names}
 
 
 def field_of(model: type[Model], name: str) -> "Field[Any, Any]":
-    """Return a field of a model; `pk` is one, too."""
+    """Return a field of a model by name, which may be `pk`."""
     meta = model._meta
     found = meta.pk if name == "pk" else meta.get_field(name)
     assert isinstance(found, Field)
@@ -42,13 +42,13 @@ def field_of(model: type[Model], name: str) -> "Field[Any, Any]":
 
 
 class Compiled:
-    """SQL with its parameters in their order: constants, and names of what is given. `converters` are those of the
-    columns that a SELECT returns, by their place."""
+    """SQL with its parameters in order, constants and `Given`. `converters` belong to the columns of a SELECT, as
+    `(position, converters, expression)`."""
 
     def __init__(self, sql: str, params: Iterable[Any], connection: BaseDatabaseWrapper) -> None:
         self.sql = sql
         self._connection = connection
-        self._sqlite = _in_its_words(sql, connection) if connection.vendor == "sqlite" else ""
+        self._sqlite = _with_driver_placeholders(sql, connection) if connection.vendor == "sqlite" else ""
         self.names: tuple[str, ...] = ()
         self.converters: list[tuple[int, Sequence[Callable[..., Any]], Any]] = []
         self._params: list[Any] = []
@@ -58,7 +58,7 @@ class Compiled:
             if isinstance(param, Given):
                 field = param.output_field
                 target = field.target_field if isinstance(field, ForeignKey) else field
-                self._places.append((place, param.name, _preparing(target, connection)))
+                self._places.append((place, param.name, _preparer(target, connection)))
 
     def params(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the parameters of one execution."""
@@ -68,28 +68,28 @@ class Compiled:
             params[place] = value if prepare is None or value is None else prepare(value)
         return params
 
-    def fetched(self, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Execute it and return the rows as the driver has them."""
-        return self._executed(params, lambda cursor: cursor.fetchall())
+    def fetch(self, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Execute the SQL and return the rows as the driver returns them."""
+        return self._run(params, lambda cursor: cursor.fetchall())
 
-    def converted(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a row that was fetched with values as the fields of the models have them."""
+    def convert(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a fetched row with its values converted as Django's fields do."""
         columns = list(row)
         for place, converters, expression in self.converters:
-            for convert in converters:
-                columns[place] = convert(columns[place], expression, self._connection)
+            for converter in converters:
+                columns[place] = converter(columns[place], expression, self._connection)
         return tuple(columns)
 
-    def changed(self, params: Sequence[Any]) -> int:
-        """Execute it and return how many rows it changed."""
-        return self._executed(params, lambda cursor: int(cursor.rowcount))
+    def execute(self, params: Sequence[Any]) -> int:
+        """Execute the SQL and return the number of changed rows."""
+        return self._run(params, lambda cursor: int(cursor.rowcount))
 
-    def _executed(self, params: Sequence[Any], result: Callable[[Any], T]) -> T:
+    def _run(self, params: Sequence[Any], result: Callable[[Any], T]) -> T:
         connection = self._connection
-        if connection.execute_wrappers or connection.force_debug_cursor:  # `queries_logged`; DEBUG is off
-            with connection.cursor() as watched:
-                watched.execute(self.sql, params)
-                return result(watched)
+        if connection.execute_wrappers or connection.force_debug_cursor:  # tests record queries; DEBUG is off
+            with connection.cursor() as recorded:
+                recorded.execute(self.sql, params)
+                return result(recorded)
         if connection.connection is None:
             connection.ensure_connection()
         if connection.needs_rollback:
@@ -102,21 +102,21 @@ class Compiled:
                 return result(cursor)
 
 
-def _in_its_words(sql: str, connection: BaseDatabaseWrapper) -> str:
-    """Return the SQL with the place holders of SQLite's driver, which Django puts in at each execution."""
+def _with_driver_placeholders(sql: str, connection: BaseDatabaseWrapper) -> str:
+    """Return the SQL with the placeholders of SQLite's driver, which Django converts at each execution."""
     connection.ensure_connection()
     return str(connection.create_cursor().convert_query(sql))
 
 
-def _preparing(field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> _Prepare | None:
-    """Return what makes a value of the field one that the database takes; None where it is one."""
+def _preparer(field: "Field[Any, Any]", connection: BaseDatabaseWrapper) -> _Prepare | None:
+    """Return the function that converts a value of the field for the database, or None if none is needed."""
     kind = field.get_internal_type()
     if kind in _PLAIN:
         return None
     if isinstance(field, JSONField):
         return partial(connection.ops.adapt_json_value, encoder=field.encoder)
     prepare = partial(field.get_db_prep_save, connection=connection)
-    # Half of a turn's parameters are ids and times.
+    # Ids and times are half of a turn's parameters, hence the shortcuts.
     if kind == "UUIDField":
         native = connection.features.has_native_uuid_field
         return lambda value: prepare(value) if type(value) is not UUID else value if native else value.hex

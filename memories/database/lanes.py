@@ -1,4 +1,4 @@
-"""Lanes: a few threads each that work for the database, with connections of their own (memories.database.access)."""
+"""Lanes: small thread pools for database work, with connections of their own (memories.database.access)."""
 
 import contextlib
 import select
@@ -12,28 +12,28 @@ from typing import Any, TypeVar
 from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from memories.database.shared import MOST_TOGETHER, Job, do_together
+from memories.database.shared import MAX_JOBS_PER_TRANSACTION, Job, run_in_one_transaction
 
 T = TypeVar("T")
 BUSY = "The database is busy. Try again in a moment."
-_CLOSE_ENOUGH = 0.5
-_LOG_PAGES = 10_000  # of 4 kB; memories.database.access copies the log before it is that long
+_TIMEOUT_TOLERANCE = 0.5  # seconds
+_LOG_PAGES = 10_000  # of 4 kB; memories.database.access checkpoints the WAL before it is that long
 _DEFAULT = "default"
 _thread = threading.local()
 
 
 class DatabaseBusy(OperationalError):
-    """No database thread was free within the time that a request may wait."""
+    """No database thread became free in time."""
 
 
-def in_lane() -> bool:
-    """Return True in a thread of a lane."""
+def in_lane_thread() -> bool:
+    """Return True if the current thread belongs to a lane."""
     return getattr(_thread, "here", False)
 
 
 class Lane:
-    """A few threads that run jobs in the order in which they came. Made at the first job. Where jobs only read, one
-    whose connection was lost runs again on a new one."""
+    """A thread pool that runs jobs in order of arrival, created at the first job. With `only_reads`, a job whose
+    connection was lost is repeated on a new one."""
 
     def __init__(self, name: str, size: Callable[[], int], *, only_reads: bool = False) -> None:
         self._name = name
@@ -42,16 +42,16 @@ class Lane:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._opened: list[BaseDatabaseWrapper] = []
-        self._kept = threading.local()
+        self._local = threading.local()
         self._shared: deque[Job] = deque()
 
     def submit(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a job that may wait `seconds` from now for its thread and for the database's lock."""
+        """Queue a job that may wait for `seconds` from now, for a thread and for the database's lock."""
         with self._lock:
             return self._threads().submit(self._work, Job(time.monotonic() + seconds, function))
 
     def share(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
-        """Queue a write that may share a transaction with others that are waiting then; otherwise like `submit`."""
+        """Queue a write that may share a transaction with other waiting writes; otherwise like `submit`."""
         job = Job(time.monotonic() + seconds, function)
         with self._lock:
             threads = self._threads()
@@ -60,12 +60,12 @@ class Lane:
         return job.future
 
     def offer(self, seconds: float, function: Callable[[], object]) -> None:
-        """Queue a job that is dropped when the lane is closed."""
+        """Queue a job, unless the lane was not used yet or is closed."""
         if self._pool is not None:
             self.submit(seconds, function)
 
     def close(self) -> None:
-        """End the threads after what they do now. What still waits is cancelled."""
+        """Stop the threads after their current jobs, and cancel waiting jobs."""
         with self._lock:
             pool, self._pool = self._pool, None
             opened, self._opened = self._opened, []
@@ -85,53 +85,53 @@ class Lane:
     def _begin(self) -> None:
         _thread.here = True
         connection = connections[_DEFAULT]
-        connection.inc_thread_sharing()  # `close` is called by another thread, when this one has ended
+        connection.inc_thread_sharing()  # another thread closes it, after this one has ended
         with self._lock:
             self._opened.append(connection)
 
     def _work(self, job: Job) -> Any:
-        left = job.until - time.monotonic()
+        left = job.deadline - time.monotonic()
         if left <= 0:
             raise DatabaseBusy(BUSY)
-        self._wait_at_most(left)
+        self._set_lock_timeout(left)
         try:
             return job.context.run(job.function)
         except OperationalError:
             if not self._only_reads or connections[_DEFAULT].is_usable():
                 raise
-        self._wait_at_most(left)
+        self._set_lock_timeout(left)
         return job.context.run(job.function)
 
     def _work_shared(self) -> None:
-        """Do the jobs that wait now, together if that can be. Those that came after them find nothing left to do."""
+        """Run all waiting shared jobs, in one transaction if possible. Later calls may find none left."""
         jobs = [job for job in self._next_shared() if job.future.set_running_or_notify_cancel()]
-        left = min(job.until for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
+        left = min(job.deadline for job in jobs) - time.monotonic() if len(jobs) > 1 else 0.0
         if left > 0:
-            with contextlib.suppress(DatabaseError):  # each job meets it again
-                self._wait_at_most(left)
-                if do_together(jobs):
+            with contextlib.suppress(DatabaseError):  # each job runs into the error again
+                self._set_lock_timeout(left)
+                if run_in_one_transaction(jobs):
                     return
         for job in jobs:
             try:
                 job.future.set_result(self._work(job))
-            except BaseException as error:  # noqa: BLE001 - as an executor does: who waits is told
+            except BaseException as error:  # noqa: BLE001 - like an executor, pass it to the future
                 job.future.set_exception(error)
 
     def _next_shared(self) -> list[Job]:
         with self._lock:
-            return [self._shared.popleft() for _ in range(min(len(self._shared), MOST_TOGETHER))]
+            return [self._shared.popleft() for _ in range(min(len(self._shared), MAX_JOBS_PER_TRANSACTION))]
 
-    def _wait_at_most(self, seconds: float) -> None:
-        """Bound this thread's wait for locks, and replace a connection that failed. A statement only where it differs
-        from the last bound by half a second."""
+    def _set_lock_timeout(self, seconds: float) -> None:
+        """Set this thread's lock timeout, and replace a failed connection. A statement is sent only if the timeout
+        differs from the last one by more than _TIMEOUT_TOLERANCE."""
         connection = connections[_DEFAULT]
-        connection.close_at = None  # a lane keeps its connection, also from a pool
+        connection.close_at = None  # a lane keeps its connection, even one from a pool
         if connection.vendor == "postgresql":
-            _look_at(connection)
+            _close_if_ended(connection)
         connection.close_if_unusable_or_obsolete()
         connection.ensure_connection()
-        raw, bound = getattr(self._kept, "wait", (None, 0.0))
-        if raw is connection.connection and abs(bound - seconds) < _CLOSE_ENOUGH:
+        raw, timeout = getattr(self._local, "wait", (None, 0.0))
+        if raw is connection.connection and abs(timeout - seconds) < _TIMEOUT_TOLERANCE:
             return
         milliseconds = max(1, round(seconds * 1000))
         if connection.vendor == "sqlite":
@@ -139,13 +139,13 @@ class Lane:
                 connection.connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             connection.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
         elif connection.vendor == "postgresql":
-            _tell_server(connection, f"SET lock_timeout = {milliseconds}")
-        self._kept.wait = (connection.connection, seconds)
+            _execute_setting(connection, f"SET lock_timeout = {milliseconds}")
+        self._local.wait = (connection.connection, seconds)
 
 
-def _look_at(connection: BaseDatabaseWrapper) -> None:
-    """Close a connection that the server has ended since its last use: its socket then has something to read. Nothing
-    is sent to one on which nothing came."""
+def _close_if_ended(connection: BaseDatabaseWrapper) -> None:
+    """Close a connection that the server ended since its last use. Only if its socket is readable, which indicates
+    this, a query is sent to check it."""
     raw = connection.connection
     if raw is None:
         return
@@ -157,8 +157,8 @@ def _look_at(connection: BaseDatabaseWrapper) -> None:
     connection.close()
 
 
-def _tell_server(connection: BaseDatabaseWrapper, setting: str) -> None:
-    """Execute a setting; on a new connection where the server has ended this one. Raises errors of Django's."""
+def _execute_setting(connection: BaseDatabaseWrapper, setting: str) -> None:
+    """Execute a SET statement, on a new connection if the server ended this one. Raises Django's errors."""
     try:
         with connection.wrap_database_errors:
             connection.connection.execute(setting)

@@ -1,10 +1,10 @@
-"""A transaction that several writes share: those that waited for a database thread at the same time.
+"""Shared transactions: writes that wait for a database thread at the same time are committed together.
 
-A commit of SQLite writes whole pages, most of which are those of the next write, too: it takes a third of a turn's
-transaction. A savepoint for each write would take as much again, so there is none: where a write fails after it has
-changed something, nothing of the others is kept either, and each is done again by itself (docs/decisions/0053).
+A commit on SQLite takes a third of a turn's transaction: it writes whole pages, most of which the next write changes
+again. A savepoint for each write would cost as much, so there are none: if a write fails after it changed something,
+the whole transaction is rolled back, and each write runs again by itself (docs/decisions/0053).
 
-On PostgreSQL nothing is shared: rows would stay locked for the time of all of them, in no order."""
+On PostgreSQL nothing is shared, since rows would be locked for the duration of all writes, in no particular order."""
 
 import contextvars
 import functools
@@ -19,28 +19,28 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
 T = TypeVar("T")
-MOST_TOGETHER = 16
+MAX_JOBS_PER_TRANSACTION = 16
 _DEFAULT = "default"
 _thread = threading.local()
 
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """A function for a database thread, until when it may wait there (monotonic time), and who waits for it."""
+    """A function for a database thread, its deadline (time.monotonic()), and the future of its result."""
 
-    until: float
+    deadline: float
     function: Callable[[], Any]
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     future: "Future[Any]" = field(default_factory=Future)
 
 
-class _Undone(Exception):
-    """A write failed after it had changed something."""
+class _PartialWrite(Exception):
+    """A write failed after it had changed something, so that the shared transaction is rolled back."""
 
 
 def shareable(function: Callable[P, T]) -> Callable[P, T]:
-    """Run a function in a transaction, as `transaction.atomic` does; within a shared transaction it is part of that.
-    The function may be run a second time."""
+    """Run a function in a transaction, like `transaction.atomic`, or as part of the shared transaction, if there is
+    one. The function may run a second time."""
 
     @functools.wraps(function)
     def in_transaction(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -53,21 +53,21 @@ def shareable(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def is_shared() -> bool:
-    """Return True in a transaction that others share. Who catches an error of the database there passes it on."""
+    """Return True in a shared transaction. Code that catches a database error there must raise it again."""
     return getattr(_thread, "shared", False)
 
 
-def when_stored(function: Callable[[], object]) -> None:
-    """Call a function now; in a shared transaction after its commit. Its errors fail nobody's write."""
+def after_commit(function: Callable[[], object]) -> None:
+    """Call a function now or, in a shared transaction, after its commit, when its errors do not affect the writes."""
     if is_shared():
         transaction.on_commit(function, robust=True)
     else:
         function()
 
 
-def do_together(jobs: Sequence[Job]) -> bool:
-    """Do all of the jobs in one transaction, and tell those who wait after its commit. False where nothing was stored:
-    then each is to be done by itself."""
+def run_in_one_transaction(jobs: Sequence[Job]) -> bool:
+    """Run the jobs in one transaction and set their results after its commit. Return False if it was rolled back, so
+    that each job has to run by itself."""
     connection = connections[_DEFAULT]
     if connection.vendor != "sqlite":
         return False
@@ -78,7 +78,7 @@ def do_together(jobs: Sequence[Job]) -> bool:
                 outcomes = [_outcome(job, connection) for job in jobs]
             finally:
                 _thread.shared = False
-    except Exception:  # noqa: BLE001 - whatever it is, each job meets it again by itself, or is not concerned
+    except Exception:  # noqa: BLE001 - jobs that are affected run into it again by themselves
         return False
     for job, (result, error) in zip(jobs, outcomes, strict=True):
         if error is None:
@@ -89,13 +89,13 @@ def do_together(jobs: Sequence[Job]) -> bool:
 
 
 def _outcome(job: Job, connection: BaseDatabaseWrapper) -> tuple[Any, Exception | None]:
-    """Return what a job returned, or the error that it raised before it changed anything. Raises _Undone."""
+    """Return a job's result, or the error that it raised before changing anything. Raises _PartialWrite."""
     changes = connection.connection.total_changes
     result, failed = None, None
     try:
         result = job.context.run(job.function)
-    except Exception as error:  # noqa: BLE001 - it is told to whoever waits
+    except Exception as error:  # noqa: BLE001 - becomes the result of the future
         failed = error
     if connection.needs_rollback or (failed and connection.connection.total_changes != changes):
-        raise _Undone from failed
+        raise _PartialWrite from failed
     return result, failed

@@ -1,8 +1,8 @@
-"""Statements that the ORM compiles once and that are executed with other values each time.
+"""Statements that the ORM compiles once and that are executed many times with different values.
 
-Building and compiling a statement takes the ORM several times as long as the database takes to answer one of a turn's.
-The models stay the one source: a statement is written as a query set or named by its model, with `Given` in the places
-of values (docs/decisions/0049). What is compiled is kept with its connection, since converters belong to one."""
+For a turn's statements, the ORM needs several times as long to build and compile one as the database to execute it. The
+models remain the only source: a statement is written as a query set or defined by its model, with `Given` as the
+placeholder of a value (docs/decisions/0049). They are cached per connection, as are their converters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -19,68 +19,66 @@ from django.db.models.sql import InsertQuery, UpdateQuery
 
 from memories.database.compiled import Compiled, Given, field_of, given
 
-__all__ = ["Fresh", "Given", "Insert", "Select", "Update", "UpdateRow", "Written", "given"]
+__all__ = ["Given", "Insert", "RawStatement", "RowFactory", "Select", "Update", "UpdateRow", "given"]
 
 M = TypeVar("M", bound=Model)
 _DEFAULT = "default"
-_KEPT_WITH = "_daybook_statements"
-PARTS = (32, 8)
-"""Many rows are inserted by as many at once; a statement for each number of rows would not be worth keeping."""
+_CACHE_ATTRIBUTE = "_daybook_statements"
 
 
 class _Statement:
-    """What the statements of this module have in common: they are compiled at their first use on a connection."""
+    """The base class of statements, which are compiled at their first use on a connection."""
 
     def compiled(self, connection: BaseDatabaseWrapper) -> Compiled:
-        kept: dict[_Statement, Compiled] = vars(connection).setdefault(_KEPT_WITH, {})
-        found = kept.get(self)
+        cache: dict[_Statement, Compiled] = vars(connection).setdefault(_CACHE_ATTRIBUTE, {})
+        found = cache.get(self)
         if found is None:
-            found = kept[self] = self._compile(connection)
+            found = cache[self] = self._compile(connection)
         return found
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         raise NotImplementedError
 
 
-class Written(_Statement):
-    """A statement that is written by hand, with `%s` in the places of values, which the database takes as they are."""
+class RawStatement(_Statement):
+    """A hand-written statement with `%s` as placeholders. Values are passed to the driver unchanged."""
 
     def __init__(self, sql: Callable[[], str]) -> None:
         self._sql = sql
 
     def row(self, params: Sequence[Any]) -> tuple[Any, ...] | None:
         """Return the first row, or None."""
-        return next(iter(self.compiled(connections[_DEFAULT]).fetched(params)), None)
+        return next(iter(self.compiled(connections[_DEFAULT]).fetch(params)), None)
 
     def execute(self, params: Sequence[Any]) -> int:
-        """Return how many rows were changed."""
-        return self.compiled(connections[_DEFAULT]).changed(params)
+        """Execute the statement and return the number of changed rows."""
+        return self.compiled(connections[_DEFAULT]).execute(params)
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         return Compiled(self._sql(), (), connection)
 
 
 class Select(_Statement, Generic[M]):
-    """A query set with `Given` in it, made by `build`. It has no `select_related`; what it locks it locks."""
+    """A SELECT, from a query set with `Given` placeholders that `build` returns. `select_related` is not supported."""
 
     def __init__(self, build: Callable[[], "QuerySet[M, Any]"]) -> None:
         self._build = build
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows, with values as the fields of the models have them."""
+        """Return the rows, with values converted as Django's fields do."""
         return self._rows(connections[_DEFAULT], values)[1]
 
     def as_stored(self, **values: Any) -> tuple[list[tuple[Any, ...]], Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
-        """Return the rows as the driver has them, and what makes of one what `rows` returns."""
+        """Return the rows as the driver returns them, and a function that converts one as `rows` does."""
         compiled = self.compiled(connections[_DEFAULT])
-        return compiled.fetched(compiled.params(values)), compiled.converted
+        return compiled.fetch(compiled.params(values)), compiled.convert
 
     def row(self, **values: Any) -> tuple[Any, ...] | None:
         """Return the first row, or None."""
         return next(iter(self.rows(**values)), None)
 
     def instances(self, **values: Any) -> list[M]:
-        """Return the rows as instances of the model. For query sets of instances."""
+        """Return the rows as instances of the model. Not for `values_list` query sets."""
         compiled, rows = self._rows(connections[_DEFAULT], values)
         return [self._build_model.from_db(_DEFAULT, compiled.names, row) for row in rows]
 
@@ -92,8 +90,8 @@ class Select(_Statement, Generic[M]):
         self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]
     ) -> tuple[Compiled, list[tuple[Any, ...]]]:
         compiled = self.compiled(connection)
-        found = compiled.fetched(compiled.params(values))
-        return compiled, [compiled.converted(row) for row in found] if compiled.converters else found
+        found = compiled.fetch(compiled.params(values))
+        return compiled, [compiled.convert(row) for row in found] if compiled.converters else found
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         queryset = self._build()
@@ -110,25 +108,25 @@ class Select(_Statement, Generic[M]):
         return compiled
 
 
-class Fresh(Generic[M]):
-    """Makes instances of a model from some of its values; the others have their defaults, and none is stored yet.
-    `model(**values)` does the same, and looks for each field and its default anew."""
+class RowFactory(Generic[M]):
+    """Creates unsaved instances of a model from some values, with defaults for the others. Faster than
+    `model(**values)`, which looks up each field and its default every time."""
 
     def __init__(self, model: type[M]) -> None:
         self._model = model
 
     def row(self, **values: Any) -> M:
-        """Return a new instance; values are named as columns are, `owner_id`. Raises TypeError for other names."""
+        """Return a new instance. Values are named by attname, such as `owner_id`. Raises TypeError for other names."""
         if values.keys() - self._names:
             raise TypeError(f"{self._model.__name__} has no {', '.join(values.keys() - self._names)}")
         row = self._model.__new__(self._model)
         row._state = ModelState()
-        kept = vars(row)
-        kept.update(self._constants)
-        kept.update(values)
-        for name, default in self._made:
+        attributes = vars(row)
+        attributes.update(self._constants)
+        attributes.update(values)
+        for name, default in self._factories:
             if name not in values:
-                kept[name] = default()
+                attributes[name] = default()
         return row
 
     @cached_property
@@ -138,28 +136,28 @@ class Fresh(Generic[M]):
     @cached_property
     def _constants(self) -> dict[str, Any]:
         fields = self._model._meta.concrete_fields
-        return {field.attname: field.get_default() for field in fields if not _is_made(field)}
+        return {field.attname: field.get_default() for field in fields if not _is_dynamic(field)}
 
     @cached_property
-    def _made(self) -> list[tuple[str, Callable[[], Any]]]:
-        return [(field.attname, field.default) for field in self._model._meta.concrete_fields if _is_made(field)]
+    def _factories(self) -> list[tuple[str, Callable[[], Any]]]:
+        return [(field.attname, field.default) for field in self._model._meta.concrete_fields if _is_dynamic(field)]
 
 
-def _is_made(field: "Field[Any, Any]") -> bool:
-    """Return True if each row has a default of its own. No model here leaves defaults to the database."""
+def _is_dynamic(field: "Field[Any, Any]") -> bool:
+    """Return True if the default is a callable. No model here uses database defaults."""
     return field.has_default() and callable(field.default)
 
 
 class Update(_Statement):
-    """`build().update(…)`: the values that are set are `Given`, or constants. Returns how many rows there were."""
+    """`build().update(**sets())`, with `Given` or constants as the new values."""
 
     def __init__(self, build: Callable[[], "QuerySet[Any, Any]"], sets: Callable[[], Mapping[str, Any]]) -> None:
         self._build, self._sets = build, sets
 
     def execute(self, **values: Any) -> int:
-        """Return how many rows were updated."""
+        """Return the number of updated rows."""
         compiled = self.compiled(connections[_DEFAULT])
-        return compiled.changed(compiled.params(values))
+        return compiled.execute(compiled.params(values))
 
     def _compile(self, connection: BaseDatabaseWrapper) -> Compiled:
         query: Any = self._build().query.chain(UpdateQuery)
@@ -170,58 +168,64 @@ class Update(_Statement):
 
 
 class UpdateRow(Generic[M]):
-    """Stores these fields of an instance, as `instance.save(update_fields=…)` does."""
+    """Saves these fields of an instance, as `instance.save(update_fields=…)` does."""
 
     def __init__(self, model: type[M], *fields: str) -> None:
         self._attributes = ("pk", *(field_of(model, name).attname for name in fields))
-        # A manager may hide rows; the base manager does not.
+        # The base manager, since the default one may hide rows.
         self._update = Update(
             lambda: model._base_manager.filter(**given(model, "pk")),
             lambda: {name: Given(field_of(model, name).attname, model, name) for name in fields},
         )
 
     def execute(self, row: M) -> int:
-        """Return how many rows were updated: 0 where it is gone."""
+        """Return the number of updated rows: 0 if the row is gone."""
         return self._update.execute(**{name: getattr(row, name) for name in self._attributes})
 
 
 class Insert(Generic[M]):
-    """Inserts instances of a model, with all their fields. `instead` are expressions for fields, which stand there
-    for the value of the instance. With `renewed`, a row that is there gets these fields anew.
+    """Inserts instances of a model. `expressions` replace the instances' values of some fields. With `update_fields`,
+    these fields of existing rows are updated instead.
 
-    `bulk_create` does the same, and takes about twice as long: it looks at each field of each row anew."""
+    `bulk_create` does the same in about twice the time, since it examines each field of each row."""
+
+    SIZES = (32, 8)  # rows per statement; a compiled statement for every number of rows would not be worth keeping
 
     def __init__(
-        self, model: type[M], instead: Callable[[], Mapping[str, Any]] = dict, *, renewed: Sequence[str] = ()
+        self, model: type[M], expressions: Callable[[], Mapping[str, Any]] = dict, *, update_fields: Sequence[str] = ()
     ) -> None:
-        self._model, self._instead, self._renewed = model, instead, renewed
+        self._model, self._expressions, self._update_fields = model, expressions, update_fields
         self._by_count: dict[int, _InsertRows] = {}
 
     def execute(self, rows: Sequence[M], **values: Any) -> None:
-        """Insert these instances; `values` are what the expressions want to be given."""
+        """Insert instances. `values` are the values of `Given` in the expressions."""
         at = 0
-        while left := len(rows) - at:
-            count = next((part for part in PARTS if part <= left), left)
+        while remaining := len(rows) - at:
+            count = next((size for size in self.SIZES if size <= remaining), remaining)
             statement = self._by_count.get(count)
             if statement is None:
-                statement = self._by_count[count] = _InsertRows(self._model, count, self._instead(), self._renewed)
+                statement = self._by_count[count] = _InsertRows(
+                    self._model, count, self._expressions(), self._update_fields
+                )
             statement.execute(rows[at : at + count], values)
             at += count
 
 
 class _InsertRows(_Statement):
-    def __init__(self, model: type[Model], count: int, instead: Mapping[str, Any], renewed: Sequence[str] = ()) -> None:
-        self._model, self._count, self._instead, self._renewed = model, count, instead, renewed
+    def __init__(
+        self, model: type[Model], count: int, expressions: Mapping[str, Any], update_fields: Sequence[str]
+    ) -> None:
+        self._model, self._count, self._expressions, self._update_fields = model, count, expressions, update_fields
         self._fields = [field for field in model._meta.local_concrete_fields if not field.generated]
         assert not any(getattr(field, "auto_now", False) for field in self._fields)
-        attributes = [field.attname for field in self._fields if field.name not in instead]
+        attributes = [field.attname for field in self._fields if field.name not in expressions]
         self._given = [f"{number}.{name}" for number in range(count) for name in attributes]
         self._values_of = attrgetter(*attributes)
 
     def execute(self, rows: Sequence[Model], values: dict[str, Any]) -> None:
         compiled = self.compiled(connections[_DEFAULT])
         values.update(zip(self._given, chain.from_iterable(map(self._values_of, rows)), strict=True))
-        compiled.changed(compiled.params(values))
+        compiled.execute(compiled.params(values))
         for row in rows:
             row._state.adding, row._state.db = False, _DEFAULT
 
@@ -230,13 +234,13 @@ class _InsertRows(_Statement):
         for number in range(self._count):
             sample = self._model()
             for field in self._fields:
-                value = self._instead.get(field.name) or Given(f"{number}.{field.attname}", self._model, field.name)
+                value = self._expressions.get(field.name) or Given(f"{number}.{field.attname}", self._model, field.name)
                 setattr(sample, field.attname, value)
             samples.append(sample)
         query = InsertQuery(
             self._model,
-            on_conflict=OnConflict.UPDATE if self._renewed else None,
-            update_fields=[field_of(self._model, name) for name in self._renewed],
+            on_conflict=OnConflict.UPDATE if self._update_fields else None,
+            update_fields=[field_of(self._model, name) for name in self._update_fields],
             unique_fields=[field_of(self._model, "pk")],
         )
         query.insert_values(self._fields, samples)

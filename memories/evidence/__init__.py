@@ -1,15 +1,15 @@
-"""Evidence: whose words an automatic write of a memory rests on, and what becomes of it; docs/evidence.md.
+"""Evidence: whose words an automatic memory write is based on, and whether it is stored or held; docs/evidence.md.
 
 own_words      which parts of a person's message are their own words
-answers        answers of models that come back in the person's place
+answers        model answers that a client sends back as user messages
 quotes         finding a quote in a text
-recalled       the words in what was recalled, without its tags
-support        which sentences say what a memory says
-conversation   who said what, where a quote stands, whose words a memory is closest to
-decision       stored or held
-proposals      handing held writes to the app that keeps them
+recalled       the text of recalled memories, without tags and JSON
+support        which sentences support a memory
+conversation   who said what, where a quote occurs, and whose words are closest to a memory
+decision       whether a write is stored or held
+proposals      the interface to the app that stores held writes
 """
 
-from memories.evidence.conversation import Conversation, Speaker, Spoken
-from memories.evidence.decision import Doubt, EvidenceNotFound, Held, Hold, decide, doubt_of, evidence_for
-from memories.evidence.proposals import HeldStep, Keeper, Kept, Proposal, held_keeper, proposal_id
+from memories.evidence.conversation import Conversation, Speaker, Utterance
+from memories.evidence.decision import EvidenceNotFound, Hold, HoldReason, WriteHeld, decide, evidence_for, scan_doubt
+from memories.evidence.proposals import HeldWrites, KnownProposal, Proposal, ProposalStore, proposal_id, proposal_store

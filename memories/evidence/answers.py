@@ -1,41 +1,44 @@
-"""Answers of models that come back as messages of the person: a client hands what one agent planned to another that
-carries it out, as aider's architect does. What stands in such an answer is nobody's own words. Pure functions."""
+"""Find model answers that a client sends back as user messages, as aider's architect mode does with a plan that another
+agent carries out. Text found in such an answer does not count as the person's own. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memories.evidence.quotes import folded, unfolded
+from memories.evidence.quotes import folded, original_span
 
-SHORTEST = 24  # letters and digits; what is shorter is said by people, too
-LONGEST = 16_000  # characters that are read of an answer
-MOST = 32  # the latest answers of a conversation, and of others: each is looked for in each message
+MIN_ANSWER_CHARS = 24  # letters and digits; people also write shorter texts themselves
+MAX_ANSWER_CHARS = 16_000  # only the first characters of a longer answer are compared
+MAX_ANSWERS = 32  # the latest ones of a conversation, and of others: each is looked up in each message
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer that was given before, folded. `foreign`: it may repeat text from elsewhere. `goes_on`: it was cut."""
+class EarlierAnswer:
+    """A model answer in folded form. `foreign`: it may repeat foreign text. `truncated`: `key` is only its
+    beginning."""
 
     key: str
     foreign: bool
-    goes_on: bool
+    truncated: bool
 
 
-def answered(text: str, *, foreign: bool) -> Answered | None:
-    """Return an answer in the form that is looked for; None if it is too short."""
-    key = folded(text[:LONGEST])
-    return Answered(key, foreign, len(text) >= LONGEST) if len(key) >= SHORTEST else None
+def earlier_answer(text: str, *, foreign: bool) -> EarlierAnswer | None:
+    """Return the folded form used for matching, or None if the text is too short."""
+    key = folded(text[:MAX_ANSWER_CHARS])
+    return EarlierAnswer(key, foreign, len(text) >= MAX_ANSWER_CHARS) if len(key) >= MIN_ANSWER_CHARS else None
 
 
-def answers_in(text: str, answers: Sequence[Answered]) -> list[tuple[int, int, Answered]]:
-    """Return where answers stand in a message as a whole, each with the answer; of answers within one another the
-    longest."""
-    possible = [one for one in answers if len(one.key) <= len(text)]
+def find_answers(text: str, answers: Sequence[EarlierAnswer]) -> list[tuple[int, int, EarlierAnswer]]:
+    """Return `(start, end, answer)` for each answer that a message contains in full, in order; of overlapping ones only
+    the longest."""
+    possible = [answer for answer in answers if len(answer.key) <= len(text)]
     key = folded(text) if possible else ""
-    found: list[tuple[int, int, Answered]] = []
-    for one in sorted(possible, key=lambda one: -len(one.key)):
-        start = key.find(one.key)
-        end = start + len(one.key)
+    found: list[tuple[int, int, EarlierAnswer]] = []
+    for answer in sorted(possible, key=lambda answer: -len(answer.key)):
+        start = key.find(answer.key)
+        end = start + len(answer.key)
         if start < 0 or any(begins < end and start < ends for begins, ends, _ in found):
             continue
-        found.append((start, len(key) if one.goes_on else end, one))
-    return [(*unfolded(text, start, end), one) for start, end, one in sorted(found, key=lambda place: place[0])]
+        found.append((start, len(key) if answer.truncated else end, answer))
+    return [
+        (*original_span(text, start, end), answer) for start, end, answer in sorted(found, key=lambda item: item[0])
+    ]

@@ -1,5 +1,5 @@
-"""A conversation as evidence: who said what, where a quote stands, and whose words a memory is closest to.
-Pure: nothing is looked up. What it costs is n log n in the text that is kept."""
+"""A conversation as evidence: who said what, where a quote occurs, and whose words are closest to a memory.
+Pure, without queries. The cost is O(n log n) in the length of the text that is examined."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ from enum import StrEnum
 from functools import cached_property
 from uuid import UUID
 
-from memories.evidence.answers import MOST, Answered, answered, answers_in
-from memories.evidence.own_words import Span, foreign_spans, merged
-from memories.evidence.quotes import find_parts, folded, parts_of, unfolded
+from memories.evidence.answers import MAX_ANSWERS, EarlierAnswer, earlier_answer, find_answers
+from memories.evidence.own_words import Span, foreign_spans, merge_spans
+from memories.evidence.quotes import find_parts, folded, original_span, quote_parts
 from memories.evidence.recalled import recalled_words
 from memories.evidence.support import (
-    Wanted,
+    MemoryTerms,
     Window,
-    closest_in_meaning,
-    closest_in_words,
+    closest_by_meaning,
+    closest_by_terms,
     terms_of,
     vectors_of,
     windows_of,
@@ -25,17 +25,17 @@ from memories.models import Evidence, EvidenceKind
 from prompts.memory import without_tags
 from search.vectors import Floats
 
-MOST_CHARACTERS = 200_000  # of a longer conversation the newest part is looked at
-LONGEST_KEPT = 300  # characters of a quote that are stored
-FOREIGN_SHARE = 0.3
-"""Share of a memory that text from elsewhere says and the person does not, from which on it is taken to come from
-there."""
-OWN_SHARE = 0.34  # share of a memory that the person's words say, below which meaning is compared too
-CLOSE = 0.4  # cosine from which on a sentence means something like a memory; below it static vectors tell nothing
+MAX_CONVERSATION_CHARS = 200_000  # only the newest part of a longer conversation is examined
+MAX_QUOTE_CHARS = 300  # a longer quote is truncated when it is stored
+MIN_FOREIGN_SHARE = 0.3
+"""Share of a memory's terms that occur in foreign text and not in the person's words, from which on the memory is
+attributed to the foreign text."""
+MIN_OWN_SHARE = 0.34  # share of a memory's terms in the person's words; below it, meanings are compared as well
+MIN_SIMILARITY = 0.4  # cosine of a sentence and a memory; below it, static vectors say nothing about their meaning
 
 
 class Speaker(StrEnum):
-    """Whose words a message holds."""
+    """Where the text of a message comes from."""
 
     PERSON = "person"
     ATTACHMENT = "attachment"
@@ -45,8 +45,8 @@ class Speaker(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
-    """One message of a conversation, and where it is stored as far as that is known."""
+class Utterance:
+    """One message of a conversation, with the ids of where it is stored, if known."""
 
     speaker: Speaker
     text: str
@@ -57,13 +57,13 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A part of a message that is of one kind. `foreign`: neither the person's words nor the memory's."""
+    """A part of a message with a single kind. `foreign`: neither written by the person nor taken from memory."""
 
     kind: EvidenceKind
     foreign: bool
     text: str
     start: int
-    spoken: Spoken
+    utterance: Utterance
 
 
 _KINDS = {
@@ -72,101 +72,104 @@ _KINDS = {
     Speaker.ASSISTANT: EvidenceKind.ASSISTANT,
 }
 _SUPPORTING = (EvidenceKind.OWN_WORDS, EvidenceKind.ASSISTANT, EvidenceKind.RECALLED)
-# Where a quote stands in several places, the first of these counts.
-_ORDER = list(EvidenceKind)
+# If a quote occurs in several places, the first kind in this order wins.
+_PRECEDENCE = list(EvidenceKind)
 
 
 @dataclass
 class Conversation:
-    """What was said, oldest first. `missed` counts quotes that stood nowhere: the model is told once, so that it can
-    quote properly. `answers` were given in other conversations: what comes back of them is nobody's own words."""
+    """The messages of a conversation, oldest first. `missed` counts quotes that were not found: the model gets one
+    error, so that it can quote properly. `answers` are model answers from other conversations, which are not the
+    person's own words if a client sends them as user messages."""
 
-    spoken: Sequence[Spoken] = ()
+    utterances: Sequence[Utterance] = ()
     missed: int = field(default=0, compare=False)
     answers: Sequence[str] = ()
 
     @cached_property
     def passages(self) -> list[_Passage]:
-        """The messages, cut where a person's own words end and others' begin."""
+        """The messages, split where the person's own words end and foreign text begins."""
         found: list[_Passage] = []
-        foreign = False  # an answer that follows text from elsewhere may repeat it
-        elsewhere = [key for text in self.answers[:MOST] if (key := answered(text, foreign=True))]
-        here: deque[Answered] = deque(maxlen=MOST)
-        for one in _newest(self.spoken):
-            if one.speaker == Speaker.MEMORY:
-                found += [_Passage(EvidenceKind.RECALLED, False, words, 0, one) for words in recalled_words(one.text)]
-            elif one.speaker == Speaker.PERSON:
-                passages = _of_person(one, [*elsewhere, *here])
+        foreign = False  # whether foreign text came earlier, which a later answer may repeat
+        elsewhere = [key for text in self.answers[:MAX_ANSWERS] if (key := earlier_answer(text, foreign=True))]
+        here: deque[EarlierAnswer] = deque(maxlen=MAX_ANSWERS)
+        for utterance in _newest(self.utterances):
+            if utterance.speaker == Speaker.MEMORY:
+                texts = recalled_words(utterance.text)
+                found += [_Passage(EvidenceKind.RECALLED, False, text, 0, utterance) for text in texts]
+            elif utterance.speaker == Speaker.PERSON:
+                passages = _split_person_message(utterance, [*elsewhere, *here])
                 foreign = foreign or any(passage.foreign for passage in passages)
                 found += passages
             else:
-                foreign = foreign or one.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
-                found.append(_Passage(_KINDS[one.speaker], foreign, one.text, 0, one))
-                if one.speaker == Speaker.ASSISTANT and (said := answered(one.text, foreign=foreign)):
-                    here.append(said)
+                foreign = foreign or utterance.speaker in {Speaker.TOOL, Speaker.ATTACHMENT}
+                found.append(_Passage(_KINDS[utterance.speaker], foreign, utterance.text, 0, utterance))
+                if utterance.speaker == Speaker.ASSISTANT and (key := earlier_answer(utterance.text, foreign=foreign)):
+                    here.append(key)
         return [passage for passage in found if passage.text.strip()]
 
     @property
     def untrusted(self) -> bool:
-        """Whether text from elsewhere was read."""
+        """Whether the conversation contains foreign text."""
         return any(passage.foreign for passage in self.passages)
 
     def prepare(self) -> None:
-        """Do ahead what every look-up needs: before a lock is taken."""
+        """Compute what every look-up needs, so that it does not happen under a lock."""
         _ = self._folded, self._own_terms, self._foreign_rows, self._rows
 
-    def quoted(self, quote: str) -> Evidence | None:
-        """Return where a quote stands; None where it stands nowhere. Tags around what was recalled may be in it."""
-        return self._quoted(parts_of(quote)) or self._quoted(parts_of(without_tags(quote)))
+    def find_quote(self, quote: str) -> Evidence | None:
+        """Return where a quote occurs, or None. The quote may include the tags around recalled memories."""
+        return self._find_parts(quote_parts(quote)) or self._find_parts(quote_parts(without_tags(quote)))
 
-    def _quoted(self, parts: list[str]) -> Evidence | None:
+    def _find_parts(self, parts: list[str]) -> Evidence | None:
         if not parts:
             return None
         found = []
         for passage, text in zip(self.passages, self._folded, strict=True):
             if place := find_parts(parts, text):
-                found.append((_ORDER.index(passage.kind), passage, place))
+                found.append((_PRECEDENCE.index(passage.kind), passage, place))
         if found:
-            _, passage, place = min(found, key=lambda one: one[0])
-            return _evidence(passage, *unfolded(passage.text, *place))
-        # A quote over a border between own and pasted words is not their own.
-        for one in _newest(self.spoken):
-            if one.speaker == Speaker.PERSON and (place := find_parts(parts, folded(one.text))):
-                return _evidence(_Passage(EvidenceKind.PASTED, True, one.text, 0, one), *unfolded(one.text, *place))
+            _, passage, place = min(found, key=lambda match: match[0])
+            return _evidence(passage, *original_span(passage.text, *place))
+        # A quote that spans own and pasted words counts as pasted.
+        for utterance in _newest(self.utterances):
+            if utterance.speaker == Speaker.PERSON and (place := find_parts(parts, folded(utterance.text))):
+                passage = _Passage(EvidenceKind.PASTED, True, utterance.text, 0, utterance)
+                return _evidence(passage, *original_span(passage.text, *place))
         return None
 
-    def leaning(self, content: str, *, known: str = "") -> Evidence | None:
-        """Return the words from elsewhere that a memory is closer to than to the person's own; None where it is not.
-        `known` is what the memory said before."""
+    def closest_foreign(self, content: str, *, previous: str = "") -> Evidence | None:
+        """Return the foreign text that a memory is closer to than to the person's own words, or None if there is none.
+        `previous` is the memory's content before the write, which counts as the person's own."""
         if not self._foreign:
             return None
-        wanted = Wanted.of(content)
-        own = self._own_terms | terms_of(known)
-        share, window = closest_in_words(wanted, self._foreign, without=own)
-        if window and share >= FOREIGN_SHARE:
+        memory_terms = MemoryTerms.of(content)
+        own = self._own_terms | terms_of(previous)
+        coverage, window = closest_by_terms(memory_terms, self._foreign, without=own)
+        if window and coverage >= MIN_FOREIGN_SHARE:
             return self._of_window(window)
-        if wanted.share(own) < OWN_SHARE:
-            for window in self._foreign:  # in another language only names and numbers stay what they are
-                if window.terms & wanted.names - own:
+        if memory_terms.coverage(own) < MIN_OWN_SHARE:
+            for window in self._foreign:  # only names and numbers survive a translation
+                if window.terms & memory_terms.names - own:
                     return self._of_window(window)
-            far, place = closest_in_meaning(content, self._foreign_rows)
-            near, _ = closest_in_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
-            before, _ = closest_in_meaning(content, vectors_of([known]))
-            if far >= CLOSE and far > max(near, before):
+            far, place = closest_by_meaning(content, self._foreign_rows)
+            near, _ = closest_by_meaning(content, self._rows[EvidenceKind.OWN_WORDS])
+            before, _ = closest_by_meaning(content, vectors_of([previous]))
+            if far >= MIN_SIMILARITY and far > max(near, before):
                 return self._of_window(self._foreign[place])
         return None
 
-    def closest(self, content: str) -> Evidence:
-        """Return the words that support a memory best, the person's own before others'; of kind `none` where none
-        does."""
-        wanted = Wanted.of(content)
+    def best_support(self, content: str) -> Evidence:
+        """Return the text that supports a memory best, preferring the person's own words; of kind `none` if nothing
+        supports it."""
+        memory_terms = MemoryTerms.of(content)
         for kind in _SUPPORTING:
             windows = self._windows(kind)
-            share, window = closest_in_words(wanted, windows)
-            if window and share >= OWN_SHARE:
+            coverage, window = closest_by_terms(memory_terms, windows)
+            if window and coverage >= MIN_OWN_SHARE:
                 return self._of_window(window)
-            near, place = closest_in_meaning(content, self._rows[kind])
-            if near >= CLOSE:
+            near, place = closest_by_meaning(content, self._rows[kind])
+            if near >= MIN_SIMILARITY:
                 return self._of_window(windows[place])
         return Evidence()
 
@@ -206,47 +209,47 @@ class Conversation:
         return _evidence(self.passages[window.passage], window.start + left, window.start + len(text.rstrip()))
 
 
-def _of_person(one: Spoken, answers: Sequence[Answered]) -> list[_Passage]:
-    """Return a message of the person as passages: their own words, text from elsewhere, and answers that came back."""
-    returned = answers_in(one.text, answers)
-    elsewhere = foreign_spans(one.text)
+def _split_person_message(utterance: Utterance, answers: Sequence[EarlierAnswer]) -> list[_Passage]:
+    """Split a message of the person into their own words, foreign text, and model answers that a client sent back."""
+    returned = find_answers(utterance.text, answers)
+    elsewhere = foreign_spans(utterance.text)
     repeated: list[Span] = []
     for start, end, answer in returned:
         mixed = any(begins < end and start < ends for begins, ends in elsewhere)
         (elsewhere if answer.foreign or mixed else repeated).append((start, end))
-    spans = [(*span, EvidenceKind.PASTED) for span in merged(elsewhere)]
+    spans = [(*span, EvidenceKind.PASTED) for span in merge_spans(elsewhere)]
     spans += [(*span, EvidenceKind.ASSISTANT) for span in repeated]
     found: list[_Passage] = []
     at = 0
     for start, end, kind in sorted(spans):
         if start < at:
             continue
-        found.append(_Passage(EvidenceKind.OWN_WORDS, False, one.text[at:start], at, one))
-        found.append(_Passage(kind, kind == EvidenceKind.PASTED, one.text[start:end], start, one))
+        found.append(_Passage(EvidenceKind.OWN_WORDS, False, utterance.text[at:start], at, utterance))
+        found.append(_Passage(kind, kind == EvidenceKind.PASTED, utterance.text[start:end], start, utterance))
         at = end
-    return [*found, _Passage(EvidenceKind.OWN_WORDS, False, one.text[at:], at, one)]
+    return [*found, _Passage(EvidenceKind.OWN_WORDS, False, utterance.text[at:], at, utterance)]
 
 
 def _evidence(passage: _Passage, start: int, end: int) -> Evidence:
     return Evidence(
         kind=passage.kind,
-        quote=passage.text[start:end][:LONGEST_KEPT],
-        session_id=passage.spoken.session_id,
-        run_id=passage.spoken.run_id,
-        message_id=passage.spoken.message_id,
-        # What was recalled stood among tags or in JSON there.
+        quote=passage.text[start:end][:MAX_QUOTE_CHARS],
+        session_id=passage.utterance.session_id,
+        run_id=passage.utterance.run_id,
+        message_id=passage.utterance.message_id,
+        # Recalled text was among tags or in JSON, so its position in the message is not known.
         start=None if passage.kind == EvidenceKind.RECALLED else passage.start + start,
         untrusted=passage.foreign,
     )
 
 
-def _newest(spoken: Sequence[Spoken]) -> list[Spoken]:
-    """Return the newest messages within the limit; the oldest of them may be cut to its beginning."""
-    left = MOST_CHARACTERS
-    kept: list[Spoken] = []
-    for one in reversed(spoken):
+def _newest(utterances: Sequence[Utterance]) -> list[Utterance]:
+    """Return the newest messages within MAX_CONVERSATION_CHARS; the oldest of these may be truncated."""
+    left = MAX_CONVERSATION_CHARS
+    kept: list[Utterance] = []
+    for utterance in reversed(utterances):
         if left <= 0:
             break
-        kept.append(one if len(one.text) <= left else replace(one, text=one.text[:left]))
-        left -= len(one.text)
+        kept.append(utterance if len(utterance.text) <= left else replace(utterance, text=utterance.text[:left]))
+        left -= len(utterance.text)
     return kept[::-1]

@@ -1,5 +1,5 @@
-"""What becomes of an automatic write: stored, held for a person, or answered so that the model can quote properly.
-`decide` is the one place where the scan's verdict and the evidence come together."""
+"""Decide whether an automatic write is stored, held for a person, or refused so that the model can quote properly.
+`decide` is the only place that combines the scan's verdict with the evidence."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,11 +7,11 @@ from enum import StrEnum
 from memories.errors import DomainError
 from memories.evidence.conversation import Conversation
 from memories.models import Evidence, EvidenceKind
-from memories.verdicts import Judged
+from memories.verdicts import ScanVerdict
 
 
 class Hold(StrEnum):
-    """Which automatic writes of an agent wait for a person."""
+    """Which automatic writes of an agent are held until a person decides; see docs/evidence.md."""
 
     OFF = "off"
     UNTRUSTED = "untrusted"
@@ -19,26 +19,26 @@ class Hold(StrEnum):
 
 
 class EvidenceNotFound(DomainError):
-    """A quote that stands nowhere in the conversation."""
+    """The quote does not occur in the conversation."""
 
     code, http_status = "evidence_not_found", 422
 
 
-class Held(DomainError):
-    """A write that waits for a person. details: rule."""
+class WriteHeld(DomainError):
+    """The write is held until a person decides. details: rule."""
 
     code, http_status = "held", 409
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """Why a write waits for a person, in a name and in words."""
+class HoldReason:
+    """Why a write is held: the rule's name, and a sentence for people."""
 
     rule: str
     reason: str
 
 
-_FROM_ELSEWHERE = {
+_FOREIGN_REASONS = {
     EvidenceKind.PASTED: "This comes from text that you pasted or forwarded, not from your own words.",
     EvidenceKind.TOOL: "This comes from what a tool or document said, not from your own words.",
     EvidenceKind.ASSISTANT: "This is in the assistant's words after it had read text from elsewhere.",
@@ -50,16 +50,17 @@ NOT_FOUND = (
 )
 
 
-def evidence_for(conversation: Conversation | None, content: str, quote: str, *, known: str = "") -> Evidence:
-    """Return what a memory rests on: the quote that the model gives, or without one the words that support it best.
-    `known` is what the memory said before.
+def evidence_for(conversation: Conversation | None, content: str, quote: str, *, previous: str = "") -> Evidence:
+    """Return the evidence for a memory: where the quote occurs or, without a quote, the text that supports it best.
+    `previous` is the memory's content before the write.
 
-    Raises EvidenceNotFound for the first quote that stands nowhere; later ones make evidence that is to be held."""
+    Raises EvidenceNotFound for the first quote that is not found; later ones return `unfounded` evidence, which is
+    held."""
     if conversation is None:
         return Evidence()
     found = None
     if quote.strip():
-        found = conversation.quoted(quote)
+        found = conversation.find_quote(quote)
         if found is None:
             conversation.missed += 1
             if conversation.missed == 1:
@@ -67,27 +68,27 @@ def evidence_for(conversation: Conversation | None, content: str, quote: str, *,
             return Evidence(unfounded=True)
     if found is not None and found.untrusted:
         return found
-    return conversation.leaning(content, known=known) or found or conversation.closest(content)
+    return conversation.closest_foreign(content, previous=previous) or found or conversation.best_support(content)
 
 
-def doubt_of(verdict: Judged) -> Doubt | None:
-    """Return why a write waits for what the scan says of its words alone; None where that is nothing."""
+def scan_doubt(verdict: ScanVerdict) -> HoldReason | None:
+    """Return why a write is held because of the scan's verdict alone, or None."""
     if not verdict.hold:
         return None
-    return Doubt(verdict.hold, f"The scan is not sure: this {verdict.reason}.")
+    return HoldReason(verdict.hold, f"The scan is not sure: this {verdict.reason}.")
 
 
-def decide(verdict: Judged, evidence: Evidence, hold: Hold) -> Doubt | None:
-    """Return why a write that the scan does not block waits; None where it is stored. What a person writes by hand is
+def decide(verdict: ScanVerdict, evidence: Evidence, hold: Hold) -> HoldReason | None:
+    """Return why a write that the scan does not block is held, or None if it is stored. What a person writes by hand is
     never held."""
     if hold == Hold.OFF or evidence.kind == EvidenceKind.HAND:
         return None
-    if doubt := doubt_of(verdict):
-        return doubt
+    if reason := scan_doubt(verdict):
+        return reason
     if evidence.unfounded:
-        return Doubt("evidence_not_found", "The quoted words are not in this conversation.")
+        return HoldReason("evidence_not_found", "The quoted words are not in this conversation.")
     if evidence.untrusted:
-        return Doubt(f"evidence_{evidence.kind}", _FROM_ELSEWHERE[evidence.kind])
+        return HoldReason(f"evidence_{evidence.kind}", _FOREIGN_REASONS[evidence.kind])
     if hold == Hold.STRICT and evidence.kind not in _TRUSTED:
-        return Doubt(f"evidence_{evidence.kind}", "Your own words do not say this.")
+        return HoldReason(f"evidence_{evidence.kind}", "Your own words do not say this.")
     return None

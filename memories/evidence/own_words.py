@@ -1,6 +1,6 @@
-"""Which parts of a person's message are their own words, and which they pasted or forwarded: told by form where
-the form is certain, and otherwise by a model of how people write (`scanning.authorship`). The rules are written down in
-docs/evidence.md. Every pattern is linear in the text."""
+"""Separate a person's own words in a message from text that they pasted or forwarded: by form where the form is
+unambiguous, otherwise by a model of how people write (`scanning.authorship`). docs/evidence.md lists the rules. Every
+pattern is linear in the length of the text."""
 
 import re
 from collections import Counter
@@ -11,10 +11,10 @@ from scanning.authorship import pasted_spans, sentences_of
 
 Span = tuple[int, int]
 
-LONGEST_CITED = 80  # characters between quotation marks that are still taken for the person's own wording
+MAX_OWN_QUOTATION_CHARS = 80  # a longer text between quotation marks counts as foreign
 
-_LABELS = 3  # lines "Name: …" of which one name comes twice, from which on they are a conversation
-_STAMPS = 2  # lines "[19:41] Name: …" that are one
+_MIN_LABELLED_LINES = 3  # lines "Name: …", with one name at least twice, that make up a conversation
+_MIN_STAMPED_LINES = 2  # lines "[19:41] Name: …" that make up a conversation
 _CLOCK = r"\d{1,2}[:.h]\d\d(?:[:.]\d\d)?(?:[ \u202f]?[AaPp]\.?[Mm]\.?)?"
 _DAY = r"(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}\.? [^\W\d]{3,12}\.?(?: \d{4})?(?: г\.)?)"
 _STAMP = rf"[\[(]?(?:{_DAY},?[ ]?(?:at |um |à |в )?)?{_CLOCK}[\])]?"
@@ -26,7 +26,7 @@ _LABELLED = re.compile(
     r"^[ \t]*(?:[-*][ \t]+)?([^\W\d_][^\n:]{0,40}?)(?:[ ]?\([^\n()]{1,30}\))?[ ]?[:：][ \t]+\S", re.MULTILINE
 )
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
-SHORTEST_RULED = 100  # characters between two rules that are a text of its own
+MIN_RULED_CHARS = 100  # a shorter text between two rules is still the person's own
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|_{3,}|\*{3,}|(?:[-*=] ){2,}[-*=])[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
 _LINES = (
@@ -40,15 +40,15 @@ _HEADER = (
     r"|Fra|Til|Emne|Od|Do|Temat|Kimden|Kime|Konu|От|Кому|Тема|Дата|发件人|收件人|主题|日期|差出人|宛先|件名|보낸사람|제목)"
     r"\*{0,2}[ \t]?[:：]\*{0,2}[ \t]?\S.*"
 )
-# Clients put rules for the answer behind the person's words: aider those for edits, Open WebUI those for running code.
-_RULES_BEHIND = (
+# Instructions that clients append to the message: aider for edits, Open WebUI for running code.
+_TRAILING_RULES = (
     r"^# (?:\*SEARCH/REPLACE block\*|V4A Diff Format) Rules:[ \t]*$"
     r"|^# File editing rules:\n\nReturn edits similar to unified diffs"
     r"|^To suggest changes to a file you MUST return the entire content of the updated file\.\nYou MUST use this "
     r"|^#### Code Interpreter\n\nYou have access to a Python code interpreter via:"
 )
-# Whole messages that clients write in the person's place: files and examples (aider), where they work (Gemini CLI, Qwen
-# Code), what came of a command (aider, Open Interpreter).
+# Messages that clients write themselves and send as the user: files and examples (aider), descriptions of the
+# environment (Gemini CLI, Qwen Code), command output (aider, Open Interpreter).
 _WRITTEN_BY_CLIENTS = re.compile(
     "|".join(
         (
@@ -70,17 +70,20 @@ _WRITTEN_BY_CLIENTS = re.compile(
         )
     )
 )
-# Summaries of a conversation that a model wrote, and a client puts in the person's place: aider, Codex, Claude Code,
-# LangChain. The person's next words may follow in the same message, so it is no message of the client's alone.
+# Summaries by a model that clients send as the user: aider, Codex, Claude Code, LangChain. The person's next words may
+# follow in the same message, so `is_written_by_client` does not include them.
 _SUMMARISED = re.compile(
     r"\s*(?:I spoke to you previously about a number of things\.\n"
     r"|Another language model started to solve this problem and produced a summary"
     r"|This session is being continued from a previous conversation that ran out of context"
     r"|Here is a summary of the conversation to date:\s)"
 )
-_OUTPUT, _ABOUT_IT = "Code output: ", "What does this output mean / what's next (if anything, or are we done)?"
-_RULES_FROM = re.compile(_RULES_BEHIND, re.MULTILINE)
-# From here on the rest of the message is somebody else's.
+_OUTPUT_PREFIX, _OUTPUT_SUFFIX = (
+    "Code output: ",
+    "What does this output mean / what's next (if anything, or are we done)?",
+)
+_TRAILING_RULES_PATTERN = re.compile(_TRAILING_RULES, re.MULTILINE)
+# Everything from such a line to the end of the message is foreign.
 _FOREIGN_FROM = re.compile(
     "|".join(
         (
@@ -93,7 +96,7 @@ _FOREIGN_FROM = re.compile(
             r"^BEGIN:V[A-Z]+[ \t]*$",
             r"^\[[^\]\n]{2,200}\](?: Result:)?[ \t]*$",  # [File notes.txt], [read_file for 'a.py'] Result:
             r"^Traceback \(most recent call last\):",
-            _RULES_BEHIND,
+            _TRAILING_RULES,
         )
     ),
     re.MULTILINE,
@@ -101,32 +104,32 @@ _FOREIGN_FROM = re.compile(
 _JSON_FROM = re.compile(r"^[ \t]*(?:\{[ \t]*[\"\n]|\[[ \t]*(?:\{|\n[ \t]*\{))", re.MULTILINE)
 _JSON_TO = re.compile(r"[\]}][ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<(?:!--|(/?)([A-Za-z][\w:-]{0,40})(?:\s[^<>]{0,2000})?(/?)>)")
-# People put these around words of their own; who pastes a page brings other tags along.
+# Tags that people use in their own words; a pasted page contains others as well.
 _INLINE = frozenset(
     {"b", "i", "u", "s", "em", "strong", "code", "kbd", "mark", "small", "sub", "sup", "del", "ins", "br"}
 )
-# Clients put a person's message into these; what stands in them was said.
-SAID_IN = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
-_SAID_IN_TAG = re.compile(rf"\s*<(?:{'|'.join(sorted(SAID_IN))})(?:\s[^<>]{{0,300}})?>", re.IGNORECASE)
-_QUESTION_HEAD, _QUESTION_BEGINS = "### Task:", "</context>"
-_CITED = re.compile(r"[“„«][^“”„«»]*[”“»]|(?<![^\s(\[:])\"(?=\S)[^\"]*\"")
-# Orders that are always about a text, and what is said in those about a text of one's own.
-_ORDER = re.compile(
+# Tags in which clients wrap a person's message; their content is the person's own.
+MESSAGE_TAGS = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
+_MESSAGE_TAG = re.compile(rf"\s*<(?:{'|'.join(sorted(MESSAGE_TAGS))})(?:\s[^<>]{{0,300}})?>", re.IGNORECASE)
+_QUESTION_PREFIX, _QUESTION_MARKER = "### Task:", "</context>"
+_QUOTATION = re.compile(r"[“„«][^“”„«»]*[”“»]|(?<![^\s(\[:])\"(?=\S)[^\"]*\"")
+# Instructions that always refer to a text, and words that show that the text is the person's own.
+_INSTRUCTION = re.compile(
     r"summar|\btl;?dr|translat|proofread|rephrase|paraphrase|zusammenfass|\bfass\w*\b.*\bzusammen|übersetz|résum|tradui"
     r"|resum|traduc|traduz|riassum|samenvat|vertaal|sammanfatta|översätt|sammenfat|oversæt|podsumuj|streść|przetłumacz"
     r"|özetle|çevir|перевед|резюм|总结|總結|翻译|翻譯|要約|翻訳|요약|번역|لخص|ترجم",
     re.IGNORECASE,
 )
-_OF_ONES_OWN = re.compile(
+_FIRST_PERSON = re.compile(
     r"\b(?:my|mine|i|i've|mein\w{0,2}|ich|mon|ma|mes|je|j'ai|mi|mis|yo|meu|minha|eu|mio|mia|io|mijn|ik|mój|moja|min|mitt"
     r"|jag|мой|моя|я)\b",
     re.IGNORECASE,
 )
-_LONGEST_ORDER = 200
+_MAX_INSTRUCTION = 200  # characters
 
 
 def foreign_spans(text: str) -> list[Span]:
-    """Return the parts of a person's message that are not their own words, in order and without overlap."""
+    """Return the spans of a person's message that are not their own words, sorted and without overlaps."""
     if is_written_by_client(text) or _SUMMARISED.match(text):
         return [(0, len(text))]
     found = [*_fences(text), *(match.span() for lines in _LINES for match in lines.finditer(text))]
@@ -134,46 +137,46 @@ def foreign_spans(text: str) -> list[Span]:
         found.append((begins.start(), len(text)))
     found += _json(text)
     found += _conversations(text)
-    found += _ruled(text)
-    found += (elements := merged(list(_elements(text))))
-    found += _cited(text)
-    start, end = _between(text, elements)
+    found += _between_rules(text)
+    found += (elements := merge_spans(list(_elements(text))))
+    found += _quotations(text)
+    start, end = _without_outer_elements(text, elements)
     said = text[start:end]
-    found += [(start + begins, start + ends) for begins, ends in (*pasted_spans(said), *_under_order(said))]
-    return merged(found)
+    found += [(start + begins, start + ends) for begins, ends in (*pasted_spans(said), *_instructed_text(said))]
+    return merge_spans(found)
 
 
 def is_written_by_client(text: str) -> bool:
-    """Return True if a client wrote all of a message in the person's place."""
+    """Return True if a client wrote the whole message and sent it as the user."""
     said = text.strip()
-    return bool(_WRITTEN_BY_CLIENTS.match(said)) or (said.startswith(_OUTPUT) and said.endswith(_ABOUT_IT))
+    return bool(_WRITTEN_BY_CLIENTS.match(said)) or (said.startswith(_OUTPUT_PREFIX) and said.endswith(_OUTPUT_SUFFIX))
 
 
 def question_start(text: str) -> int:
-    """Return where the person's question begins in what Open WebUI sends with documents: behind them. 0 in any other
-    message."""
-    if not text.lstrip().startswith(_QUESTION_HEAD):
+    """Return where the person's question starts in an Open WebUI message with documents, which come first. Return 0 for
+    any other message."""
+    if not text.lstrip().startswith(_QUESTION_PREFIX):
         return 0
-    last = text.rfind(_QUESTION_BEGINS)
-    return last + len(_QUESTION_BEGINS) if last >= 0 else 0
+    last = text.rfind(_QUESTION_MARKER)
+    return last + len(_QUESTION_MARKER) if last >= 0 else 0
 
 
 def without_rules(text: str) -> str:
-    """Return a message's text without the rules for its answer that a client put behind it."""
-    rules = _RULES_FROM.search(text)
+    """Return a message without the instructions that a client appended to it."""
+    rules = _TRAILING_RULES_PATTERN.search(text)
     return text[: rules.start()] if rules else text
 
 
-def _cited(text: str) -> Iterator[Span]:
-    """Yield long quotations. Marks around the whole message cite nothing: some clients send it in them."""
+def _quotations(text: str) -> Iterator[Span]:
+    """Yield long quotations. Marks around the whole message do not count, since some clients add them."""
     whole = text.strip()
-    for cited in _CITED.finditer(text):
-        if cited.end() - cited.start() > LONGEST_CITED + 2 and cited[0] != whole:
-            yield cited.span()
+    for quotation in _QUOTATION.finditer(text):
+        if quotation.end() - quotation.start() > MAX_OWN_QUOTATION_CHARS + 2 and quotation[0] != whole:
+            yield quotation.span()
 
 
 def _fences(text: str) -> Iterator[Span]:
-    """Yield blocks of code; one that is never closed goes to the end."""
+    """Yield fenced code blocks. A block that is never closed extends to the end."""
     opened: tuple[int, str] | None = None
     for match in _FENCE.finditer(text):
         if opened is None:
@@ -193,22 +196,22 @@ def _json(text: str) -> Iterator[Span]:
             yield begins.start(), ends[-1]
 
 
-def _ruled(text: str) -> Iterator[Span]:
-    """Yield what stands between two rules."""
+def _between_rules(text: str) -> Iterator[Span]:
+    """Yield long texts between two horizontal rules."""
     for above, below in pairwise(_RULE.finditer(text)):
-        if below.start() - above.end() >= SHORTEST_RULED:
+        if below.start() - above.end() >= MIN_RULED_CHARS:
             yield above.start(), below.end()
 
 
 def _conversations(text: str) -> Iterator[Span]:
-    """Yield from the first line that somebody said to the end of the paragraph with the last one."""
+    """Yield chat logs: from the first line with a speaker to the end of the paragraph with the last one."""
     stamped = [match.start() for match in _STAMPED.finditer(text)]
-    if len(stamped) >= _STAMPS:
+    if len(stamped) >= _MIN_STAMPED_LINES:
         yield stamped[0], _paragraph_end(text, stamped[-1])
     said = [(match.start(), match[1].casefold()) for match in _LABELLED.finditer(text)]
     times = Counter(name for _, name in said)
     places = [start for start, name in said if times[name] > 1]
-    if len(said) >= _LABELS and places:
+    if len(said) >= _MIN_LABELLED_LINES and places:
         yield places[0], _paragraph_end(text, places[-1])
 
 
@@ -218,11 +221,11 @@ def _paragraph_end(text: str, at: int) -> int:
 
 
 def _elements(text: str) -> Iterator[Span]:
-    """Yield elements of markup with what is in them, and comments. A tag that is never closed stands for itself, and so
-    do those that a client puts around the message. What comes with documents is one element."""
+    """Yield markup elements with their content, and comments. Of a tag that is never closed, and of those that a client
+    wraps around the message, only the tag itself is yielded. Open WebUI's documents count as one element."""
     begins = question_start(text)
-    if around := _SAID_IN_TAG.match(text, begins):
-        begins = around.end()
+    if wrapper := _MESSAGE_TAG.match(text, begins):
+        begins = wrapper.end()
     yield 0, begins
     opened, name, depth = -1, "", 0
     for tag in _TAG.finditer(text, begins):
@@ -243,8 +246,8 @@ def _elements(text: str) -> Iterator[Span]:
                 opened = -1
 
 
-def _between(text: str, elements: Sequence[Span]) -> Span:
-    """Return where the message begins and ends without the elements that stand around it."""
+def _without_outer_elements(text: str, elements: Sequence[Span]) -> Span:
+    """Return the span of the message without the elements before and after it."""
     first, last = 0, len(text)
     for start, end in elements:
         if start >= first:
@@ -260,24 +263,30 @@ def _between(text: str, elements: Sequence[Span]) -> Span:
     return first + len(said) - len(said.lstrip()), last - len(said) + len(said.rstrip())
 
 
-def _under_order(text: str) -> Iterator[Span]:
-    """Yield the text that a short order before or behind it is about, where that text does not speak of its writer: the
-    model misses short ones. Remarks may stand before an order that ends with a colon."""
-    if not _ORDER.search(text[:_LONGEST_ORDER]) and not _ORDER.search(text[-_LONGEST_ORDER:]):
+def _instructed_text(text: str) -> Iterator[Span]:
+    """Yield the text that a short instruction before or after it refers to ("Summarise this: …"), unless that text
+    refers to its writer. The model misses short texts of this kind. Other sentences may precede an instruction that
+    ends with a colon."""
+    if not _INSTRUCTION.search(text[:_MAX_INSTRUCTION]) and not _INSTRUCTION.search(text[-_MAX_INSTRUCTION:]):
         return
     sentences = sentences_of(text)
-    early = [at for at, one in enumerate(sentences) if one.start < _LONGEST_ORDER and (one.announces or not at)]
-    orders = [(sentences[at], sentences[at + 1 :]) for at in early]
-    for order, others in (*orders, (sentences[-1], sentences[:-1])):
-        words = text[order.start : order.end]
-        is_apart = others and (order.announces or (order if order is sentences[-1] else others[0]).below)
-        is_about = len(words) <= _LONGEST_ORDER and _ORDER.search(words) and not _OF_ONES_OWN.search(words)
-        if is_apart and is_about and not any(other.is_of_itself for other in others):
+    early = [
+        at for at, first in enumerate(sentences) if first.start < _MAX_INSTRUCTION and (first.ends_with_colon or not at)
+    ]
+    candidates = [(sentences[at], sentences[at + 1 :]) for at in early]
+    for candidate, others in (*candidates, (sentences[-1], sentences[:-1])):
+        words = text[candidate.start : candidate.end]
+        is_apart = others and (
+            candidate.ends_with_colon or (candidate if candidate is sentences[-1] else others[0]).line_gap
+        )
+        is_short = len(words) <= _MAX_INSTRUCTION
+        is_instruction = is_short and _INSTRUCTION.search(words) and not _FIRST_PERSON.search(words)
+        if is_apart and is_instruction and not any(other.uses_first_person for other in others):
             yield others[0].start, others[-1].end
 
 
-def merged(spans: Sequence[Span]) -> list[Span]:
-    """Return spans in order, those that touch each other as one."""
+def merge_spans(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans sorted, with overlapping and adjacent ones merged."""
     found: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if found and start <= found[-1][1]:

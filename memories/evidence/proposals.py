@@ -1,5 +1,5 @@
-"""Writes that wait for a person without a review: the app above that keeps reviews keeps them too, in one queue, and
-registers here how they are kept and withdrawn."""
+"""Held writes of turns, MCP clients and imports. The reviews app stores them in the same queue as its own and registers
+here how to store and withdraw them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from memories.registered import Registered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One held write. `number` and `version` are those of the memory that it would change."""
+    """One held write. `number` and `version` identify the memory that an update would change."""
 
     action: str  # add or update
     number: int | None = None
@@ -24,16 +24,16 @@ class Proposal:
     keywords: list[str]
     before: str | None = None
     after: str
-    more: Mapping[str, Any] = field(default_factory=dict)  # fields beside these that an import sets, as JSON
+    more: Mapping[str, Any] = field(default_factory=dict)  # further fields that an import sets, as JSON
     evidence: Evidence
     rule: str
     reason: str
 
 
 @dataclass(slots=True, kw_only=True)
-class HeldStep:
-    """The held writes of one step, which are decided about together. Without a session, of a client of /mcp or of an
-    import, whose change set `imported` is."""
+class HeldWrites:
+    """The held writes of one model step, of a call over /mcp or of an import, which are stored as one group. Only those
+    of a step have a session; `imported` is the change set of an import."""
 
     session_id: UUID | None
     agent: str
@@ -42,34 +42,34 @@ class HeldStep:
     proposals: list[Proposal] = field(default_factory=list)
 
     def add(self, proposal: Proposal) -> str:
-        """Add a write; returns its public id."""
+        """Add a write and return its public id."""
         self.proposals.append(proposal)
         return proposal_id(self.id, len(self.proposals) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What became of a held write. `id` is that of an earlier one which says the same, if there is one; `turned_down`:
-    the person did not want that one, and is not asked again."""
+class KnownProposal:
+    """An earlier held write with the same content, by its public id, which a new one is merged into. `rejected`: the
+    person rejected it and is not asked again."""
 
     id: str
-    turned_down: bool = False
+    rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
-    """What the app above does with held writes. `keep` keeps those of a step, in a transaction of its own; the book is
-    as it was when they were decided about. It returns what became of those that were asked about before, by the id
-    that they were added with. `withdraw` drops those of an owner's import, named by its change set, that still wait
-    and that nothing else asked for; it returns how many they were."""
+class ProposalStore:
+    """How held writes are stored. `keep` stores a group in a transaction of its own and returns, by the id from
+    `HeldWrites.add`, the earlier proposals that writes of the group repeat; the book is passed in the state that the
+    decision was based on. `withdraw` drops the pending proposals of an import, given its owner and change set, except
+    those that something else proposed as well; it returns their number."""
 
-    keep: Callable[[Book, HeldStep], Mapping[str, Kept]]
+    keep: Callable[[Book, HeldWrites], Mapping[str, KnownProposal]]
     withdraw: Callable[[UUID, UUID], Slices[int]]
 
 
-held_keeper = Registered[Keeper]("how held writes are kept")
+proposal_store = Registered[ProposalStore]("how held writes are stored")
 
 
 def proposal_id(step_id: UUID, index: int) -> str:
-    """Return the public id of a held write: its group, and its place there."""
+    """Return the public id of a held write: the id of its group and its index in it."""
     return f"{step_id}-{index}"

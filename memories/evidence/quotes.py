@@ -1,27 +1,27 @@
-"""Finding a quote in a text. Case, width, white space, punctuation and quotation marks are forgiven, and a quote may
-leave something out where it says so with an ellipsis."""
+"""Find a quote in a text. Case, width, white space, punctuation and quotation marks are ignored, and an ellipsis in the
+quote matches any omitted text."""
 
 import re
 import unicodedata
 
-SHORTEST_QUOTE = 3  # letters and digits of a quote; what is shorter stands everywhere
-_NO_WORD = re.compile(r"[\W_]+")
-_LEFT_OUT = re.compile(r"[\[(]?(?:…|\.{3,})[\])]?")
+MIN_QUOTE_CHARS = 3  # letters and digits; shorter texts occur everywhere
+_NON_WORD = re.compile(r"[\W_]+")
+_ELLIPSIS = re.compile(r"[\[(]?(?:…|\.{3,})[\])]?")
 
 
 def folded(text: str) -> str:
-    """Return the letters and digits of a text, the same for texts that differ in nothing else."""
-    return _NO_WORD.sub("", unicodedata.normalize("NFKC", text).casefold())
+    """Return only the letters and digits of a text, with case and width folded."""
+    return _NON_WORD.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
-def parts_of(quote: str) -> list[str]:
-    """Return the folded parts of a quote between its ellipses; none where it is too short to be one."""
-    parts = [part for piece in _LEFT_OUT.split(quote) if (part := folded(piece))]
-    return parts if sum(map(len, parts)) >= SHORTEST_QUOTE else []
+def quote_parts(quote: str) -> list[str]:
+    """Return the folded parts of a quote between its ellipses; empty if the quote is too short."""
+    parts = [part for piece in _ELLIPSIS.split(quote) if (part := folded(piece))]
+    return parts if sum(map(len, parts)) >= MIN_QUOTE_CHARS else []
 
 
 def find_parts(parts: list[str], text: str) -> tuple[int, int] | None:
-    """Return where the parts stand in a folded text, in their order: where the first begins and the last ends."""
+    """Return the span of a folded text from the first part to the last, or None if they do not occur in this order."""
     first, at = -1, 0
     for part in parts:
         found = text.find(part, at)
@@ -31,8 +31,8 @@ def find_parts(parts: list[str], text: str) -> tuple[int, int] | None:
     return first, at
 
 
-def unfolded(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the place in a text of a place in its folded form."""
+def original_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span of `text` that corresponds to a span of its folded form."""
     reached = 0
     begins = len(text)
     for at, letter in enumerate(text):

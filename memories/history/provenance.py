@@ -1,5 +1,5 @@
-"""Where a memory comes from, as a page says it: the session and the turn, or the turns a review read. The apps above
-know this; when Django starts they register functions that answer for many memories at once."""
+"""Where a memory comes from, as shown on pages: the session and the turn, or the turns that a review read. Apps of
+higher layers register functions that look this up for many memories at once."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,13 +8,13 @@ from uuid import UUID
 from memories.models import ChangeSet, Memory
 from memories.registered import Registered
 
-Written = Memory | ChangeSet
-"""Rows that say where they were written."""
+SourcedRow = Memory | ChangeSet
+"""Rows that record where they were written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Turns of a session, and the run of the first one, to link to."""
+    """A range of turns of a session, and the run of the first one, for a link."""
 
     first: int
     last: int
@@ -28,7 +28,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Titles by session, the turn by run, and the turns it read by review. What was deleted is missing."""
+    """Titles by session id, turns by run id, and the turns that reviews read by review id. Deleted ones are missing."""
 
     titles: Mapping[UUID, str] = field(default_factory=dict)
     turns: Mapping[UUID, Turns] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLink:
-    """A link to where it was said. `words`: “Nightly backups”, turn 3."""
+    """A link to where a memory was written. `words` is such as: “Nightly backups”, turn 3."""
 
     url: str
     words: str
@@ -54,23 +54,22 @@ key_names_reader = Registered[KeysReader]("how the names of API keys are read")
 
 
 def key_names(keys: Collection[UUID]) -> Mapping[UUID, str]:
-    """Return whose key each is, and its name: `Ada's key “laptop”`. A key that is gone is missing. One query."""
+    """Return labels of API keys, such as `Ada's key “laptop”`. Deleted keys are missing. One query."""
     return key_names_reader()(keys) if keys else {}
 
 
-def names_of(owner_id: UUID, written: Sequence[Written]) -> Names:
-    """Return the names of the sessions, runs and reviews of what an owner's writes name; four queries at most, however
-    many they are."""
-    sessions = {row.session_id for row in written if row.session_id}
-    runs = {row.run_id for row in written if row.run_id}
-    reviews = {row.review_id for row in written if row.review_id}
+def names_of(owner_id: UUID, rows: Sequence[SourcedRow]) -> Names:
+    """Return the names of the sessions, runs and reviews that an owner's rows refer to, in at most four queries."""
+    sessions = {row.session_id for row in rows if row.session_id}
+    runs = {row.run_id for row in rows if row.run_id}
+    reviews = {row.review_id for row in rows if row.review_id}
     names = names_reader()(owner_id, sessions, runs) if sessions or runs else Names()
     return replace(names, reviewed=reviewed_turns_reader()(owner_id, reviews)) if reviews else names
 
 
-def source_link(names: Names, written: Written) -> SourceLink | None:
-    """Return a link to where a write was made; None if it was made in no session, or the session was deleted."""
-    session, run, review = written.session_id, written.run_id, written.review_id
+def source_link(names: Names, row: SourcedRow) -> SourceLink | None:
+    """Return a link to where a row was written, or None if there was no session or it was deleted."""
+    session, run, review = row.session_id, row.run_id, row.review_id
     title = names.titles.get(session) if session else None
     if title is None:
         return None

@@ -1,5 +1,5 @@
-"""The history of a memory in words: what each revision did, to the words and besides. The page and the admin show the
-same steps, each from its own viewpoint."""
+"""The history of a memory for people: what each revision changed. The page and the admin show the same steps with
+different wording."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ _EMPTY = {"keywords": "nothing", "expires_at": "never"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewpoint:
-    """Who looks: the words for whom or what a memory is about, and how a day is written."""
+    """The wording of a page: the names of targets, and the format of days."""
 
     targets: Mapping[str, str]
     day: Callable[[datetime], str]
@@ -39,7 +39,7 @@ class Viewpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
-    """One field that a revision changed besides the words."""
+    """A change of a field other than the content."""
 
     name: str
     before: str
@@ -48,8 +48,8 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRevision:
-    """One revision: what its actor did, the words as a diff, the other fields that changed. `gone`: the memory is
-    deleted after it; `now`: it is as this revision left it."""
+    """A revision as it is shown: what its actor did, the diff of the content, and the other changed fields. `gone`: the
+    memory was deleted after it; `now`: it is the current one."""
 
     revision: Revision
     verb: str
@@ -76,18 +76,18 @@ def steps_of(memory: Memory, view: Viewpoint, *, most: int) -> list[ShownRevisio
 
 
 def action_words(action: str) -> str:
-    """Return what the actor of a revision did, in words."""
+    """Return the verb for an action of a revision."""
     return _VERBS.get(Revision.Action(action), "changed it")
 
 
 def pieces_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Sequence[Piece]:
-    """Return what a revision did to the words; of a deletion those that are gone."""
+    """Return the diff of the content; for a deletion, the deleted content."""
     old, new = str((before or {}).get("content", "")), str(after.get("content", ""))
     return word_diff(old, new) if old and old != new else (Piece("same", new),)
 
 
 def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any], view: Viewpoint) -> list[FieldChange]:
-    """Return what a revision changed besides the words."""
+    """Return the changes of fields other than the content."""
     if before is None:
         return []
     names = _FIELDS.items()
@@ -103,7 +103,7 @@ def _verb(revision: Revision, view: Viewpoint) -> str:
     if revision.action == Revision.Action.UPDATE and before.get("content") == after.get("content"):
         if before.get("pinned") != after.get("pinned"):
             return "pinned it" if after.get("pinned") else "unpinned it"
-        return "changed how it is kept"
+        return "changed its details"
     return action_words(revision.action)
 
 

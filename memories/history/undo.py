@@ -1,12 +1,12 @@
-"""Undo of a change set, and the restoring of a memory to an earlier revision.
+"""Undo a change set, or restore a memory to an earlier revision.
 
-For each memory whose latest revision belongs to the set (or to an undo of it, or to an undo of that), the state before
-the set's first revision of it is restored, as one revision of a new change set. A later change that was itself undone
-counts as not made. Memories that were changed by somebody else since are left alone and listed. An undo is itself a
-change set, so it can be undone, and then the first set can be undone again.
+For each memory whose latest revision belongs to the change set (or to an undo of it, an undo of that, and so on), the
+state before the first revision in the set is restored, as one revision of a new change set. Later changes that were
+undone are ignored. Memories that were otherwise changed since are left alone and listed. An undo is a change set too,
+so it can be undone, and then the original set can be undone again.
 
-A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in short ones that are
-one change set together. If that is interrupted, asking again undoes the rest."""
+A set of up to ATOMIC memories is undone in one transaction; a larger one, such as an import, in several short ones that
+form one change set. If that is interrupted, another undo completes it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from memories.artifacts.store import artifacts_undo
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import BatchSize, Slices
 from memories.errors import InvalidRequest, NotFound
-from memories.evidence import held_keeper
+from memories.evidence import proposal_store
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import (
@@ -34,24 +34,24 @@ from memories.services import (
     stored_state,
 )
 
-ATOMIC = 100  # memories of a change set that are undone in one transaction
+ATOMIC = 100  # memories that are undone in a single transaction at most
 _MAX_CHAIN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """What an undo did: numbers of memories restored, and of those left alone."""
+    """The result of an undo: the numbers of the restored memories, and of those left alone."""
 
     change_set: UUID | None
     undone: tuple[int, ...]
     skipped: tuple[int, ...]
     documents: tuple[str, ...] = ()
     documents_skipped: tuple[str, ...] = ()
-    conversations: int = 0  # of an import, removed for good
-    proposals: int = 0  # of an import, withdrawn for good
+    conversations: int = 0  # of an import, deleted permanently
+    proposals: int = 0  # of an import, withdrawn permanently
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the API shows."""
+        """Return the API representation."""
         return {
             "change_set": str(self.change_set) if self.change_set else None,
             "undone": [str(number) for number in self.undone],
@@ -65,10 +65,10 @@ class Undone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoListener:
-    """An app above that keeps track of what became of its change sets. Both are called inside a transaction of the undo
-    with the set at the root of a chain of undos: `lock` in each of them before the book is locked, `undone` in the last
-    one after the memories were changed; its last argument is True if the root's writes are now undone, False if they
-    are in effect again."""
+    """Callbacks of an app of a higher layer that tracks its change sets. Both are called within a transaction of the
+    undo, with the original change set of a chain of undos: `lock` in every transaction, before the book is locked, and
+    `undone` in the last one, after the memories were changed. The last argument of `undone` is True if the original
+    writes are now undone, False if they are in effect again."""
 
     undone: Callable[[ChangeSet, Undone, bool], None]
     lock: Callable[[ChangeSet], None] | None = None
@@ -78,13 +78,13 @@ _listeners: list[UndoListener] = []
 
 
 def on_undone(listener: UndoListener) -> None:
-    """Register a listener; called from an AppConfig's ready()."""
+    """Register a listener; called from AppConfig.ready()."""
     if listener not in _listeners:
         _listeners.append(listener)
 
 
 def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ChangeSet:
-    """Return the owner's change set, with its book. Raises NotFound; a book that the key may not use counts as none."""
+    """Return the owner's change set, with its book. Raises NotFound, also if the key may not use the book."""
     found = (
         ChangeSet.objects.select_related("book").filter(owner_id=owner_id, pk=change_set_id).first()
         if change_set_id
@@ -98,34 +98,34 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLim
 def undo_slices(
     change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None, limits: KeyLimits = UNLIMITED
 ) -> Slices[Undone]:
-    """Undo a change set, or only what it did to some memories (by number), in slices: short transactions under the
-    book's lock. What is undone already is neither undone again nor listed. With an import its held entries and, as far
-    as the key may use them, its conversations are removed for good: an undo of the undo does not restore them."""
+    """Undo a change set, or only its changes to some memories (by number), in slices: short transactions under the
+    book's lock. Changes that are undone already are skipped and not listed. The held entries of an import are deleted
+    permanently, as well as its conversations that the key may use: an undo of the undo does not restore them."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
     at = 0
     try:
-        while not undoing.over:
+        while not undoing.finished:
             batch = memories[at : at + size.rows]
             at += len(batch)
             with size.measured():
-                undoing.take_back(batch, last=at >= len(memories))
-            if not undoing.over:
+                undoing.revert(batch, last=at >= len(memories))
+            if not undoing.finished:
                 yield
     finally:
-        if not undoing.over and undoing.new is not None:
+        if not undoing.finished and undoing.new is not None:
             book_changed(change_set.book, undoing.source, undoing.undone)
     if change_set.kind != ChangeSet.Kind.IMPORT or only is not None:
         return undoing.result()
     removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk, limits)
-    withdrawn = yield from held_keeper().withdraw(change_set.owner_id, change_set.pk)
+    withdrawn = yield from proposal_store().withdraw(change_set.owner_id, change_set.pk)
     return replace(undoing.result(), conversations=removed, proposals=withdrawn)
 
 
 @dataclass(slots=True)
 class _Undoing:
-    """An undo that is under way, in one transaction or several."""
+    """The progress of an undo, in one transaction or several."""
 
     change_set: ChangeSet
     source: Source
@@ -134,65 +134,65 @@ class _Undoing:
     depth: int
     new: ChangeSet | None = None
     undone: list[int] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
-    documents_left: list[str] = field(default_factory=list)
-    over: bool = False
+    documents_skipped: list[str] = field(default_factory=list)
+    finished: bool = False
 
     def memories(self) -> list[UUID]:
-        """Return the memories that are looked at, by number."""
+        """Return the ids of the affected memories, ordered by number."""
         rows = Memory.objects.filter(owner_id=self.change_set.owner_id, revisions__change_set=self.change_set)
         if self.only is not None:
             rows = rows.filter(number__in=self.only)
         return list(rows.order_by("number").distinct().values_list("pk", flat=True))
 
     @transaction.atomic
-    def take_back(self, memories: Sequence[UUID], *, last: bool) -> None:
-        """Take back what the set did to these memories; with the last ones its documents."""
+    def revert(self, memories: Sequence[UUID], *, last: bool) -> None:
+        """Revert the changes to these memories and, with the last ones, to documents."""
         for listener in _listeners:
             if listener.lock is not None:
                 listener.lock(self.root)
         with book_writing(self.change_set.book, self.source, change_set=self.new, silent=True) as writer:
             family = _family(self.change_set)
-            self._take_back(writer, memories, family)
+            self._revert(writer, memories, family)
             if last and self.only is None:
-                self.documents, self.documents_left = artifacts_undo(writer, self.change_set, family)
+                self.documents, self.documents_skipped = artifacts_undo(writer, self.change_set, family)
         self.new = writer.change_set
         if last:
-            self.over = True
+            self.finished = True
             if self.new is not None:
                 book_changed(writer.book, self.source, self.undone)
             for listener in _listeners:
                 listener.undone(self.root, self.result(), self.depth % 2 == 0)
 
-    def _take_back(self, writer: BookWriter, memories: Sequence[UUID], family: set[UUID]) -> None:
+    def _revert(self, writer: BookWriter, memories: Sequence[UUID], family: set[UUID]) -> None:
         revisions = Revision.objects.filter(
             owner_id=self.change_set.owner_id, change_set=self.change_set, memory_id__in=memories
         )
         first_of = {revision.memory_id: revision for revision in revisions.order_by("-version")}
-        standing = _standing(self.change_set.owner_id, set(first_of), family)
+        unchanged = _unchanged_since(self.change_set.owner_id, set(first_of), family)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
-            if memory.pk not in standing:
-                self.left.append(memory.number)
+            if memory.pk not in unchanged:
+                self.skipped.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
-            if not _is_so(memory, state) and writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
+            if not _has_state(memory, state) and writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
 
     def result(self) -> Undone:
         return Undone(
             change_set=self.new.pk if self.new else None,
             undone=tuple(self.undone),
-            skipped=tuple(self.left),
+            skipped=tuple(self.skipped),
             documents=tuple(self.documents),
-            documents_skipped=tuple(self.documents_left),
+            documents_skipped=tuple(self.documents_skipped),
         )
 
 
 def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteResult:
-    """Put back the state after one of the memory's revisions; a deleted memory comes back as it was then.
+    """Restore the state after one of the memory's revisions; a deleted memory becomes live again.
 
-    Raises InvalidRequest for a revision that deleted the memory, which is there again."""
+    Raises InvalidRequest for the revision that deleted a memory which is live again."""
     with book_writing(memory.book, source) as writer:
         current = Memory.objects.select_for_update().get(pk=memory.pk)
         if revision.after["deleted_at"] and not current.deleted_at:
@@ -202,7 +202,7 @@ def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteR
 
 
 def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
-    """Return the set at the beginning of a chain of undos, and how many undos lie above it."""
+    """Return the original change set of a chain of undos, and the length of the chain."""
     depth = 0
     while change_set.undoes_id is not None and depth < _MAX_CHAIN:
         change_set = ChangeSet.objects.select_related("book").get(owner_id=change_set.owner_id, pk=change_set.undoes_id)
@@ -211,7 +211,7 @@ def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
 
 
 def _family(change_set: ChangeSet) -> set[UUID]:
-    """Return the set, its undos, their undos, and so on."""
+    """Return the ids of the change set, its undos, their undos, and so on."""
     family = {change_set.pk}
     newest = family
     for _ in range(_MAX_CHAIN):
@@ -223,25 +223,25 @@ def _family(change_set: ChangeSet) -> set[UUID]:
     return family
 
 
-def _standing(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUID]:
-    """Return those of the memories that are as the family left them: their latest revision belongs to it, or everything
-    that came after it was undone."""
+def _unchanged_since(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUID]:
+    """Return the memories that are as the family left them: their latest revision belongs to it, or all later changes
+    were undone."""
     revisions = Revision.objects.filter(owner_id=owner_id, memory_id__in=memories)
     latest = revisions.filter(version=F("memory__version")).values_list("memory_id", "change_set_id")
-    standing = {memory for memory, change_set in latest if change_set in family}
-    if others := memories - standing:
+    unchanged = {memory for memory, change_set in latest if change_set in family}
+    if others := memories - unchanged:
         history: dict[UUID, list[tuple[UUID, UUID | None]]] = {}
         rows = revisions.filter(memory_id__in=others).order_by("version")
         for memory, step, undoes in rows.values_list("memory_id", "change_set_id", "change_set__undoes_id"):
             history.setdefault(memory, []).append((step, undoes))
-        standing |= {memory for memory, steps in history.items() if _stands(steps, family)}
-    return standing
+        unchanged |= {memory for memory, steps in history.items() if _is_in_effect(steps, family)}
+    return unchanged
 
 
-def _stands(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
-    """Return True if a revision of the family is in effect. `steps` are a memory's revisions, oldest first, each with
-    its change set and the set that this one undoes. An undo leaves the memory as it was before the first revision of
-    the set it undoes, so the search continues there."""
+def _is_in_effect(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
+    """Return True if a revision of the family is in effect. `steps` are a memory's revisions, oldest first, each as its
+    change set and the set that this one undoes. An undo restores the state before the first revision of the set that it
+    undoes, so the search continues there."""
     while steps:
         step, undoes = steps[-1]
         if step in family:
@@ -256,11 +256,11 @@ def _stands(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
 def _state_before(first: Revision) -> dict[str, Any]:
     if first.before is not None:
         return stored_state(first.before)
-    # The set made this memory: before it there was none, so a tombstone stands there.
+    # The change set created this memory, so undoing it leaves a tombstone.
     return {**stored_state(first.after), "deleted_at": timezone.now().isoformat()}
 
 
-def _is_so(memory: Memory, state: dict[str, Any]) -> bool:
-    """Return True if the memory is in that state already; of two tombstones the hour does not matter."""
+def _has_state(memory: Memory, state: dict[str, Any]) -> bool:
+    """Return True if the memory is in that state already. The time of deletion does not matter."""
     now = memory_state(memory)
     return now == state or bool(now["deleted_at"] and state["deleted_at"])

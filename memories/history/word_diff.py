@@ -1,8 +1,8 @@
-"""What changed between two versions of a text, word by word, for people to read.
+"""A readable word-by-word diff of two versions of a text.
 
-Words that stand once in both texts are matched first, as in a patience diff, and what lies between them is compared
-again; only short stretches are compared word against word. So the work grows with the number of words, not with its
-square, whatever the texts are."""
+Words that occur once in both texts are matched first, as in a patience diff, and the stretches between them are
+compared recursively; only short stretches are compared word by word. So the work grows with the number of words, not
+with its square."""
 
 import re
 from bisect import bisect_left
@@ -12,28 +12,28 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 _PIECES = re.compile(r"\s+|\w+(?:[:.,/'’-]\w+)*|[^\w\s]")
-_LONGEST = 2_000  # pieces of one text; of longer ones the whole text is shown as replaced
-_MOST_CELLS = 10_000  # comparisons of one short stretch, word against word
-_DEEPEST = 12  # how often what lies between matched words is compared again
+_MAX_PIECES = 2_000  # pieces of one text; longer texts are shown as replaced as a whole
+_MAX_COMPARISONS = 10_000  # comparisons of words within one short stretch
+_MAX_DEPTH = 12  # levels of recursion
 
-Span = tuple[int, int, int, int]  # from, to in the old pieces; from, to in the new ones
-Pair = tuple[int, int]  # a piece of the old text and the same piece of the new one
-Run = tuple[int, int, int]  # start in the old pieces, start in the new ones, how many in a row are the same
+Span = tuple[int, int, int, int]  # start and end in the old pieces, start and end in the new ones
+Pair = tuple[int, int]  # positions of the same piece in the old and the new text
+Run = tuple[int, int, int]  # start in the old pieces, start in the new ones, number of equal pieces
 
 
 class Piece(NamedTuple):
-    """A stretch of text that stayed, went or came."""
+    """A stretch of text that was kept, deleted or inserted."""
 
     kind: Literal["same", "del", "ins"]
     text: str
 
 
 def word_diff(before: str, after: str) -> tuple[Piece, ...]:
-    """Return both texts as one row of pieces: joined without "ins" they give `before`, without "del" `after`."""
+    """Return both texts as one sequence of pieces: without "ins" they join to `before`, without "del" to `after`."""
     if before == after:
         return (Piece("same", after),) if after else ()
     old, new = _PIECES.findall(before), _PIECES.findall(after)
-    if max(len(old), len(new)) > _LONGEST:
+    if max(len(old), len(new)) > _MAX_PIECES:
         return Piece("del", before), Piece("ins", after)
     out: list[Piece] = []
     left, right = 0, 0
@@ -46,7 +46,7 @@ def word_diff(before: str, after: str) -> tuple[Piece, ...]:
 
 
 def _runs(found: Sequence[Run], end_old: int, end_new: int) -> Iterator[Run]:
-    """Yield the runs, those that follow each other joined to one, and finally an empty one at both ends."""
+    """Yield the runs, with adjacent ones joined, and finally an empty run at the ends of both texts."""
     start, length = (0, 0), 0
     for old, new, more in found:
         if length and (old, new) == (start[0] + length, start[1] + length):
@@ -61,7 +61,7 @@ def _runs(found: Sequence[Run], end_old: int, end_new: int) -> Iterator[Run]:
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> list[Run]:
-    """Return the pieces that are the same in both texts, in the order of both."""
+    """Return the runs of equal pieces of both texts, in no particular order."""
     found: list[Run] = []
     waiting: list[tuple[Span, int]] = [((0, len(old), 0, len(new)), 0)]
     while waiting:
@@ -70,11 +70,11 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> list[Run]:
         found += ends
         if a == b or c == d:
             continue
-        if (b - a) * (d - c) <= _MOST_CELLS:
+        if (b - a) * (d - c) <= _MAX_COMPARISONS:
             blocks = SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_matching_blocks()
             found += [(a + block.a, c + block.b, block.size) for block in blocks if block.size]
             continue
-        anchors = _anchors(old, new, (a, b, c, d)) if depth < _DEEPEST else []
+        anchors = _anchors(old, new, (a, b, c, d)) if depth < _MAX_DEPTH else []
         found += [(*pair, 1) for pair in anchors]
         for (i, j), (k, m) in zip([(a - 1, c - 1), *anchors], [*anchors, (b, d)], strict=True):
             if anchors and k > i + 1 and m > j + 1:
@@ -90,12 +90,12 @@ def _without_equal_ends(old: Sequence[str], new: Sequence[str], span: Span) -> t
     return (a + head, b - tail, c + head, d - tail), [run for run in runs if run[2]]
 
 
-def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many pieces, or characters, two texts begin with together."""
-    same, differ = 0, min(len(one), len(other)) + 1
+def common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return the length of the common prefix of two sequences."""
+    same, differ = 0, min(len(left), len(right)) + 1
     while differ - same > 1:
         middle = (same + differ) // 2
-        if one[same:middle] == other[same:middle]:
+        if left[same:middle] == right[same:middle]:
             same = middle
         else:
             differ = middle
@@ -103,15 +103,15 @@ def common_prefix(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[Pair]:
-    """Return the longest row, in the order of both texts, of pieces that stand once in each."""
+    """Return the longest sequence of pieces that occur once in each text and have the same order in both."""
     a, b, c, d = span
     once_old = {piece for piece, count in Counter(old[a:b]).items() if count == 1}
     counts = Counter(new[c:d])
     place = {new[at]: at for at in range(c, d) if counts[new[at]] == 1 and new[at] in once_old}
     pairs = [(at, place[old[at]]) for at in range(a, b) if old[at] in place]
-    tails: list[int] = []  # the smallest last place in `new` of a row of each length
-    last: list[int] = []  # which pair that is
-    before: list[int] = []  # the pair before each pair in its row
+    tails: list[int] = []  # by length, the smallest last position in `new` of a sequence
+    last: list[int] = []  # the index of that pair
+    before: list[int] = []  # the previous pair of each pair in its sequence
     for index, (_, at) in enumerate(pairs):
         length = bisect_left(tails, at)
         before.append(last[length - 1] if length else -1)

@@ -1,2 +1,2 @@
-"""Import: what people bring from other systems. Readers turn a file into memories and conversations without a look at
-any book (`formats.py` has the table of them); `running.py` previews or writes what they found. See docs/imports.md."""
+"""Import memories and conversations from files. Readers parse a file without looking at any book (`formats.py` lists
+them), and `running.py` previews or writes what they return. See docs/imports.md."""

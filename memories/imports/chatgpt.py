@@ -1,30 +1,30 @@
 """ChatGPT's data export: `conversations.json` (or `conversations-000.json` and so on), alone or in its zip.
 
-A conversation is a tree of messages, `mapping`, whose line from `current_node` to the root is what was last seen. The
-export has no list of memories: what the model was told to remember stands in messages to the tool `bio`, and in the
-context `model_set_context` that older conversations hold. The list of «Manage memories» is read as JSON (`memories`
-with `content`) or as copied text.
+A conversation is a tree of messages, `mapping`; the path from the root to `current_node` is the branch last shown. The
+export has no list of memories. They are in messages to the tool `bio`, and in older conversations in the context
+`model_set_context`. The list of «Manage memories» is read as JSON (`memories` with `content`) or as copied text.
 
-The form was read from public readers of such exports, among them the notes of TomzxCode/llm-conversations-viewer
-(docs/formats.md); OpenAI publishes no description."""
+OpenAI publishes no description of the format. It was taken from public readers of such exports, among them the notes of
+TomzxCode/llm-conversations-viewer (docs/formats.md)."""
 
 import re
 from datetime import datetime
 from typing import Any
 
 from memories.database.batches import Slices
-from memories.imports.found import Found, ImportedMessage, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, line_to, moment, object_of, objects_of, text_of
+from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
+from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, path_to, text_of
 
 SOURCE = "chatgpt"
-_SAID = ("text", "multimodal_text")
+_SPOKEN_TYPES = ("text", "multimodal_text")
 _FORGETS = re.compile(r"\s*(?:forg[eo]t|remove|delete|the user (?:wants|asked|would like) (?:\w+ )?to forget)\b", re.I)
 _NUMBERED = re.compile(r"^\s*\d{1,4}\.\s+(?:\[[\d-]{8,10}\]\.?\s*)?", re.MULTILINE)
-_MOST_CONTEXT = 200_000
+_MAX_CONTEXT = 200_000  # characters
+_MemoryContext = tuple[datetime | None, str]  # the saved memories of a conversation, with the time of its last change
 
 
 def is_chatgpt(item: Item) -> bool:
-    """Return True for a conversation, and for an entry of the list of memories."""
+    """Return True for a conversation or an entry of the list of memories."""
     value = object_of(item.value)
     if item.key == "memories":
         return "content" in value and not {"state", "metadata", "app_id"} & value.keys()
@@ -33,80 +33,80 @@ def is_chatgpt(item: Item) -> bool:
     return not item.key and isinstance(value.get("mapping"), dict)
 
 
-def read_chatgpt(file: JsonFile, found: Found) -> Slices[None]:
+def read_chatgpt(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the conversations and memories of a file. Raises TooLarge."""
-    context: tuple[datetime | None, str] = (None, "")
-    alone: dict[str, Any] = {}  # the members of a file that is one conversation
-    for item in each_item(file, found):
+    context: _MemoryContext = (None, "")
+    single_conversation: dict[str, Any] = {}  # the members of a file that is one conversation
+    for item in each_item(file, contents):
         if item is None:
             yield
         elif item.key == "memories":
-            _memory(file.place(f"memory {item.number}"), text_of(object_of(item.value).get("content")), found)
+            _memory(file.place(f"memory {item.number}"), text_of(object_of(item.value).get("content")), contents)
         elif item.key:
-            alone[item.key] = item.value
+            single_conversation[item.key] = item.value
         else:
-            context = _newer(context, _conversation(item.place, object_of(item.value), found))
-    if alone:
-        context = _newer(context, _conversation(file.place("conversation 1"), alone, found))
-    for number, words in enumerate(_NUMBERED.split(context[1][:_MOST_CONTEXT])[1:], start=1):
-        _memory(file.place(f"saved memory {number}"), words, found)
+            context = _newer_context(context, _conversation(item.place, object_of(item.value), contents))
+    if single_conversation:
+        context = _newer_context(context, _conversation(file.place("conversation 1"), single_conversation, contents))
+    for number, words in enumerate(_NUMBERED.split(context[1][:_MAX_CONTEXT])[1:], start=1):
+        _memory(file.place(f"saved memory {number}"), words, contents)
 
 
-def _newer(one: tuple[datetime | None, str], other: tuple[datetime | None, str]) -> tuple[datetime | None, str]:
-    """Return the later of two contexts; one without words counts as none."""
-    if not other[1].strip() or (one[0] and (other[0] is None or other[0] < one[0])):
-        return one
-    return other
+def _newer_context(current: _MemoryContext, candidate: _MemoryContext) -> _MemoryContext:
+    """Return the later of two contexts. An empty candidate is ignored."""
+    if not candidate[1].strip() or (current[0] and (candidate[0] is None or candidate[0] < current[0])):
+        return current
+    return candidate
 
 
-def _memory(place: str, words: str, found: Found) -> None:
+def _memory(place: str, words: str, contents: ImportContents) -> None:
     if words.strip() and not _FORGETS.match(words):
-        found.memory(place, memory_fields(words.strip()))
+        contents.add_memory(place, memory_fields(words.strip()))
 
 
-def _conversation(place: str, data: dict[str, Any], found: Found) -> tuple[datetime | None, str]:
-    """Add a conversation and what was to be remembered in it. Return the context of memories in it, with its time."""
-    context: tuple[datetime | None, str] = (None, "")
-    said: list[ImportedMessage] = []
-    changed = moment(data.get("update_time")) or moment(data.get("create_time"))
-    for message in _line(data):
+def _conversation(place: str, data: dict[str, Any], contents: ImportContents) -> _MemoryContext:
+    """Add a conversation and the memories saved in it. Return its memory context."""
+    context: _MemoryContext = (None, "")
+    messages: list[ImportedMessage] = []
+    changed_at = parse_past_time(data.get("update_time")) or parse_past_time(data.get("create_time"))
+    for message in _shown_messages(data):
         content = object_of(message.get("content"))
-        words = _words(content)
+        words = _message_text(content)
         if content.get("content_type") == "model_editable_context":
-            context = changed, text_of(content.get("model_set_context"))
+            context = changed_at, text_of(content.get("model_set_context"))
         elif message.get("recipient") == "bio":
-            _memory(f"{place}, saved to memory", words, found)
+            _memory(f"{place}, saved to memory", words, contents)
         elif role := _role(message, content):
-            said.append(ImportedMessage(role=role, text=words, at=moment(message.get("create_time"))))
+            messages.append(ImportedMessage(role=role, text=words, at=parse_past_time(message.get("create_time"))))
     id = text_of(data.get("conversation_id")) or text_of(data.get("id"))
-    began = moment(data.get("create_time"))
-    found.conversation(place, SOURCE, id, title=text_of(data.get("title")), began_at=began, messages=said)
+    began = parse_past_time(data.get("create_time"))
+    contents.add_conversation(place, SOURCE, id, title=text_of(data.get("title")), began_at=began, messages=messages)
     return context
 
 
-def _line(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages from the root to the node that was shown last, or to the last one of the file."""
+def _shown_messages(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages from the root to the node last shown, or else to the last node of the file."""
     nodes = object_of(data.get("mapping"))
     at = data.get("current_node")
     if not isinstance(at, str) or at not in nodes:
         at = next(reversed(nodes), None)
-    return [object_of(node.get("message")) for node in line_to(at, nodes, "parent")]
+    return [object_of(node.get("message")) for node in path_to(at, nodes, "parent")]
 
 
 def _role(message: dict[str, Any], content: dict[str, Any]) -> str:
-    """Return who said a message; "" for what nobody said to the other: calls and results of tools, thoughts, contexts
+    """Return a message's role, or "" if it is not part of the dialogue: tool calls and results, reasoning, contexts,
     and hidden messages."""
     role = text_of(object_of(message.get("author")).get("role"))
     hidden = object_of(message.get("metadata")).get("is_visually_hidden_from_conversation")
     to_tool = message.get("recipient") not in (None, "all")
-    thought = message.get("channel") == "analysis" or content.get("content_type") not in _SAID
+    thought = message.get("channel") == "analysis" or content.get("content_type") not in _SPOKEN_TYPES
     return "" if role not in ("user", "assistant") or hidden or to_tool or thought else role
 
 
-def _words(content: dict[str, Any]) -> str:
+def _message_text(content: dict[str, Any]) -> str:
     parts = content.get("parts")
     if not isinstance(parts, list):
         return text_of(content.get("text"))
-    # Spoken messages are parts of their own; pictures have no words.
+    # Audio messages have their transcript in a part of their own; images have no text.
     words = (part if isinstance(part, str) else text_of(object_of(part).get("text")) for part in parts)
     return "\n".join(part for part in words if part)

@@ -1,5 +1,5 @@
-"""JSON Lines: our own export, or lists from elsewhere with one object a line, whose text is `content`, `memory`, `text`
-or `fact`. Other lines of an export are passed over. One line that is wrong stops the import."""
+"""JSON Lines: our own export, or one object per line from another system, whose text is `content`, `memory`, `text` or
+`fact`. Lines of an export that are not memories are skipped. An invalid line stops the import."""
 
 from datetime import datetime
 from typing import Any
@@ -8,23 +8,23 @@ from django.utils.dateparse import parse_datetime
 
 from memories.database.batches import Slices
 from memories.errors import InvalidRequest, TooLarge
-from memories.evidence.conversation import LONGEST_KEPT
+from memories.evidence.conversation import MAX_QUOTE_CHARS
+from memories.imports.contents import Entry, ImportContents
 from memories.imports.files import SourceFile
-from memories.imports.found import Entry, Found
-from memories.imports.reading import moment
+from memories.imports.reading import parse_past_time
 from memories.json_input import read_json
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Evidence, EvidenceKind
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.services import MemoryFields
 from memories.storable import storable_text
 
 TEXT_KEYS = ("content", "memory", "text", "fact")
-_PARSED_AT_ONCE = 1_000
+_SLICE_LINES = 1_000
 
 
 def is_jsonl(text: str) -> bool:
-    """Return True if the first line of a text is an object of its own, as in our export or with a text of its own."""
+    """Return True if the first line is a complete object with a `type`, as in our export, or with a text."""
     first = text.lstrip().split("\n", 1)[0].strip()
     if not (first.startswith("{") and first.endswith("}")) or len(first) > IMPORT_LINE_LENGTH:
         return False
@@ -35,14 +35,14 @@ def is_jsonl(text: str) -> bool:
     return isinstance(data, dict) and any(isinstance(data.get(key), str) for key in (*TEXT_KEYS, "type"))
 
 
-def read_jsonl(file: SourceFile, found: Found) -> Slices[None]:
+def read_jsonl(file: SourceFile, contents: ImportContents) -> Slices[None]:
     """Add the memories of a file. Raises InvalidRequest with the number of the line, TooLarge."""
     if file.text.count("\n") > IMPORT_LINES:
         raise TooLarge(f"An import has at most {IMPORT_LINES} lines. Split it.", limit=IMPORT_LINES)
     for number, raw in enumerate(file.text.split("\n"), start=1):
-        if raw.strip() and (entry := _parse_line(number, raw, found.book)):
-            found.add(entry)
-        if number % _PARSED_AT_ONCE == 0:
+        if raw.strip() and (entry := _parse_line(number, raw, contents.book)):
+            contents.add_entry(entry)
+        if number % _SLICE_LINES == 0:
             yield
 
 
@@ -54,7 +54,7 @@ def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
     except InvalidRequest as error:
         raise _refusal(number, str(error)) from None
     if not isinstance(data, dict):
-        raise _refusal(number, f"Line {number} is no JSON object.")
+        raise _refusal(number, f"Line {number} is not a JSON object.")
     if data.get("type", "memory") != "memory" or data.get("deleted_at"):
         return None
     return _parse_memory(number, data, default_book)
@@ -67,12 +67,12 @@ def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:
     keywords = data.get("keywords") or ()
     if not isinstance(keywords, list | tuple):
         raise _refusal(line, f"Line {line}: keywords is a list.")
-    made_at = moment(data.get("created_at"))
-    ours = made_at is not None or data.get("created_at") is None
+    made_at = parse_past_time(data.get("created_at"))
+    has_own_number = made_at is not None or data.get("created_at") is None
     return Entry(
         line=line,
         place=f"Line {line}",
-        number=parse_number(str(data.get("id", ""))) if ours else None,
+        number=parse_number(str(data.get("id", ""))) if has_own_number else None,
         made_at=made_at,
         book=str(data.get("book") or default_book),
         fields=MemoryFields(
@@ -89,13 +89,13 @@ def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:
 
 
 def _evidence(value: Any) -> Evidence | None:
-    """Return what our own export says a memory rests on, without places: sessions and turns get other ids here. What is
-    not of that form is passed over, since it changes nothing about the memory."""
+    """Return the evidence that our own export gives for a memory, without session and turn, whose ids differ here.
+    Anything else is ignored: the memory can be imported without it."""
     if not isinstance(value, dict) or value.get("kind") not in EvidenceKind.values:
         return None
     quote = value.get("quote")
     return Evidence(
-        kind=EvidenceKind(value["kind"]), quote=storable_text(quote)[:LONGEST_KEPT] if isinstance(quote, str) else ""
+        kind=EvidenceKind(value["kind"]), quote=storable_text(quote)[:MAX_QUOTE_CHARS] if isinstance(quote, str) else ""
     )
 
 
@@ -104,7 +104,7 @@ def _time(line: int, value: Any) -> datetime | None:
         return None
     try:
         parsed = parse_datetime(str(value))
-    except ValueError:  # it looks like a time, of a day that is in no calendar
+    except ValueError:  # well-formed, but not a date of the calendar
         parsed = None
     if parsed is None or parsed.tzinfo is None:
         raise _refusal(line, f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z.")

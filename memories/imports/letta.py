@@ -1,78 +1,80 @@
 """Letta (MemGPT): agent files, `.af`, and the list of archival passages, as JSON.
 
-An agent file has `agents` with their messages and `blocks` of core memory; older ones are one agent with `core_memory`
-and `messages`. The block `human` is about the person, the others are the agent's. What a person said is wrapped in JSON
-with a `type`; what the agent said is the call of `send_message`, or plain text for newer agents. Passages of archival
-memory are in no agent file: they come from its API as a list with `text` and `embedding`.
+An agent file has `agents` with their messages and `blocks` of core memory; older files are one agent with `core_memory`
+and `messages`. The block `human` is about the person, the others belong to the agent. The person's messages are wrapped
+in JSON with a `type`; the agent's messages are calls of `send_message`, or plain text from newer agents. Archival
+passages are not part of agent files: Letta's API returns them as a list with `text` and `embedding`.
 
-The form was read from Letta's source (letta-ai/letta: letta/schemas/agent_file.py, message.py and passage.py)."""
+The format was taken from Letta's source (letta-ai/letta: letta/schemas/agent_file.py, message.py and passage.py)."""
 
 from typing import Any
 
 from memories.database.batches import Slices
 from memories.errors import InvalidRequest
-from memories.imports.found import Found, ImportedMessage, memory_fields
+from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
 from memories.imports.prose import markdown_passages
-from memories.imports.reading import Item, JsonFile, each_item, moment, object_of, objects_of, text_of
+from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, text_of
 from memories.json_input import read_json
 
 SOURCE = "letta"
 _BLOCKS = ("blocks", "core_memory")
 _PASSAGES = ("", "passages", "archival_memory")
-_MARKS = {"embedding", "embedding_config", "archive_id", "agent_id", "source_id"}
+_PASSAGE_KEYS = {"embedding", "embedding_config", "archive_id", "agent_id", "source_id"}
 
 
 def is_letta(item: Item) -> bool:
-    """Return True for an agent, a block of core memory, and a passage."""
+    """Return True for an agent, a block of core memory or a passage."""
     value = object_of(item.value)
     if item.key == "agents":
         return "messages" in value or "block_ids" in value
     if item.key in _BLOCKS:
         return {"label", "value"} <= value.keys()
-    return item.key in _PASSAGES and isinstance(value.get("text"), str) and bool(value.keys() & _MARKS)
+    return item.key in _PASSAGES and isinstance(value.get("text"), str) and bool(value.keys() & _PASSAGE_KEYS)
 
 
-def read_letta(file: JsonFile, found: Found) -> Slices[None]:
+def read_letta(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the blocks, passages and conversations of a file. Raises TooLarge."""
-    alone: dict[str, Any] = {}  # the members of a file that is one agent
-    for item in each_item(file, found):
+    single_agent: dict[str, Any] = {}  # the members of a file that is one agent
+    for item in each_item(file, contents):
         if item is None:
             yield
             continue
         value = object_of(item.value)
         if item.key in _BLOCKS:
-            _block(item.place, value, found)
+            _block(item.place, value, contents)
         elif item.key == "agents":
-            _conversation(item.place, value, found)
+            _conversation(item.place, value, contents)
         elif item.key in _PASSAGES and text_of(value.get("text")):
-            found.memory(item.place, memory_fields(text_of(value["text"]), target="memory", category="archival"))
+            contents.add_memory(item.place, memory_fields(text_of(value["text"]), target="memory", category="archival"))
         elif item.key == "messages":
-            alone.setdefault("messages", []).append(value)
+            single_agent.setdefault("messages", []).append(value)
         elif item.key in {"name", "id", "created_at"}:
-            alone[item.key] = item.value
-    if "messages" in alone:
-        _conversation(file.place("messages"), alone, found)
+            single_agent[item.key] = item.value
+    if "messages" in single_agent:
+        _conversation(file.place("messages"), single_agent, contents)
 
 
-def _block(place: str, block: dict[str, Any], found: Found) -> None:
+def _block(place: str, block: dict[str, Any], contents: ImportContents) -> None:
     label = text_of(block.get("label"))
     for passage in markdown_passages(text_of(block.get("value"))):
         target = "user" if label == "human" else "memory"
         category = (passage.headings[-1] if passage.headings else "") if target == "user" else label
         fields = memory_fields(passage.text, target=target, category=category, keywords=passage.headings)
-        found.memory(f"{place}, line {passage.line}", fields)
+        contents.add_memory(f"{place}, line {passage.line}", fields)
 
 
-def _conversation(place: str, agent: dict[str, Any], found: Found) -> None:
-    said = []
+def _conversation(place: str, agent: dict[str, Any], contents: ImportContents) -> None:
+    messages = []
     for message in objects_of(agent.get("messages")):
-        role, at = message.get("role"), moment(message.get("created_at"))
-        words = _of_person(message) if role == "user" else _of_agent(message) if role == "assistant" else ""
+        role, at = message.get("role"), parse_past_time(message.get("created_at"))
+        words = _person_text(message) if role == "user" else _agent_text(message) if role == "assistant" else ""
         if words:
-            said.append(ImportedMessage(role=str(role), text=words, at=at))
+            messages.append(ImportedMessage(role=str(role), text=words, at=at))
     name = text_of(agent.get("name"))
-    # The ids of an agent file (`agent-0`) are the same in every file: the words tell conversations apart.
-    found.conversation(place, SOURCE, "", title=name, began_at=moment(agent.get("created_at")), messages=said)
+    # Ids such as `agent-0` are the same in every agent file, so conversations are identified by their text.
+    contents.add_conversation(
+        place, SOURCE, "", title=name, began_at=parse_past_time(agent.get("created_at")), messages=messages
+    )
 
 
 def _content(message: dict[str, Any]) -> str:
@@ -83,8 +85,8 @@ def _content(message: dict[str, Any]) -> str:
     return "\n\n".join(text for text in texts if text) or text_of(message.get("text"))
 
 
-def _of_person(message: dict[str, Any]) -> str:
-    """Return what a person said; "" for what the server told the agent (heartbeats, logins)."""
+def _person_text(message: dict[str, Any]) -> str:
+    """Return the person's text, or "" for the server's own events (heartbeats, logins)."""
     words = _content(message)
     if not words.lstrip().startswith("{"):
         return words
@@ -94,13 +96,15 @@ def _of_person(message: dict[str, Any]) -> str:
     return text_of(wrapped.get("message")) if wrapped["type"] == "user_message" else ""
 
 
-def _of_agent(message: dict[str, Any]) -> str:
+def _agent_text(message: dict[str, Any]) -> str:
     calls = objects_of(message.get("tool_calls"))
     if not calls:
         return _content(message)
-    # Beside its calls an agent writes down what it thinks.
+    # Text beside tool calls is the agent's reasoning.
     functions = [object_of(call.get("function")) for call in calls]
-    sent = [_json(text_of(f.get("arguments"))) for f in functions if f.get("name") == "send_message"]
+    sent = [
+        _json(text_of(function.get("arguments"))) for function in functions if function.get("name") == "send_message"
+    ]
     return "\n\n".join(words for arguments in sent if (words := text_of(arguments.get("message"))))
 
 

@@ -1,23 +1,25 @@
 """Open WebUI: the list of memories, and the export of chats, as JSON.
 
-A memory is `{id, user_id, content, updated_at, created_at}`. A chat has `chat.history.messages` by id, whose line from
-`currentId` to the root is what was last seen; older ones have only the list `chat.messages`. Reasoning and calls of
-tools stand in the text of an answer as `<details type="…">` and are left out.
+A memory is `{id, user_id, content, updated_at, created_at}`. A chat has `chat.history.messages` by id; the path from
+the root to `currentId` is the branch last shown. Older chats only have the list `chat.messages`. Reasoning and tool
+calls are embedded in the answer's text as `<details type="…">` and are left out.
 
-The form was read from Open WebUI's source (open-webui/open-webui: backend/open_webui/models/memories.py,
+The format was taken from Open WebUI's source (open-webui/open-webui: backend/open_webui/models/memories.py,
 chats.py)."""
 
 import re
 from typing import Any
 
 from memories.database.batches import Slices
-from memories.imports.found import Found, ImportedMessage, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item, line_to, moment, object_of, objects_of, text_of
+from memories.imports.contents import ImportContents, ImportedMessage, memory_fields
+from memories.imports.reading import Item, JsonFile, each_item, object_of, objects_of, parse_past_time, path_to, text_of
 
 SOURCE = "openwebui"
 _ROLES = ("user", "assistant")
-_NOISE = re.compile(r'<details\b[^<>]{0,2000}\btype="(?:reasoning|tool_calls|code_interpreter)"[^<>]{0,100000}>')
-_END = "</details>"
+_DETAILS_START = re.compile(
+    r'<details\b[^<>]{0,2000}\btype="(?:reasoning|tool_calls|code_interpreter)"[^<>]{0,100000}>'
+)
+_DETAILS_END = "</details>"
 
 
 def is_openwebui(item: Item) -> bool:
@@ -30,51 +32,51 @@ def is_openwebui(item: Item) -> bool:
     return bool({"history", "messages"} & chat.keys()) or is_memory
 
 
-def read_openwebui(file: JsonFile, found: Found) -> Slices[None]:
+def read_openwebui(file: JsonFile, contents: ImportContents) -> Slices[None]:
     """Add the memories and chats of a file. Raises TooLarge."""
-    alone: dict[str, Any] = {}  # the members of a file that is one chat
-    for item in each_item(file, found):
+    single_chat: dict[str, Any] = {}  # the members of a file that is one chat
+    for item in each_item(file, contents):
         if item is None:
             yield
         elif item.key:
-            alone[item.key] = item.value
+            single_chat[item.key] = item.value
         elif isinstance((value := object_of(item.value)).get("chat"), dict):
-            _chat(item.place, value, found)
+            _chat(item.place, value, contents)
         elif words := text_of(value.get("content")):
-            found.memory(item.place, memory_fields(words))
-    if isinstance(alone.get("chat"), dict):
-        _chat(file.place("chat 1"), alone, found)
+            contents.add_memory(item.place, memory_fields(words))
+    if isinstance(single_chat.get("chat"), dict):
+        _chat(file.place("chat 1"), single_chat, contents)
 
 
-def _chat(place: str, data: dict[str, Any], found: Found) -> None:
+def _chat(place: str, data: dict[str, Any], contents: ImportContents) -> None:
     chat = object_of(data.get("chat"))
-    said = [
-        ImportedMessage(role=role, text=_words(message), at=moment(message.get("timestamp")))
-        for message in _line(chat)
+    messages = [
+        ImportedMessage(role=role, text=_message_text(message), at=parse_past_time(message.get("timestamp")))
+        for message in _shown_messages(chat)
         if (role := text_of(message.get("role"))) in _ROLES
     ]
     title = text_of(data.get("title")) or text_of(chat.get("title"))
-    began = moment(data.get("created_at")) or moment(chat.get("timestamp"))
-    found.conversation(place, SOURCE, text_of(data.get("id")), title=title, began_at=began, messages=said)
+    began = parse_past_time(data.get("created_at")) or parse_past_time(chat.get("timestamp"))
+    contents.add_conversation(place, SOURCE, text_of(data.get("id")), title=title, began_at=began, messages=messages)
 
 
-def _line(chat: dict[str, Any]) -> list[dict[str, Any]]:
+def _shown_messages(chat: dict[str, Any]) -> list[dict[str, Any]]:
     history = object_of(chat.get("history"))
-    found = line_to(history.get("currentId"), object_of(history.get("messages")), "parentId")
-    return found or objects_of(chat.get("messages"))
+    branch = path_to(history.get("currentId"), object_of(history.get("messages")), "parentId")
+    return branch or objects_of(chat.get("messages"))
 
 
-def _words(message: dict[str, Any]) -> str:
-    """Return what was said, without the blocks of reasoning and tools."""
+def _message_text(message: dict[str, Any]) -> str:
+    """Return the text without the blocks of reasoning and tool calls."""
     content = message.get("content")
     if isinstance(content, list):
         content = "\n".join(text_of(part.get("text")) for part in objects_of(content))
-    text, at = text_of(content), 0
+    text, position = text_of(content), 0
     kept: list[str] = []
-    while block := _NOISE.search(text, at):
-        end = text.find(_END, block.end())
-        if end < 0:  # it was cut off: what follows belongs to nobody else
-            return "".join([*kept, text[at : block.start()]])
-        kept.append(text[at : block.start()])
-        at = end + len(_END)
-    return "".join([*kept, text[at:]])
+    while block := _DETAILS_START.search(text, position):
+        end = text.find(_DETAILS_END, block.end())
+        if end < 0:  # the block is truncated, so all that follows belongs to it
+            return "".join([*kept, text[position : block.start()]])
+        kept.append(text[position : block.start()])
+        position = end + len(_DETAILS_END)
+    return "".join([*kept, text[position:]])

@@ -1,5 +1,5 @@
-"""What readers of JSON share: a file as its items, one after the other, each with its place; and the values of foreign
-JSON, read so that nothing in them is relied on: what has another type than it should have counts as missing."""
+"""Helpers of the JSON readers: iterating over a file's items, and reading untrusted values. A value of an unexpected
+type counts as missing."""
 
 import math
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from memories.errors import InvalidRequest
+from memories.imports.contents import ImportContents
 from memories.imports.files import SourceFile
-from memories.imports.found import Found
 from memories.imports.json_members import Member, Members
 
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 _LATEST_SECONDS = 10_000_000_000
-_SHORT = 10_000  # characters of small items, which are read together in one slice
+_SLICE_CHARACTERS = 200_000  # characters of small items that one slice reads
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One value of a file. `key` names it in the outermost object, "" in an outermost list; `number` counts from 1."""
+    """A value of a file. `key` is its key in the outermost object, "" in an outermost list; `number` counts from 1."""
 
     key: str
     number: int
@@ -32,7 +32,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class JsonFile:
-    """A file of JSON, looked through but not read yet."""
+    """A JSON file whose members are located but not parsed yet."""
 
     source: SourceFile
     parts: Members
@@ -41,14 +41,13 @@ class JsonFile:
         return self.source.place(words)
 
     def item(self, number: int, member: Member) -> Item:
-        """Return a member as an item. Raises InvalidRequest."""
-        place = self.place(f"{member.key or 'entry'} {number}" if member.key else f"entry {number}")
+        """Parse a member. Raises InvalidRequest."""
+        place = self.place(f"{member.key or 'entry'} {number}")
         return Item(member.key, number, place, self.parts.value(member, place))
 
 
-def each_item(file: JsonFile, found: Found) -> Iterator[Item | None]:
-    """Return the items of a file, and None where a slice may end. One that is not valid JSON is refused and left
-    out."""
+def each_item(file: JsonFile, contents: ImportContents) -> Iterator[Item | None]:
+    """Yield the items of a file, and None where a slice may end. Invalid items are recorded as refused."""
     read = 0
     counts: dict[str, int] = {}
     for member in file.parts.members:
@@ -56,51 +55,52 @@ def each_item(file: JsonFile, found: Found) -> Iterator[Item | None]:
         try:
             item = file.item(number, member)
         except InvalidRequest as error:
-            found.refuse(file.place(f"{member.key or 'entry'} {number}"), error)
+            contents.refuse(file.place(f"{member.key or 'entry'} {number}"), error)
         else:
             yield item
         read += member.end - member.start + 100
-        if read > _SHORT * 20:
+        if read > _SLICE_CHARACTERS:
             yield None
             read = 0
 
 
 def text_of(value: Any) -> str:
-    """Return a value if it is text, else an empty one."""
+    """Return the value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Return a value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list; none of anything else."""
+    """Return the objects in a list; an empty list if the value is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the texts of a list; none of anything else."""
+    """Return the strings in a list; an empty list if the value is not a list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def line_to(at: Any, nodes: dict[str, Any], parent: str) -> list[dict[str, Any]]:
-    """Return the nodes of a tree from its root to the one with the id `at`; `parent` is the key of a parent's id."""
-    found: dict[str, dict[str, Any]] = {}
-    while isinstance(at, str) and at in nodes and at not in found:
-        found[at] = object_of(nodes[at])
-        at = found[at].get(parent)
-    return list(found.values())[::-1]
+def path_to(id: Any, nodes: dict[str, Any], parent: str) -> list[dict[str, Any]]:
+    """Return the nodes of a tree from the root to the node `id`; `parent` is the key that holds a parent's id."""
+    path: dict[str, dict[str, Any]] = {}
+    while isinstance(id, str) and id in nodes and id not in path:
+        path[id] = object_of(nodes[id])
+        id = path[id].get(parent)
+    return list(path.values())[::-1]
 
 
-def moment(value: Any) -> datetime | None:
-    """Return a time from ISO 8601 or from seconds, milliseconds, microseconds or nanoseconds since 1970; None for what
-    is not a time, and for times before 1990 or in the future. A time without a zone is taken for UTC."""
-    found = _from_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else iso_moment(value)
-    if found is None or not _EARLIEST <= found <= timezone.now() + timedelta(days=1):
+def parse_past_time(value: Any) -> datetime | None:
+    """Parse an ISO 8601 time, or seconds, milliseconds, microseconds or nanoseconds since 1970. Return None for
+    anything else, and for times before 1990 or in the future. Times without a zone are UTC."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    time = _from_number(value) if is_number else parse_iso_time(value)
+    if time is None or not _EARLIEST <= time <= timezone.now() + timedelta(days=1):
         return None
-    return min(found, timezone.now())
+    return min(time, timezone.now())
 
 
 def _from_number(value: float) -> datetime | None:
@@ -112,12 +112,12 @@ def _from_number(value: float) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def iso_moment(value: Any) -> datetime | None:
-    """Return a time of ISO 8601, also one to come; None for anything else."""
+def parse_iso_time(value: Any) -> datetime | None:
+    """Parse an ISO 8601 time, which may be in the future. Return None for anything else."""
     try:
-        found = parse_datetime(value) if isinstance(value, str) else None
-        if found is None:
+        time = parse_datetime(value) if isinstance(value, str) else None
+        if time is None:
             return None
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

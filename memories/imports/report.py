@@ -1,36 +1,36 @@
-"""What an import did, or would do, as the API and the page tell it."""
+"""The report of an import or of its preview, as the API and the page show it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from memories.errors import BlockedByScan, DomainError
-from memories.evidence import Doubt
-from memories.imports.found import Conversation, Entry
+from memories.evidence import HoldReason
+from memories.imports.contents import Conversation, Entry
 from memories.models import Memory
 from memories.services import MemoryFields
 
-MOST_PROBLEMS = 1_000  # problems that a report lists; all are counted
-MOST_SHOWN = 50  # new memories that a preview shows
-MOST_TITLES = 100  # new conversations that a report names
-_COUNTS = ("new", "known", "changed", "blocked", "refused", "held")
+MAX_PROBLEMS = 1_000  # problems listed in a report; all are counted
+MAX_SHOWN = 50  # new memories, and entries waiting for a decision, that are shown
+MAX_TITLES = 100  # new conversations that are listed
+_COUNT_FIELDS = ("new", "known", "changed", "blocked", "refused", "held")
 
 
 @dataclass(frozen=True, slots=True)
 class HeldEntry:
-    """An entry that waits for a person. `changes`: the memory that it would change."""
+    """An entry that waits for a decision. `changes` is the memory that it would update."""
 
     entry: Entry
     fields: MemoryFields
-    doubt: Doubt
+    doubt: HoldReason
     changes: Memory | None
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did or would do. `problems` names the entries that were left out, without their words; `added`
-    shows the first memories that a preview would add, `waiting` the first ones that wait for a person. `to_propose` are
-    those that were not handed on yet."""
+    """What an import did or would do. `problems` lists the entries that were left out, without their text; `added`
+    shows the first memories that a preview would add, `waiting` the first entries that wait for a decision.
+    `to_propose` holds those that are not stored as proposals yet."""
 
     formats: Sequence[str] = ()
     new: int = 0
@@ -51,7 +51,7 @@ class ImportReport:
     to_propose: list[HeldEntry] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the API shows."""
+        """Return the report as the API shows it."""
         return {
             "object": "import",
             "format": ", ".join(self.formats),
@@ -71,60 +71,60 @@ class ImportReport:
         }
 
     def counts(self) -> dict[str, int]:
-        """Return how many entries came to what."""
-        return {name: getattr(self, name) for name in _COUNTS}
+        """Return the number of entries by outcome."""
+        return {name: getattr(self, name) for name in _COUNT_FIELDS}
 
-    def add(self, other: "ImportReport") -> None:
-        """Take over the counts and problems of a batch."""
+    def merge(self, other: "ImportReport") -> None:
+        """Add the counts, problems and waiting entries of a batch."""
         for name, count in other.counts().items():
             setattr(self, name, getattr(self, name) + count)
-        self.problems += other.problems[: MOST_PROBLEMS - len(self.problems)]
-        self.waiting += other.waiting[: MOST_SHOWN - len(self.waiting)]
+        self.problems += other.problems[: MAX_PROBLEMS - len(self.problems)]
+        self.waiting += other.waiting[: MAX_SHOWN - len(self.waiting)]
         self.to_propose += other.to_propose
 
     def refuse(self, line: int, place: str, error: DomainError) -> None:
-        """Count an entry that is left out for its form or because the budget is used up."""
+        """Count an entry that is left out because it is invalid or over budget."""
         self.refused += 1
-        self._problem({"line": line, "place": place, "code": error.code, "message": str(error)})
+        self._add_problem({"line": line, "place": place, "code": error.code, "message": str(error)})
 
     def block(self, entry: Entry, error: BlockedByScan) -> None:
-        """Count an entry that the scan keeps out."""
+        """Count an entry that the scan blocks."""
         self.blocked += 1
-        self._problem(
+        self._add_problem(
             {"line": entry.line, "place": entry.place, "code": error.code, "message": str(error), **error.details}
         )
 
-    def hold(self, entry: Entry, fields: MemoryFields, doubt: Doubt, changes: Memory | None) -> None:
-        """Count an entry that waits for a person."""
+    def hold(self, entry: Entry, fields: MemoryFields, doubt: HoldReason, changes: Memory | None) -> None:
+        """Count an entry that waits for a decision."""
         self.held += 1
         self.to_propose.append(HeldEntry(entry, fields, doubt, changes))
-        if len(self.waiting) < MOST_SHOWN:
-            told = {"line": entry.line, "place": entry.place, "rule": doubt.rule, "message": doubt.reason}
-            self.waiting.append({**told, "content": fields.content})
+        if len(self.waiting) < MAX_SHOWN:
+            waiting = {"line": entry.line, "place": entry.place, "rule": doubt.rule, "message": doubt.reason}
+            self.waiting.append({**waiting, "content": fields.content})
 
-    def turned_down(self, entry: Entry) -> None:
-        """Count an entry that waits no more: the person did not want it before."""
+    def reject(self, entry: Entry) -> None:
+        """Count a held entry as refused because the person rejected it before."""
         self.held -= 1
         self.refused += 1
-        self.waiting = [told for told in self.waiting if told["line"] != entry.line]
+        self.waiting = [waiting for waiting in self.waiting if waiting["line"] != entry.line]
         message = "It was rejected before, and is not asked about again."
-        self._problem({"line": entry.line, "place": entry.place, "code": "turned_down", "message": message})
+        self._add_problem({"line": entry.line, "place": entry.place, "code": "turned_down", "message": message})
 
-    def show(self, entry: Entry, fields: MemoryFields) -> None:
-        """Show a memory that would be added."""
-        if len(self.added) < MOST_SHOWN:
+    def preview(self, entry: Entry, fields: MemoryFields) -> None:
+        """List a memory that would be added."""
+        if len(self.added) < MAX_SHOWN:
             self.added.append(
                 {"line": entry.line, "content": fields.content, "target": fields.target, "category": fields.category}
             )
 
-    def conversation(self, conversation: Conversation) -> None:
-        """Count a conversation that is new."""
+    def add_conversation(self, conversation: Conversation) -> None:
+        """Count a new conversation."""
         self.conversations_new += 1
         self.messages += len(conversation.messages)
-        if len(self.titles) < MOST_TITLES:
+        if len(self.titles) < MAX_TITLES:
             messages = len(conversation.messages)
             self.titles.append({"title": conversation.title, "messages": messages, "created_at": conversation.began_at})
 
-    def _problem(self, problem: dict[str, Any]) -> None:
-        if len(self.problems) < MOST_PROBLEMS:
+    def _add_problem(self, problem: dict[str, Any]) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)

@@ -1,7 +1,7 @@
-"""Import: preview or write what a reader found in a file. An import is one change set per book; every memory is
-scanned, and a preview only reads. It works in slices: entries are read, checked and scanned without a lock, and written
-in short transactions, so that what was written when something fails or a client goes away stays, can be undone, and is
-told. Called by the API, the memories page and the command."""
+"""Preview an import or write it. An import is one change set per book; every memory is scanned, and a preview only
+reads. Work is done in slices: entries are read, checked and scanned without a lock and written in short transactions.
+If something fails or the client disconnects, what was written stays, is reported, and can be undone. Called by the API,
+the memories page and the command."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -15,13 +15,13 @@ from django.db import Error as DatabaseError
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import BatchSize, Slices, reads
 from memories.errors import Conflict, Overloaded
-from memories.evidence import HeldStep, Proposal, held_keeper
-from memories.imports.conversations import conversation_store, in_parts
+from memories.evidence import HeldWrites, Proposal, proposal_store
+from memories.imports.book_state import BookImportState, CheckedEntry, check_entries
+from memories.imports.contents import Conversation, Entry, ImportContents
+from memories.imports.conversations import conversation_store, split_conversation
 from memories.imports.files import Upload
-from memories.imports.formats import AUTO, found_in
-from memories.imports.found import Conversation, Entry, Found
+from memories.imports.formats import AUTO, read_upload
 from memories.imports.report import HeldEntry, ImportReport
-from memories.imports.standing import Checked, Standing, checked
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import (
     BookWriter,
@@ -34,13 +34,13 @@ from memories.services import (
     refusals_stored,
 )
 
-_DECIDED_TOGETHER = 10  # entries that wait: saving them takes one transaction
-_LOOKED_UP = 500  # conversations that are looked up at once
+_PROPOSAL_BATCH = 10  # held entries that become one review, whose approval is one transaction
+_LOOKUP_BATCH = 500  # conversations that one query looks up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """What is to be imported, and how. `book` is for memories that name none, and for conversations."""
+    """The file to import, and how. `book` takes the conversations, and the memories that name no book."""
 
     upload: Upload
     format: str = AUTO
@@ -52,29 +52,29 @@ class ImportRequest:
 def import_slices(
     owner_id: UUID, request: ImportRequest, *, actor: str, limits: KeyLimits = UNLIMITED
 ) -> Slices[ImportReport]:
-    """Import a file in slices. A file that cannot be read stops everything before anything is written; an entry that
-    the scan or a budget refuses is left out and listed. A preview finds the same out, and writes nothing.
+    """Import a file in slices. An unreadable file is refused before anything is written; an entry that the scan or a
+    budget refuses is left out and listed. A preview returns the same report and writes nothing.
 
-    Raises InvalidRequest, TooLarge, Conflict (more books than there can be, no agent for the conversations, or a book
-    that is cleared or forgotten meanwhile),
-    NotFound where a line names a book that the key may not use; Overloaded when the database fails."""
-    found = yield from found_in(
+    Raises InvalidRequest, TooLarge, Conflict (too many books, no agent for the conversations, or a book that was
+    cleared or forgotten meanwhile), NotFound if a line names a book that the key may not use, and Overloaded if the
+    database fails."""
+    contents = yield from read_upload(
         request.upload, format=request.format, book=request.book, with_conversations=request.conversations
     )
-    names = sorted({entry.book for entry in found.entries} | ({found.book} if found.conversations else set()))
+    names = sorted({entry.book for entry in contents.entries} | ({contents.book} if contents.conversations else set()))
     limits.require_books(names)
     check_new_books(owner_id, names)
-    if found.conversations:
-        conversation_store().check(owner_id, found.book, limits)
-    report = ImportReport(formats=list(found.formats))
-    for refused in found.refused:
+    if contents.conversations:
+        conversation_store().check(owner_id, contents.book, limits)
+    report = ImportReport(formats=list(contents.formats))
+    for refused in contents.refused:
         report.refuse(refused.line, refused.place, refused.error)
-    work = _Preview(owner_id, report) if request.preview else _Writing(owner_id, report, actor, limits)
+    work = _ImportPreview(owner_id, report) if request.preview else _ImportWriter(owner_id, report, actor, limits)
     with refusals_stored():
         for name in names:
-            yield from work.memories(name, [entry for entry in found.entries if entry.book == name])
-            if name == found.book and found.conversations:
-                yield from work.conversations(found)
+            yield from work.memories(name, [entry for entry in contents.entries if entry.book == name])
+            if name == contents.book and contents.conversations:
+                yield from work.conversations(contents)
     report.problems.sort(key=itemgetter("line"))
     report.waiting.sort(key=itemgetter("line"))
     report.written = not request.preview
@@ -82,36 +82,32 @@ def import_slices(
 
 
 @dataclass(slots=True)
-class _Preview:
-    """Finds out what an import would do; only reads."""
-
+class _ImportPreview:
     owner_id: UUID
     report: ImportReport
 
     @reads
     def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
         book = Book.objects.filter(owner_id=self.owner_id, name=name).first()
-        standing = yield from Standing.load(book, name)
+        state = yield from BookImportState.load(book, name)
         for batch in BatchSize().parts(entries):
-            for row in (yield from checked(book, batch, standing, self.report)):
+            for row in (yield from check_entries(book, batch, state, self.report)):
                 before = self.report.new
-                standing.take(row, self.report, None)
+                state.apply(row, self.report, None)
                 if self.report.new > before:
-                    self.report.show(row.entry, row.fields)
+                    self.report.preview(row.entry, row.fields)
             yield
 
     @reads
-    def conversations(self, found: Found) -> Slices[None]:
-        for batch in _parts(found, BatchSize(first=100)):
-            for conversation in _new_ones(self.owner_id, batch, self.report):
-                self.report.conversation(conversation)
+    def conversations(self, contents: ImportContents) -> Slices[None]:
+        for batch in _conversation_batches(contents, BatchSize(first=100)):
+            for conversation in _new_conversations(self.owner_id, batch, self.report):
+                self.report.add_conversation(conversation)
             yield
 
 
 @dataclass(slots=True)
-class _Writing:
-    """Writes an import: one change set for each book."""
-
+class _ImportWriter:
     owner_id: UUID
     report: ImportReport
     actor: str
@@ -124,52 +120,52 @@ class _Writing:
         book = book_get_or_create(self.owner_id, name)
         numbers: list[int] = []
         size = BatchSize()
-        standing: Standing | None = None
+        state: BookImportState | None = None
         try:
             for batch in size.parts(entries):
-                if standing is None:
-                    standing = yield from Standing.load(book, name)
-                # Scanning is most of the work. Others have their turn to write before and after it.
-                rows = yield from checked(book, batch, standing, self.report)
+                if state is None:
+                    state = yield from BookImportState.load(book, name)
+                # Scanning is most of the work and holds no lock: others can write before and after it.
+                rows = yield from check_entries(book, batch, state, self.report)
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
-                    _require_as_begun(writer, book)
-                    if writer.book.generation != standing.generation:  # somebody else wrote to the book
-                        standing = Standing.of(writer.book, rows)
-                    _write(writer, rows, standing, done)
-                standing = standing.after(writer.book)
-                self._keep(writer)
+                    _require_same_epoch(writer, book)
+                    if writer.book.generation != state.generation:  # somebody else wrote to the book
+                        state = BookImportState.load_locked(writer.book, rows)
+                    _write(writer, rows, state, done)
+                state = state.advance(writer.book)
+                self._record_change_set(writer)
                 numbers += writer.numbers
-                self.report.add(done)
-                while len(self.report.to_propose) >= _DECIDED_TOGETHER:
+                self.report.merge(done)
+                while len(self.report.to_propose) >= _PROPOSAL_BATCH:
                     self._propose(book)
             self._propose(book)
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
-        except GeneratorExit:  # the client went away
+        except GeneratorExit:  # the client disconnected
             self._propose(book)
             raise
         finally:
             if numbers:
                 book_changed(book, self._source, numbers)
 
-    def conversations(self, found: Found) -> Slices[None]:
-        """Store the conversations that are not there yet. They are looked up again under the book's lock: the same file
-        may come twice at once."""
-        book = book_get_or_create(self.owner_id, found.book)
+    def conversations(self, contents: ImportContents) -> Slices[None]:
+        """Store the new conversations. They are looked up under the book's lock, since the same file may be imported
+        twice at once."""
+        book = book_get_or_create(self.owner_id, contents.book)
         size = BatchSize(first=100)
         try:
-            for batch in _parts(found, size):
+            for batch in _conversation_batches(contents, size):
                 done = ImportReport()
                 with size.measured(), self._writing(book) as writer:
-                    _require_as_begun(writer, book)
-                    if new := _new_ones(self.owner_id, batch, done):
+                    _require_same_epoch(writer, book)
+                    if new := _new_conversations(self.owner_id, batch, done):
                         store = conversation_store()
                         store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)
-                self._keep(writer)
+                self._record_change_set(writer)
                 self.report.conversations_known += done.conversations_known
                 for conversation in new:
-                    self.report.conversation(conversation)
+                    self.report.add_conversation(conversation)
                 yield
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
@@ -182,37 +178,36 @@ class _Writing:
         return Source(actor=self.actor, origin=WriteOrigin.IMPORT, kind=ChangeSet.Kind.IMPORT)
 
     def _propose(self, book: Book) -> None:
-        """Hand on the first entries that wait to the queue of writes that wait for a person. They go with the change
-        set of their import when that is undone."""
+        """Store the next held entries as proposals. Undoing the import's change set withdraws them."""
         report = self.report
-        held, report.to_propose = report.to_propose[:_DECIDED_TOGETHER], report.to_propose[_DECIDED_TOGETHER:]
+        held, report.to_propose = report.to_propose[:_PROPOSAL_BATCH], report.to_propose[_PROPOSAL_BATCH:]
         if not held:
             return
-        step = HeldStep(session_id=None, agent="", imported=self._change_sets[book.name].pk)
-        added = {step.add(_proposal(self._source, one)): one for one in held}
+        step = HeldWrites(session_id=None, agent="", imported=self._change_sets[book.name].pk)
+        by_proposal = {step.add(_proposal(self._source, entry)): entry for entry in held}
         book.refresh_from_db(fields=["epoch"])
-        for given, kept in held_keeper().keep(book, step).items():
-            if kept.turned_down:
-                report.turned_down(added[given].entry)
+        for proposal_id, result in proposal_store().keep(book, step).items():
+            if result.rejected:
+                report.reject(by_proposal[proposal_id].entry)
 
-    def _keep(self, writer: BookWriter) -> None:
+    def _record_change_set(self, writer: BookWriter) -> None:
         if writer.change_set is not None and writer.book.name not in self._change_sets:
             self._change_sets[writer.book.name] = writer.change_set
             self.report.change_sets.append(str(writer.change_set.pk))
 
     def _failed(self, place: str, line: int) -> Overloaded:
-        told: dict[str, Any] = {**self.report.counts(), "change_sets": self.report.change_sets}
+        details: dict[str, Any] = {**self.report.counts(), "change_sets": self.report.change_sets}
         return Overloaded(
             f"The database failed at {place[:1].lower()}{place[1:]}. {self.report.new + self.report.changed} memories "
             f"and {self.report.conversations_new} conversations were imported before it; undo takes them back, and the "
             "same import goes on where it stopped.",
             line=line,
-            **told,
+            **details,
         )
 
 
-def _require_as_begun(writer: BookWriter, book: Book) -> None:
-    """Raises Conflict if the book was cleared or forgotten since the import began to write to it."""
+def _require_same_epoch(writer: BookWriter, book: Book) -> None:
+    """Raise Conflict if the book was cleared or forgotten since the import began to write to it."""
     if writer.book.epoch != book.epoch:
         raise Conflict(
             f"“{book.name}” was cleared or forgotten while the import was under way, which ended it. Import again what "
@@ -220,21 +215,20 @@ def _require_as_begun(writer: BookWriter, book: Book) -> None:
         )
 
 
-def _write(writer: BookWriter, rows: Sequence[Checked], standing: Standing, report: ImportReport) -> None:
-    """Write a batch to the open book, whose standing is that of now."""
+def _write(writer: BookWriter, rows: Sequence[CheckedEntry], state: BookImportState, report: ImportReport) -> None:
     for row in rows:
-        standing.take(row, report, writer)
+        state.apply(row, report, writer)
     if report.held:
-        writer.changes()  # an undo takes back what waits, too
+        writer.changes()  # proposals need a change set, so that an undo withdraws them
 
 
-def _parts(found: Found, size: BatchSize) -> Iterator[list[Conversation]]:
-    """Return the conversations as they are stored, in batches of a few messages and of no more than are looked up at
-    once. `size` counts messages."""
+def _conversation_batches(contents: ImportContents, size: BatchSize) -> Iterator[list[Conversation]]:
+    """Yield the conversations, split into parts, in batches of about `size.rows` messages and at most _LOOKUP_BATCH
+    parts."""
     batch: list[Conversation] = []
     messages = 0
-    for part in (part for conversation in found.conversations for part in in_parts(conversation)):
-        if batch and (messages + len(part.messages) > size.rows or len(batch) == _LOOKED_UP):
+    for part in (part for conversation in contents.conversations for part in split_conversation(conversation)):
+        if batch and (messages + len(part.messages) > size.rows or len(batch) == _LOOKUP_BATCH):
             yield batch
             batch, messages = [], 0
         batch.append(part)
@@ -243,8 +237,8 @@ def _parts(found: Found, size: BatchSize) -> Iterator[list[Conversation]]:
         yield batch
 
 
-def _new_ones(owner_id: UUID, batch: Sequence[Conversation], report: ImportReport) -> list[Conversation]:
-    """Return those that were not imported before; the others are counted. One that comes twice is new once."""
+def _new_conversations(owner_id: UUID, batch: Sequence[Conversation], report: ImportReport) -> list[Conversation]:
+    """Return the conversations that are new, each once. The others are counted as known."""
     known = conversation_store().known(owner_id, [conversation.key for conversation in batch])
     new: dict[str, Conversation] = {}
     for conversation in batch:

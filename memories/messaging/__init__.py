@@ -1,1 +1,1 @@
-"""What processes tell each other: notifications, hints, and what was forgotten."""
+"""Messages between processes: notifications, hints, and cache invalidation."""

@@ -1,7 +1,7 @@
 """Messages to Redis that no request waits for: hints and jobs, sent after the commit by one thread of this process.
 
-All of them may be lost, because rows in the database say the same: a websocket looks at the outbox every few seconds,
-and the sweep finds a job that never came. So while Redis does not answer, what waits here is dropped."""
+Messages may be lost, because database rows contain the same information: websockets poll the outbox every few seconds,
+and the sweep finds jobs that never arrived. So waiting messages are dropped while Redis does not respond."""
 
 import atexit
 import logging
@@ -13,28 +13,28 @@ from collections.abc import Callable, Hashable
 from django.conf import settings
 
 logger = logging.getLogger("daybook.redis")
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 _QUIET_SECONDS = 30.0
 _EXIT_SECONDS = 1.0
 
 
 class Background:
-    """A thread that runs small calls one after the other. Made at the first call, and again in a forked process."""
+    """A thread that runs small calls one after the other. Started at the first call, and again in a forked process."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._thread: threading.Thread | None = None
-        self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
 
     def submit(self, key: Hashable, call: Callable[[], object]) -> None:
-        """Queue `call`. A call whose key is already waiting is not queued again. Never blocks, never raises. With
-        DB_THREADS=0 (tests) the call runs at once."""
+        """Queue `call`, unless a call with the same key is waiting. Never blocks, never raises. With DB_THREADS=0
+        (tests) the call runs at once."""
         if not settings.DB_THREADS:
             self._guarded(call)
             return
         with self._changed:
-            if key in self._waiting or len(self._waiting) >= MOST_WAITING:
+            if key in self._waiting or len(self._waiting) >= MAX_WAITING:
                 return
             self._waiting[key] = call
             if self._thread is None:
@@ -43,16 +43,16 @@ class Background:
             self._changed.notify_all()
 
     def drain(self, within: float) -> bool:
-        """Wait up to `within` seconds until nothing waits or runs. Return True if that happened."""
+        """Wait up to `within` seconds until no call is waiting or running. Return False on timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, within)
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._changed = threading.Condition()
         self._waiting: dict[Hashable, Callable[[], object]] = {}
         self._thread = None
         self._busy = False
-        self._told_at = -_QUIET_SECONDS
+        self._warned_at = -_QUIET_SECONDS
 
     def _run(self) -> None:
         while True:
@@ -70,10 +70,10 @@ class Background:
     def _guarded(self, call: Callable[[], object]) -> bool:
         try:
             call()
-        except Exception as error:  # noqa: BLE001 - whatever Redis and its libraries raise, the thread goes on
-            if time.monotonic() - self._told_at >= _QUIET_SECONDS:
-                self._told_at = time.monotonic()
-                logger.warning("Redis does not take hints and jobs (%s); the database is asked instead.", error)
+        except Exception as error:  # noqa: BLE001 - the thread must survive any error of Redis and its libraries
+            if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
+                self._warned_at = time.monotonic()
+                logger.warning("Redis does not accept hints and jobs (%s); the database is polled instead.", error)
             return False
         return True
 

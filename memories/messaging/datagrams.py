@@ -1,5 +1,5 @@
-"""A channel layer for one machine without Redis: every group message is a datagram to each listening process.
-Messages are hints and may be lost (a full buffer, a process that just went); the rows they point to are the truth."""
+"""A channel layer for one machine without Redis: every group message is sent as a datagram to each listening process.
+Messages are only hints and may be lost (a full buffer, a terminated process); the database is authoritative."""
 
 import asyncio
 import contextlib
@@ -17,22 +17,22 @@ from typing import Any
 from channels.layers import InMemoryChannelLayer
 
 logger = logging.getLogger("daybook.push")
-_LARGEST = 60_000
-# A socket's path holds 103 bytes on macOS, 107 on Linux; the name of the socket takes the rest.
-_LONGEST_FOLDER = 76
+_MAX_BYTES = 60_000
+# A socket's path may have 103 bytes on macOS, 107 on Linux; the rest is for the file name.
+_MAX_FOLDER_BYTES = 76
 
 
 class DatagramChannelLayer(InMemoryChannelLayer):
-    """Groups across the processes of one machine. The sockets lie in `folder`; where that is too long for the path of a
-    socket, under a hash of it in the temporary folder, which is used only if it is ours and closed to others."""
+    """Groups across the processes of one machine. The sockets are in `folder` or, if its path is too long for a socket,
+    in a folder named by its hash under the system's temporary folder. A folder is used only if it is private."""
 
     def __init__(self, folder: str | Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._folder = Path(folder)
-        if len(os.fsencode(self._folder)) > _LONGEST_FOLDER:
+        if len(os.fsencode(self._folder)) > _MAX_FOLDER_BYTES:
             digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
             self._folder = Path(tempfile.gettempdir()) / f"daybook-{os.getuid()}-{digest}"
-        self._told = False
+        self._warned = False
         self._listening: tuple[asyncio.AbstractEventLoop, socket.socket, Path] | None = None
 
     async def group_add(self, group: str, channel: str) -> None:
@@ -43,9 +43,9 @@ class DatagramChannelLayer(InMemoryChannelLayer):
         self.hint(group, message)
 
     def hint(self, group: str, message: dict[str, Any]) -> None:
-        """Send to every listening process, this one too. Never blocks; synchronous, so any thread may call it."""
+        """Send to every listening process, including this one. Never blocks; may be called by any thread."""
         data = json.dumps({"group": group, "message": message}).encode()
-        if len(data) > _LARGEST or not self._is_ours():
+        if len(data) > _MAX_BYTES or not self._is_private():
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
@@ -53,9 +53,9 @@ class DatagramChannelLayer(InMemoryChannelLayer):
                 try:
                     sender.sendto(data, str(path))
                 except (ConnectionRefusedError, FileNotFoundError):
-                    path.unlink(missing_ok=True)  # its process is gone
+                    path.unlink(missing_ok=True)  # its process has ended
                 except OSError:
-                    continue  # a full buffer: the reader's own look at the table will find the row
+                    continue  # a full buffer: the reader finds the row when it polls the table
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -64,8 +64,14 @@ class DatagramChannelLayer(InMemoryChannelLayer):
         self._stop_listening()
         with contextlib.suppress(FileExistsError):
             self._folder.mkdir(mode=0o700, parents=True)
-        if not self._is_ours():
-            self._tell()
+        if not self._is_private():
+            if not self._warned:
+                self._warned = True
+                logger.warning(
+                    "%s is not a folder of this user alone (mode 0700): hints between processes are off, and pages "
+                    "only notice changes when they poll.",
+                    self._folder,
+                )
             return
         path = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}.sock"
         receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -74,23 +80,14 @@ class DatagramChannelLayer(InMemoryChannelLayer):
         loop.add_reader(receiver.fileno(), self._read, receiver)
         self._listening = (loop, receiver, path)
 
-    def _is_ours(self) -> bool:
-        """Return True if the folder belongs to this user and nobody else can write to it: another user who creates it
-        first in the temporary folder could otherwise read hints, or send them."""
+    def _is_private(self) -> bool:
+        """Return True if the folder belongs to this user and nobody else has access: otherwise another user who created
+        it in the temporary folder could read and send hints."""
         try:
             found = self._folder.lstat()
         except FileNotFoundError:
             return False
         return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-
-    def _tell(self) -> None:
-        if not self._told:
-            self._told = True
-            logger.warning(
-                "%s is not a folder of this user alone (mode 0700): hints between processes are off, and pages learn "
-                "of changes when they look again.",
-                self._folder,
-            )
 
     def _stop_listening(self) -> None:
         if not self._listening:
@@ -105,7 +102,7 @@ class DatagramChannelLayer(InMemoryChannelLayer):
     def _read(self, receiver: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError):
             while True:
-                packet = json.loads(receiver.recv(_LARGEST))
+                packet = json.loads(receiver.recv(_MAX_BYTES))
                 asyncio.get_running_loop().create_task(super().group_send(packet["group"], packet["message"]))
 
     async def flush(self) -> None:

@@ -1,9 +1,9 @@
-"""Forgetting in memory: what was forgotten leaves the caches of every process within a second.
+"""Cache invalidation: what was forgotten leaves the caches of every process within a second.
 
-A forgetting appends one row to `Invalidation` in its own transaction (`publish`). The process that wrote it drops its
-caches after the commit; every other process that holds a cache watches the table from one thread, with one indexed
-query each `INVALIDATION_SECONDS`, so nothing depends on a hint that may be lost. The same thread trims idle caches.
-A module with a cache registers it (`register_cache`) and calls `watch` before it reads what it is going to keep."""
+A forgetting adds a row to `Invalidation` in its own transaction (`publish`). The writing process drops cached data
+after the commit. Every other process with a cache polls the table from one thread, with an indexed query every
+`INVALIDATION_SECONDS`, so nothing depends on hints, which may be lost. The same thread trims idle caches. A module with
+a cache registers it (`register_cache`) and calls `watch` before it reads data that it will cache."""
 
 import logging
 import os
@@ -26,16 +26,14 @@ logger = logging.getLogger("daybook.invalidation")
 
 Kind = Invalidation.Kind
 _SETTLED_SECONDS = 10.0
-"""How long after a row others with lower numbers may still become visible: PostgreSQL numbers rows before they are
-committed."""
-_LOOK_BACK = 1000  # rows before the newest one that a process applies when it begins to watch, for the same reason
+"""How long rows with lower numbers may still appear after a row: PostgreSQL assigns numbers before the commit."""
+_LOOK_BACK = 1000  # rows before the newest one that a starting process applies, for the same reason
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What was forgotten: everything of an owner, a book (some of it is enough), or a session, which was deleted or
-    only ended."""
+    """What was forgotten: an owner, a book (or a part of it), or a session, which was deleted or only ended."""
 
     kind: str
     owner_id: UUID
@@ -44,7 +42,7 @@ class Forgotten:
 
     @property
     def words_are_gone(self) -> bool:
-        """Whether the words are gone from the database too. Those of a session that only ended stay there."""
+        """Whether the data was deleted from the database too, unlike for a session that only ended."""
         return self.kind != Kind.SESSION_ENDED
 
 
@@ -64,13 +62,14 @@ def register_cache(
     trim: Callable[[], None] | None = None,
     clear: Callable[[], None] | None = None,
 ) -> None:
-    """Add a cache of this process. `forget` drops what was forgotten, `trim` what is idle (called each round), `clear`
-    everything (called when the table cannot be read). They are called from any thread and must not block."""
+    """Register a cache of this process. `forget` drops what was forgotten, `trim` drops idle entries (called at every
+    poll), and `clear` drops everything (called if the table cannot be read). They may be called from any thread and
+    must not block."""
     _caches.append(_Cache(forget=forget, trim=trim, clear=clear))
 
 
 def publish(kind: Kind, *, owner_id: UUID, book_id: UUID | None = None, session_id: UUID | None = None) -> None:
-    """Publish to every process what is forgotten; call it at the end of the transaction that forgets."""
+    """Tell every process what is forgotten; call this at the end of the forgetting transaction."""
     Invalidation.objects.create(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     forgotten = Forgotten(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     transaction.on_commit(lambda: apply(forgotten), robust=True)
@@ -106,7 +105,7 @@ def apply(forgotten: Forgotten) -> None:
 
 
 def _concerns(forgotten: Forgotten, book: search.BookKey | None) -> bool:
-    """Return True if texts of that book are forgotten; None stands for texts of conversations, which no book holds."""
+    """Return True if the texts of a book are forgotten; None stands for texts of conversations, outside of books."""
     if book is None:
         return forgotten.kind != Kind.BOOK
     owner_id, book_id = book
@@ -116,16 +115,16 @@ def _concerns(forgotten: Forgotten, book: search.BookKey | None) -> bool:
 
 @dataclass(slots=True)
 class Watcher:
-    """Follows the table of invalidations from one thread of this process."""
+    """Polls the table of invalidations in a thread of this process."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
     _floor: int = 0
     _seen: dict[int, float] = field(default_factory=dict)
-    _blind: bool = False
+    _is_failing: bool = False
 
     def start(self) -> None:
-        """Begin to watch, if this process does not yet. Reads once from the database the first time."""
+        """Start the thread, unless it is running. The first time, this reads from the database."""
         if self._thread is not None:
             return
         with self._lock:
@@ -135,12 +134,12 @@ class Watcher:
                 self._thread.start()
 
     def begin(self) -> None:
-        """Set the place in the table from which this process watches."""
+        """Set the position in the table after which rows are applied."""
         newest = Invalidation.objects.aggregate(newest=Max("pk"))["newest"] or 0
         self._floor, self._seen = max(0, newest - _LOOK_BACK), {}
 
     def poll(self) -> int:
-        """Apply the rows that are new to this process, trim what is idle, and return how many rows were applied."""
+        """Apply the rows that are new to this process, trim idle entries, and return the number of applied rows."""
         now = time.monotonic()
         applied, after = 0, self._floor
         while True:
@@ -165,7 +164,7 @@ class Watcher:
         return applied
 
     def after_fork(self) -> None:
-        """Forget the parent's thread: a child has none, and starts its own with its first cache."""
+        """Reset the state in a forked process, which has no thread and starts one with its first cache."""
         self._lock, self._thread = threading.Lock(), None
 
     def _run(self) -> None:
@@ -180,13 +179,13 @@ class Watcher:
         try:
             close_old_connections()
             self.poll()
-            if self._blind:
+            if self._is_failing:
                 logger.info("Invalidations can be read again.")
-            self._blind = False
+            self._is_failing = False
         except DatabaseError as error:
-            if not self._blind:
+            if not self._is_failing:
                 logger.warning("Invalidations cannot be read (%s); caches stay empty meanwhile.", type(error).__name__)
-            self._blind = True
+            self._is_failing = True
             clear_all()
 
 
@@ -204,6 +203,6 @@ os.register_at_fork(after_in_child=watcher.after_fork)
 
 
 def watch() -> None:
-    """Make sure that this process follows the table; call it before reading what is going to be kept."""
+    """Make sure that this process polls the table; call this before reading data that will be cached."""
     if settings.INVALIDATION_SECONDS:
         watcher.start()

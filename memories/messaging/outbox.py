@@ -1,5 +1,5 @@
-"""The outbox of notifications: rows are the truth, the channel layer only hints that there is something to read.
-Called by memories.services and reviews; read by gateway.consumers and the API."""
+"""The outbox of notifications: its rows are authoritative, and the channel layer only hints that there are new ones.
+Written by memories.services and reviews; read by gateway.consumers and the API."""
 
 import asyncio
 import threading
@@ -36,14 +36,14 @@ def notify(
     review_id: UUID | None = None,
     memory_numbers: Sequence[int] = (),
 ) -> Notification:
-    """Store a notification; call it as the last statement of the transaction that it reports. `book` is the name of the
-    book it is about: a limited key gets notifications about its own books only.
+    """Store a notification; call this as the last statement of the transaction that it reports. `book` is the name of
+    its book: a limited key gets notifications about its own books only.
 
-    The number comes from the owner's row: its lock makes the order of numbers the order of commits, which plain ids
-    are not on PostgreSQL. Browsers are woken after the commit."""
+    The number comes from the owner's row, whose lock makes numbers follow the order of commits; plain ids do not on
+    PostgreSQL. Browsers are notified after the commit."""
     row = Notification.objects.create(
         owner_id=owner_id,
-        seq=next_number(owner_id, "notification_seq"),
+        seq=next_numbers(owner_id, "notification_seq", 1)[0],
         kind=kind,
         book=book,
         text=text,
@@ -55,13 +55,13 @@ def notify(
 
 
 def wake(owner_id: UUID) -> None:
-    """Hint to every process with a browser of this owner that it should look at the outbox. A hint may be lost."""
+    """Send a hint to look at the outbox to every process with a browser of this owner. It may be lost."""
     send_hint(owner_group(owner_id), {"type": "outbox.hint"})
 
 
 def send_hint(group: str, message: dict[str, Any]) -> None:
-    """Send to every consumer in a group, in every process. Returns at once; may be lost. The message is its type:
-    while one waits to be sent, another of the same group and type adds nothing."""
+    """Send a message to every consumer in a group, in every process. Returns at once; the message may be lost. Only its
+    type matters: while a message is queued, others of the same group and type are dropped."""
     layer = get_channel_layer()
     if isinstance(layer, DatagramChannelLayer):
         layer.hint(group, message)  # never blocks
@@ -70,7 +70,7 @@ def send_hint(group: str, message: dict[str, Any]) -> None:
 
 
 def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
-    """Send from the thread of hints, in a loop that it keeps: the layer has a connection for each loop."""
+    """Send from the thread of hints, always in the same event loop, since the layer has a connection per loop."""
     if not settings.DB_THREADS:
         async_to_sync(layer.group_send)(group, message)
         return
@@ -80,13 +80,9 @@ def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
     runner.run(asyncio.wait_for(layer.group_send(group, message), ANSWER_SECONDS))
 
 
-def next_number(owner_id: UUID, column: str) -> int:
-    """Raise one of the owner's counters and return it, in one statement; holds the owner's row until the commit."""
-    return next_numbers(owner_id, column, 1)[0]
-
-
 def next_numbers(owner_id: UUID, column: str, count: int) -> range:
-    """Raise one of the owner's counters by several numbers and return the last."""
+    """Increment a counter of the owner by `count` and return the new numbers, in one statement. The owner's row is
+    locked until the commit."""
     if column not in {"notification_seq", "memory_seq"}:
         raise ValueError(column)
     table = connection.ops.quote_name(Owner._meta.db_table)
@@ -103,16 +99,16 @@ def next_numbers(owner_id: UUID, column: str, count: int) -> range:
 def notifications_after(
     owner_id: UUID, after: int | None, *, limits: KeyLimits = UNLIMITED, most: int = PAGE
 ) -> list[dict[str, Any]]:
-    """The first `most` rows above `after`, oldest first, as the contract shows them. `after` that is older than what is
-    kept gives one `resync` before them; None gives nothing (only new ones are wanted)."""
-    # The number before the rows: a notification that is committed in between is among the rows, and no gap.
+    """Return up to `most` notifications after number `after`, oldest first, as JSON. If some have been deleted already,
+    a `resync` comes first. None returns an empty list, for clients that only want new ones."""
+    # Read the number before the rows, so that a notification that is committed in between does not look like a gap.
     if after is None or (current := current_number(owner_id)) <= after:
         return []
-    kept = Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")
-    rows = list(limits.filter(kept, book="book")[:most])
+    stored = Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")
+    rows = list(limits.filter(stored, book="book")[:most])
     found = [notification_json(row) for row in rows]
-    # What is kept back from a limited key is not missing.
-    oldest = kept.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None
+    # Notifications that a limited key may not see are not gaps.
+    oldest = stored.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None
     newest = oldest or current + 1
     if newest > after + 1:
         resync = Notification(seq=newest - 1, kind=Notification.Kind.RESYNC.value)
@@ -121,17 +117,19 @@ def notifications_after(
 
 
 def current_number(owner_id: UUID) -> int:
-    """Return the number of the owner's newest notification (0: none yet)."""
+    """Return the number of the owner's newest notification, or 0."""
     return Owner.objects.values_list("notification_seq", flat=True).get(pk=owner_id)
 
 
 def notification_json(row: Notification) -> dict[str, Any]:
-    """Return a notification as API and websocket show it."""
+    """Return the JSON representation of a notification, for the API and websockets."""
     return {
         "id": str(row.seq),
         "kind": row.kind,
         "text": row.text,
         "review_id": str(row.review_id) if row.review_id else None,
         "memory_ids": [str(number) for number in row.memory_numbers],
-        "created_at": row.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),  # as everywhere
+        "created_at": row.created_at.isoformat(timespec="milliseconds").replace(
+            "+00:00", "Z"
+        ),  # the format of all APIs
     }

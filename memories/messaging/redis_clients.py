@@ -1,5 +1,5 @@
-"""Redis as channel layer and as queue, with short waits: a Redis that stopped or froze must hold up nobody.
-What it carries are hints and jobs, which the database holds as rows."""
+"""Redis as channel layer and queue, with short timeouts: a stopped or frozen Redis must not delay anybody.
+It only carries hints and jobs, which are also rows in the database."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from redis.retry import Retry
 
 logger = logging.getLogger("daybook.redis")
 ANSWER_SECONDS = 1.0
-# A worker's question for the next job is answered after a second where there is none.
+# Longer than the second after which BLPOP returns without a job.
 _DEQUEUE_SECONDS = 5.0
 _QUIET_SECONDS = 30.0
 _CANCEL_AGAIN_SECONDS = 0.1
@@ -37,7 +37,7 @@ def url_problem(url: str) -> str:
 
 
 async def redis_answers() -> bool:
-    """Return True if Redis answers within a second."""
+    """Return True if Redis responds within ANSWER_SECONDS."""
     client = AsyncRedis.from_url(settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, retry=AsyncRetry(NoBackoff(), 0))
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -49,25 +49,25 @@ async def redis_answers() -> bool:
 
 
 class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
-    """Channels' layer on Redis. Joining a group and listening raise no error and wait a second at most: without Redis
-    there are no hints, and consumers look at the outbox by themselves."""
+    """Channels' layer on Redis. Joining a group and listening wait a second at most and raise no errors: without Redis
+    there are no hints, and consumers poll the outbox."""
 
-    _told_at = -_QUIET_SECONDS
+    _warned_at = -_QUIET_SECONDS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._asked: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def group_add(self, group: str, channel: str) -> None:
-        """Join a group, or note in the log that it was not possible; repeat it to be in it after a fault."""
+        """Join a group, or log that it failed. After a fault, consumers have to join again."""
         await self._wait_briefly(super().group_add(group, channel))
 
     async def group_discard(self, group: str, channel: str) -> None:
-        """Leave a group, if Redis answers."""
+        """Leave a group, if Redis responds."""
         await self._wait_briefly(super().group_discard(group, channel))
 
     async def receive(self, channel: str) -> Any:
-        """Return the next message of a channel, whatever happens to Redis meanwhile."""
+        """Return the next message of a channel, retrying through failures of Redis."""
         while True:
             receiving = asyncio.create_task(super().receive(channel))
             try:
@@ -77,64 +77,64 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
             try:
                 return receiving.result()
             except _FAILURES as error:
-                self._tell(error)
+                self._warn(error)
                 await asyncio.sleep(ANSWER_SECONDS)
 
-    async def _wait_briefly(self, asked: Coroutine[Any, Any, Any]) -> None:
-        # Not asyncio.timeout: the caller would wait until the socket gives up where redis-py swallows the cancellation.
-        task = asyncio.create_task(self._tried(asked))
-        self._asked.add(task)
-        task.add_done_callback(self._asked.discard)
+    async def _wait_briefly(self, operation: Coroutine[Any, Any, Any]) -> None:
+        # Not asyncio.timeout: redis-py may swallow the cancellation, and the caller would wait for the socket timeout.
+        task = asyncio.create_task(self._tried(operation))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         try:
             _, waiting = await asyncio.wait([task], timeout=ANSWER_SECONDS)
         finally:
             task.cancel()
         if waiting:
-            self._tell(TimeoutError())
+            self._warn(TimeoutError())
 
-    async def _tried(self, asked: Coroutine[Any, Any, Any]) -> None:
+    async def _tried(self, operation: Coroutine[Any, Any, Any]) -> None:
         try:
-            await asked
+            await operation
         except _FAILURES as error:
-            self._tell(error)
+            self._warn(error)
 
-    def _tell(self, error: Exception) -> None:
-        if time.monotonic() - self._told_at >= _QUIET_SECONDS:
-            self._told_at = time.monotonic()
+    def _warn(self, error: Exception) -> None:
+        if time.monotonic() - self._warned_at >= _QUIET_SECONDS:
+            self._warned_at = time.monotonic()
             reason = str(error) or "no answer"
-            logger.warning("Redis gives no hints (%s); websockets look at the database instead.", reason)
+            logger.warning("Redis delivers no hints (%s); websockets poll the database instead.", reason)
 
 
 async def _ended(task: "asyncio.Task[Any]") -> None:
-    """Cancel a task until it ends: redis-py swallows a cancellation that arrives while it connects."""
+    """Cancel a task until it ends, since redis-py swallows a cancellation while it connects."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CANCEL_AGAIN_SECONDS)
     if not task.cancelled():
-        task.exception()  # looked at, so that asyncio does not log it where nobody waits for the result any more
+        task.exception()  # retrieve it, so that asyncio does not log it as never retrieved
 
 
 class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
-    """django-q2's queue on Redis, with limits on its waits and without repetitions inside the client."""
+    """django-q2's queue on Redis, with timeouts and without retries inside the client."""
 
-    _waiting: Redis | None = None
+    _blocking_client: Redis | None = None
 
     @staticmethod
     def get_connection(list_key: str | None = None) -> Redis:
-        """Return a client of its own, as the library makes them. Its calls raise RedisError within a second."""
+        """Return a new client, as the library expects. Its calls raise RedisError within a second."""
         return _client(ANSWER_SECONDS)
 
     def dequeue(self) -> list[tuple[None, bytes | str]] | None:
-        """Return the next job, waited for on a client that may wait: only workers do."""
-        if self._waiting is None:
-            self._waiting = _client(_DEQUEUE_SECONDS)
-        job = self._waiting.blpop([self.list_key], timeout=1)
+        """Return the next job. Only workers call this, so it uses a client with a longer timeout."""
+        if self._blocking_client is None:
+            self._blocking_client = _client(_DEQUEUE_SECONDS)
+        job = self._blocking_client.blpop([self.list_key], timeout=1)
         return [(None, job[1])] if job else None
 
 
 @cache
 def brief_client() -> Redis:
-    """Return the process's client for small calls that no request waits for. They raise RedisError within a second."""
+    """Return the shared client for small calls that no request waits for. They raise RedisError within a second."""
     return _client(ANSWER_SECONDS)
 
 

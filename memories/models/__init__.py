@@ -1,6 +1,6 @@
 """The models of the memories app: owners, books, memories, and every change to them. Sessions, runs and reviews are
-named by id only: imports go one way. Every owner-bound row carries owner_id itself, and its indexes begin with it, so
-no look-up needs a join to be safe."""
+referenced by id only, since imports go one way. Every owner-bound table has an owner_id, with which its indexes begin,
+so that queries can filter by owner without a join."""
 
 from memories.models.audit import AppendOnlyError, AuditEntry
 from memories.models.documents import Artifact, ArtifactRevision, ArtifactUsage, ClearCode, Lease

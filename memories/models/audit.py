@@ -1,4 +1,4 @@
-"""The audit log: rows are added and never changed. They name accounts and objects as text, and so outlive both."""
+"""The append-only audit log. Its rows store names as text, and so outlive accounts and objects."""
 
 from typing import Any, NoReturn
 
@@ -9,11 +9,11 @@ from memories.ids import uuid7
 
 
 class AppendOnlyError(RuntimeError):
-    """Somebody tried to change or delete what is only ever added to."""
+    """Code tried to change or delete an entry of the append-only audit log."""
 
 
 class AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
-    """Rows can be read and added."""
+    """A query set that can only read and add rows."""
 
     def update(self, **kwargs: Any) -> NoReturn:
         raise AppendOnlyError("Entries of the audit log are not changed.")
@@ -23,11 +23,10 @@ class AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One action of an account on an object: what, when and from where. It contains no text of a conversation or
-    memory.
+    """One action of an account on an object. It contains no text of a conversation or memory.
 
-    Triggers of the database refuse UPDATE and DELETE too (memories.audit.triggers); the one exception, for old entries,
-    is memories.audit.log.audit_purge. A migration that makes SQLite rebuild this table has to create them again."""
+    Database triggers refuse UPDATE and DELETE too (memories.audit.triggers); the only exception, for old entries, is
+    memories.audit.log.audit_purge. A migration that makes SQLite rebuild this table has to create them again."""
 
     class Action(models.TextChoices):
         VIEW = "view", "opened"
@@ -63,7 +62,7 @@ class AuditEntry(models.Model):
     at = models.DateTimeField(default=timezone.now)
     actor = models.CharField(max_length=255, blank=True, help_text="Name of the account; empty if it is not known.")
     actor_id = models.CharField(max_length=80, blank=True, help_text="user:ID, key:ID or system.")
-    # Without `choices`: a new action must not make SQLite rebuild the table, which would lose the triggers.
+    # No `choices`, since a new action would make SQLite rebuild the table and lose the triggers.
     action = models.CharField(max_length=20)
     kind = models.CharField(max_length=64, blank=True, help_text="Kind of object, such as memory or session.")
     object_id = models.CharField(max_length=80, blank=True)
@@ -89,7 +88,7 @@ class AuditEntry(models.Model):
         return f"{self.action} {self.kind}".strip()
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Raises AppendOnlyError for a row that is stored already."""
+        """Add the entry. Raises AppendOnlyError for a stored one."""
         if not self._state.adding:
             raise AppendOnlyError("Entries of the audit log are not changed.")
         super().save(*args, **{**kwargs, "force_insert": True})

@@ -1,4 +1,4 @@
-"""Consolidation: documents of a book, their history, who read them, and leases."""
+"""Documents of a book with their history and usage, leases, and codes for clearing a book."""
 
 from django.db import models
 from django.db.models import Q
@@ -10,7 +10,7 @@ from memories.models.owners import Book, Owner
 
 
 class Artifact(models.Model):
-    """One document of a book: MEMORY.md, memory_summary.md or skills/<name>/SKILL.md; read at memory://root/…"""
+    """A document of a book: MEMORY.md, memory_summary.md or skills/<name>/SKILL.md, with URIs under memory://root/."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="artifacts")
@@ -69,7 +69,7 @@ class ArtifactRevision(models.Model):
 
 
 class ArtifactUsage(models.Model):
-    """How often an artifact was read; apart from it, so that reading changes no version and wakes no snapshot."""
+    """How often an artifact was read. A separate row, so that reading affects neither versions nor snapshots."""
 
     artifact = models.OneToOneField(Artifact, primary_key=True, on_delete=models.CASCADE, related_name="usage")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="artifact_usages")
@@ -81,7 +81,7 @@ class ArtifactUsage(models.Model):
 
 
 class Lease(models.Model):
-    """A claim that expires. The process that has its token holds the name until then."""
+    """A named claim that expires. Until then it belongs to the process with the token."""
 
     name = models.CharField(max_length=120, primary_key=True)
     token = models.UUIDField()
@@ -93,7 +93,7 @@ class Lease(models.Model):
 
 
 class ClearCode(models.Model):
-    """The one-time code that a person sends back to clear a book; only its hash is kept, the newest counts."""
+    """The one-time code that confirms clearing a book. Only the newest one is valid, and only its hash is stored."""
 
     book = models.OneToOneField(Book, primary_key=True, on_delete=models.CASCADE, related_name="clear_code")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="clear_codes")

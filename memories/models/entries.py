@@ -31,13 +31,13 @@ _QUOTED = Q(evidence_session_id__isnull=False)
 
 
 def text_order() -> Func:
-    """Return what memories are sorted by when they are sorted by their text; its index has the same words, which are
-    no parameters, since SQLite finds an index of an expression only so."""
+    """Return the expression that sorts memories by text. It must equal that of the index and contain no parameters, or
+    SQLite would not use the index."""
     return Func("content", template="LOWER(SUBSTR(%(expressions)s, 1, 80))", output_field=models.TextField())
 
 
 class Memory(Evidenced):
-    """One short entry of a book. `number` is its public id, small and per owner."""
+    """A short entry of a book. `number` is its public id, unique per owner."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="memories")
@@ -79,7 +79,7 @@ class Memory(Evidenced):
             models.Index(fields=["book", "expires_at"], condition=Q(expires_at__isnull=False), name="memory_expiry"),
             models.Index(fields=["expires_at"], condition=_LIVE & Q(expires_at__isnull=False), name="memory_due"),
             models.Index(fields=["deleted_at"], condition=_DELETED, name="memory_tombstone"),
-            # The admin's filters, newest first: also over a million rows of all owners.
+            # The admin's filters, newest first, which must be fast over a million rows of all owners.
             models.Index(fields=["-id"], condition=Q(pinned=True), name="memory_pinned"),
             models.Index(fields=["-id"], condition=~Q(scan_rule=""), name="memory_scanned_out"),
             models.Index(fields=["target", "-id"], name="memory_by_target"),
@@ -105,23 +105,22 @@ class Memory(Evidenced):
 
     @property
     def blocked(self) -> bool:
-        """A scan rule keeps it out of answers, and nobody allowed exactly this text."""
+        """Whether a scan rule keeps it out of answers, and no administrator allowed this text."""
         return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
 
     @property
     def expired(self) -> bool:
-        """Its time is over: it has left answers, also before the sweep makes a tombstone of it."""
+        """Whether it expired. It is then left out of answers, even before the sweep turns it into a tombstone."""
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
     @property
     def gone_at(self) -> datetime | None:
-        """When it was deleted or, until the sweep makes a tombstone of it, when its time was over; None for a live
-        one."""
+        """When it was deleted or, if the sweep has not deleted it yet, when it expired; None if it is live."""
         return self.deleted_at or (self.expires_at if self.expired else None)
 
 
 class ChangeSet(models.Model):
-    """One group of writes that belong together: the unit of undo."""
+    """A group of writes, the unit of undo."""
 
     class Kind(models.TextChoices):
         TOOL = "tool"
@@ -197,7 +196,7 @@ class Revision(Evidenced):
 
 
 class MemoryVector(models.Model):
-    """A memory's vector from an upstream embedding model. While the model is being changed a memory has one of each."""
+    """A memory's vector from an embedding model. During a change of the model, a memory may have one of each."""
 
     memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="vectors")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="memory_vectors")

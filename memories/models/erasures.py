@@ -1,4 +1,4 @@
-"""Forgettings that are under way, and what the caches of every process have to drop."""
+"""Forgettings in progress, and what the caches of every process have to drop."""
 
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -15,9 +15,9 @@ def _leased() -> datetime:
 
 
 class Erasure(models.Model):
-    """One forgetting: what was asked for, so that any process can finish it, and how much is gone so far. Its owner may
-    be gone before it is over, so there is no foreign key. Its id is all that is needed to see its numbers, and is
-    random. When it is over, only numbers are left of it, for a day."""
+    """A forgetting: the request, so that any process can finish it, and the number of rows erased so far. There is no
+    foreign key, since the owner may be deleted before it is finished. The id grants access to the numbers, so it is
+    random. After a forgetting has finished, only the numbers are kept, for a day."""
 
     class Scope(models.TextChoices):
         MEMORIES = "memories", "What is remembered, of all books or of one"
@@ -47,13 +47,13 @@ class Erasure(models.Model):
 
     @property
     def gone(self) -> int:
-        """How many rows are gone so far."""
+        """The number of rows erased so far."""
         return sum(self.erased.values())
 
 
 class Invalidation(models.Model):
-    """One forgetting, for every process, by ids alone: the owner, and the book or session. Append-only, and kept for a
-    day. Owner, book and session may be gone already, so none of them is a foreign key."""
+    """A message to every process that an owner, book or session was forgotten. Append-only, and kept for a day. There
+    are no foreign keys, since the rows may have been deleted already."""
 
     class Kind(models.TextChoices):
         OWNER = "owner"

@@ -1,4 +1,4 @@
-"""What a memory rests on: whose words they were, the words themselves, and where they stand."""
+"""Evidence for a memory: whose words it is based on, the quote, and where it occurs."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -8,7 +8,7 @@ from django.db import models
 
 
 class EvidenceKind(models.TextChoices):
-    """Whose words a memory rests on; see docs/evidence.md."""
+    """Whose words a memory is based on; see docs/evidence.md."""
 
     OWN_WORDS = "own_words", "You said"
     PASTED = "pasted", "From text you pasted"
@@ -21,11 +21,11 @@ class EvidenceKind(models.TextChoices):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The words that a memory rests on. `start` is the place of `quote` in the text of the message, in characters;
-    without a quote there is no place. `run_id` is the turn.
+    """The words that a memory is based on. `start` is the offset of `quote` in the text of the message, in characters;
+    without a quote it is None. `run_id` is the turn.
 
-    Two things are known only while a write is decided about: `untrusted`, the words are neither the person's own nor
-    follow from them, and `unfounded`, a quote was given that stands nowhere."""
+    Two flags are not stored and only serve the decision about a write: `untrusted`, the words are foreign, neither the
+    person's own nor derived from them, and `unfounded`, a quote was given that was not found."""
 
     kind: EvidenceKind = EvidenceKind.NONE
     quote: str = ""
@@ -38,11 +38,11 @@ class Evidence:
 
     @classmethod
     def of_origin(cls, origin: str) -> Self:
-        """Return what is known of words by their write origin alone."""
+        """Return the evidence that follows from a write origin alone."""
         return cls(kind=EvidenceKind.HAND if origin in {"user", "admin", "import"} else EvidenceKind.NONE)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON that rows of reviews keep: without empty values, and empty if nothing is known."""
+        """Return the JSON that review rows store: without empty values, and {} if nothing is known."""
         kept = {name: getattr(self, name) for name in _COLUMNS} if self != Evidence() else {}
         return {
             name: value if isinstance(value, int) else str(value)
@@ -52,7 +52,7 @@ class Evidence:
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> Self:
-        """Return what `to_json` made. Raises ValueError."""
+        """Return the evidence that `to_json` serialised. Raises ValueError."""
         ids: dict[str, Any] = {
             name: UUID(kept[name]) for name in ("session_id", "run_id", "message_id") if kept.get(name)
         }
@@ -60,7 +60,7 @@ class Evidence:
         return cls(kind=kind, quote=kept.get("quote", ""), start=kept.get("start"), **ids)
 
     def public(self) -> dict[str, Any]:
-        """Return what the API shows."""
+        """Return the API representation."""
         return {
             "kind": str(self.kind),
             "quote": self.quote,
@@ -69,7 +69,7 @@ class Evidence:
         }
 
     def without_words(self) -> Self:
-        """Return it as it is when the words it quotes are erased: only whose they were."""
+        """Return a copy without the quote and its place, for when the quoted words are erased."""
         return replace(self, quote="", session_id=None, run_id=None, message_id=None, start=None)
 
 
@@ -85,7 +85,7 @@ EVIDENCE_COLUMNS = tuple(_COLUMNS.values())
 
 
 class Evidenced(models.Model):
-    """A row that says what the words of a memory rest on."""
+    """A row with the evidence for a memory's content."""
 
     evidence_kind = models.CharField(max_length=10, blank=True, choices=EvidenceKind.choices)
     evidence_quote = models.TextField(blank=True)
@@ -101,7 +101,7 @@ class Evidenced(models.Model):
 
     @property
     def evidence(self) -> Evidence:
-        """What it rests on. Rows from before evidence was asked for say only who wrote them."""
+        """The evidence. For rows from before evidence was recorded, it follows from their write origin alone."""
         if not self.evidence_kind:
             return Evidence.of_origin(getattr(self, "write_origin", ""))
         values = {name: getattr(self, column) for name, column in _COLUMNS.items()}

@@ -9,7 +9,7 @@ from memories.ids import uuid7
 
 
 class Owner(models.Model):
-    """Whose conversations and memories these are: a Django user, or an end user of a parent owner's application."""
+    """The owner of conversations and memories: a Django user, or an end user of a parent owner's application."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.OneToOneField(
@@ -37,7 +37,7 @@ class Owner(models.Model):
 
 
 class Book(models.Model):
-    """One memory scope of one owner."""
+    """A memory scope of an owner."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="books")
@@ -61,7 +61,7 @@ class Book(models.Model):
 
 
 class BookLimits(models.Model):
-    """What the agents that name a book allow it to hold, in characters; 0 = no limit. Kept by the gateway."""
+    """The limits of books with this name, in characters; 0 = no limit. The gateway derives them from its agents."""
 
     name = models.CharField(max_length=64, unique=True)
     user_char_limit = models.PositiveIntegerField()

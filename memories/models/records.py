@@ -1,4 +1,4 @@
-"""Records of runs, notifications for browsers, and counters of the scan."""
+"""Records of runs, notifications for browsers, and the scan's progress and counters."""
 
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from memories.models.owners import Owner
 
 
 class ThreadRecord(models.Model):
-    """The native provider's record of a completed run: a pointer, not a second copy of the words."""
+    """The native provider's record of a completed run: a reference, not a copy of the text."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="thread_records")
@@ -32,7 +32,7 @@ class ThreadRecord(models.Model):
 
 
 class Notification(models.Model):
-    """The outbox: notifications for an owner's browsers. `seq` is in commit order per owner."""
+    """An entry of the outbox for an owner's browsers. Per owner, `seq` follows the order of commits."""
 
     class Kind(models.TextChoices):
         REVIEW_SAVED = "review.saved"
@@ -61,7 +61,7 @@ class Notification(models.Model):
 
 
 class ScanRenewal(models.Model):
-    """How far the stored texts have been looked at under one version of the scan's rules."""
+    """The progress of scanning stored texts again under a new version of the scan's rules."""
 
     rules = models.CharField(max_length=64)
     texts = models.CharField(max_length=64, help_text="The model whose rows hold them.")
@@ -76,7 +76,7 @@ class ScanRenewal(models.Model):
 
 
 class ScanDay(models.Model):
-    """How often the scan refused a write on one day (UTC), by rule. A number of all owners, without any text."""
+    """How often the scan refused a write on one day (UTC), by rule, over all owners."""
 
     day = models.DateField()
     rule = models.CharField(max_length=64)

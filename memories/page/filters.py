@@ -1,4 +1,4 @@
-"""What the list of the memories page is narrowed to and how it is sorted, as its address says it."""
+"""The filters and sort order of the memories list, read from the query string."""
 
 import re
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from memories.caller import DEFAULT_BOOK
 from memories.models import Memory, Target, WriteOrigin
 from memories.models.entries import text_order
 from memories.page.rows import EXPIRES_SOON
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.selectors import blocked_condition
 
-STRETCH = 50
-MOST_ROWS = 1000
+BATCH_ROWS = 50
+MAX_ROWS = 1000
 
 
 class Order(NamedTuple):
-    """An order of the list: its name in the choice, how the headline says it, and its columns, which have an index."""
+    """A sort order: its label in the menu, its words in the headline, and its columns, which have an index."""
 
     label: str
     words: str
@@ -35,7 +35,7 @@ ORDERS = {
     "oldest": Order("Oldest first", "oldest first", ("number",)),
     "text": Order("Text, A to Z", "A to Z", (text_order(), "number")),
 }
-"""The orders by their name in the address."""
+"""Sort orders by their value in the query string."""
 _MAX_QUERY = 400
 _MAX_SKIP = 1_000_000
 _NUMBER = re.compile(r"#(\d{1,19})")
@@ -44,8 +44,8 @@ _CHIPS = ("pinned", "expiring", "blocked", "deleted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What the list is narrowed to; "", 0 or False: not by this. `number` finds one memory, whatever its book; the
-    other filters are left aside then. `shown` rows come after the first `skip`."""
+    """The filters of the list; "", 0 or False means unset. `number` finds a memory in any book and ignores the other
+    filters. The list shows `shown` rows after the first `skip`."""
 
     book: str = DEFAULT_BOOK
     query: str = ""
@@ -58,29 +58,29 @@ class Filters:
     blocked: bool = False
     deleted: bool = False
     sort: str = ""
-    shown: int = STRETCH
+    shown: int = BATCH_ROWS
     skip: int = 0
 
     @property
     def narrowed(self) -> bool:
-        """Whether anything but the book is chosen."""
+        """Whether anything but the book is set."""
         return bool(self.number or self.query or self.narrowed_besides_words)
 
     @property
     def narrowed_besides_words(self) -> bool:
-        """Whether the list is narrowed by a filter, the search left aside."""
+        """Whether a filter other than the search is set."""
         return bool(self.target or self.category or self.origin or any(getattr(self, chip) for chip in _CHIPS))
 
     @property
-    def next_stretch(self) -> str:
-        """The query string of the same list with more rows, or with those after the most that a page shows."""
-        if self.shown < MOST_ROWS:
-            return self._address(n=min(self.shown + STRETCH, MOST_ROWS), skip=self.skip)
+    def more_query(self) -> str:
+        """The query string for more rows, or for the next page if this one has MAX_ROWS."""
+        if self.shown < MAX_ROWS:
+            return self._address(n=min(self.shown + BATCH_ROWS, MAX_ROWS), skip=self.skip)
         return self._address(skip=self.skip + self.shown)
 
     @property
-    def first_stretch(self) -> str:
-        """The query string of the same list from its beginning."""
+    def first_query(self) -> str:
+        """The query string of the same list from the beginning."""
         return self._address()
 
     def _address(self, *, n: int = 0, skip: int = 0) -> str:
@@ -90,7 +90,7 @@ class Filters:
         return urlencode({name: value for name, value in given.items() if value})
 
     def of(self, memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
-        """Return the memories that pass the filters, the search left aside."""
+        """Apply the filters, except for the search."""
         equal = {"target": self.target, "category": self.category, "write_origin": self.origin}
         memories = memories.filter(**{name: value for name, value in equal.items() if value})
         if self.pinned:
@@ -100,35 +100,30 @@ class Filters:
         return memories.filter(blocked_condition()) if self.blocked else memories
 
     def in_order(self, memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
-        """Return the memories in the order that is chosen; deleted ones by the time of their deletion unless another
-        is."""
+        """Return the memories in the chosen order. By default deleted memories are ordered by time of deletion."""
         by_deletion = self.deleted and not self.sort
-        return (
-            memories.order_by("-deleted_at", "-number")
-            if by_deletion
-            else memories.order_by(*ORDERS[self.sort].columns)
-        )
+        return memories.order_by(*(("-deleted_at", "-number") if by_deletion else ORDERS[self.sort].columns))
 
 
 def filters_of(query: QueryDict) -> Filters:
-    """Return the filters a page's address names; what is not known is left away. `q=#12` asks for a number, too."""
+    """Return the filters in a query string. Unknown values are ignored. `q=#12` finds a memory by number."""
     target, origin, sort = query.get("target", ""), query.get("origin", ""), query.get("sort", "")
     words = " ".join(query.get("q", "").split())[:_MAX_QUERY]
-    named = _NUMBER.fullmatch(words)
-    asked = named[1] if named else query.get("number", "")
+    number_match = _NUMBER.fullmatch(words)
+    number = number_match[1] if number_match else query.get("number", "")
     return Filters(
         book=(query.get("book") or DEFAULT_BOOK)[:64],
         query=words,
-        number=parse_number(asked) or 0,
+        number=parse_number(number) or 0,
         target=target if target in Target.values else "",
         category=query.get("category", "")[:40],
         origin=origin if origin in WriteOrigin.values else "",
         **{chip: query.get(chip) == "1" for chip in _CHIPS},
         sort=sort if sort in ORDERS else "",
-        shown=min(max(_whole(query.get("n", "")), STRETCH), MOST_ROWS),
-        skip=min(_whole(query.get("skip", "")), _MAX_SKIP),
+        shown=min(max(_parse_count(query.get("n", "")), BATCH_ROWS), MAX_ROWS),
+        skip=min(_parse_count(query.get("skip", "")), _MAX_SKIP),
     )
 
 
-def _whole(given: str) -> int:
+def _parse_count(given: str) -> int:
     return parse_number(given) or 0

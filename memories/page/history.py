@@ -1,4 +1,4 @@
-"""The history of one memory as the page's drawer shows it: who, what they did, when, and the words that changed."""
+"""The history of a memory as the page's drawer shows it."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from memories.models import Memory
 from memories.page.rows import TARGET_WORDS, origin_label
 from memories.viewers import Viewer
 
-MOST_REVISIONS = 100
+MAX_REVISIONS = 100
 
 
 def history_of(memory: Memory, viewer: Viewer) -> list[dict[str, Any]]:
-    """Return the newest revisions of a memory, newest first, each as a step with who made it, when and where. Three
-    queries or less."""
-    steps = steps_of(memory, Viewpoint(targets=TARGET_WORDS, day=viewer.day), most=MOST_REVISIONS)
+    """Return the newest revisions of a memory, newest first, each with its author, time and source. At most three
+    queries."""
+    steps = steps_of(memory, Viewpoint(targets=TARGET_WORDS, day=viewer.day), most=MAX_REVISIONS)
     sets = [step.revision.change_set for step in steps]
     names = names_of(viewer.owner.pk, sets)
     return [
@@ -22,7 +22,7 @@ def history_of(memory: Memory, viewer: Viewer) -> list[dict[str, Any]]:
             "step": step,
             "icon_label": origin_label(step.revision.write_origin),
             "when": viewer.minute(step.revision.created_at),
-            # Its verb says that it was pinned.
+            # The verb of the step says whether it was pinned.
             "fields": [
                 f"{field.name}: {field.before} → {field.after}" for field in step.fields if field.name != "Pinned"
             ],

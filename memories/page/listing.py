@@ -1,4 +1,4 @@
-"""The list of the memories page: filters, ranked search, and one stretch of rows."""
+"""The list of the memories page: filtering, ranked search, and a batch of rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from memories.caller import DEFAULT_BOOK
-from memories.filters import holds
+from memories.filters import contains_text
 from memories.models import Book, Memory
 from memories.number_words import memories as memory_words
-from memories.page.filters import MOST_ROWS, ORDERS, Filters
+from memories.page.filters import MAX_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
 from memories.recall.book_views import BookState
 from memories.recall.query_vectors import query_vectors
@@ -21,14 +21,14 @@ from memories.selectors import blocked_condition, categories_of, live_condition,
 from memories.viewers import Viewer
 from search import Hit, extract_keywords
 
-_MOST_WORDS = 10
+_MAX_WORDS = 10
 _DELETED = Q(deleted_at__isnull=False)
 _NOT_FOUND = "There is no memory #{number}. It may have been deleted for good."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookCounts:
-    """What a book holds, for the filters: how many memories are live, blocked and deleted, and their categories."""
+    """The number of live, blocked and deleted memories in a book, and their categories, for the filters."""
 
     live: int = 0
     blocked: int = 0
@@ -37,7 +37,7 @@ class BookCounts:
 
     @classmethod
     def of(cls, book: Book) -> "BookCounts":
-        """Return what a book holds; four queries."""
+        """Return the counts of a book. Four queries."""
         live = live_in(book)
         return cls(
             live=live.count(),
@@ -48,9 +48,9 @@ class BookCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """Rows of the list, and how many there are in all: `total` counts everything that was found, not only what is
-    shown; with `at_least` there are more than were counted."""
+class MemoryList:
+    """The shown rows of the list. `total` counts all matches, not only the shown ones; it is a lower bound if
+    `at_least` is set."""
 
     filters: Filters
     rows: Sequence[Row] = ()
@@ -62,17 +62,17 @@ class Listed:
 
     @property
     def nothing_to_filter(self) -> bool:
-        """Whether the book holds nothing, and no other can be chosen."""
+        """Whether the book is empty and there is no other to choose."""
         return not (self.counts.live or self.counts.deleted or len(self.books) > 1)
 
     @property
     def page_full(self) -> bool:
-        """Whether the page shows as many rows as it may, so that the next ones are another page."""
-        return len(self.rows) >= MOST_ROWS
+        """Whether the page shows the maximum number of rows, so that further rows need another page."""
+        return len(self.rows) >= MAX_ROWS
 
     @property
     def headline(self) -> str:
-        """What is listed, how much of it there is, and in which order; "" for a book without memories."""
+        """What is listed, how many, and in which order; "" for a book without memories."""
         filters, order = self.filters, self._order
         if filters.number:
             return f"Memory #{filters.number}." if self.rows else _NOT_FOUND.format(number=filters.number)
@@ -98,8 +98,8 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """Memories in the order in which they are shown. `hits`: of a ranked search, in the same order."""
+class _Matches:
+    """Matching memories in display order. `hits` are those of a ranked search, in the same order."""
 
     keys: Sequence[UUID]
     total: int
@@ -108,38 +108,38 @@ class _Found:
     hits: Sequence[Hit] = ()
 
 
-def listed(viewer: Viewer, filters: Filters) -> Listed:
-    """Return one stretch of the list in the order that is chosen; of a search best first."""
+def list_memories(viewer: Viewer, filters: Filters) -> MemoryList:
+    """Return a batch of the list in the chosen order; search results best first."""
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     if filters.number:
-        return _numbered(viewer, filters, books)
+        return _list_by_number(viewer, filters, books)
     book = books.get(filters.book)
     if book is None:
-        return Listed(filters=filters, books=sorted({*books, DEFAULT_BOOK}))
+        return MemoryList(filters=filters, books=sorted({*books, DEFAULT_BOOK}))
     counts = BookCounts.of(book)
-    chosen = filters.of(Memory.objects.filter(owner_id=viewer.owner.pk, book=book))
-    chosen = chosen.filter(_DELETED if filters.deleted else live_condition())
+    memories = filters.of(Memory.objects.filter(owner_id=viewer.owner.pk, book=book))
+    memories = memories.filter(_DELETED if filters.deleted else live_condition())
     if filters.query and not (filters.deleted or filters.blocked):
-        found = _ranked(chosen, book, filters)
+        matches = _ranked_matches(memories, book, filters)
     else:
-        found = _sorted(_with_words(chosen, filters.query), filters, counts)
-    return Listed(
+        matches = _sorted_matches(_containing(memories, filters.query), filters, counts)
+    return MemoryList(
         filters=filters,
-        rows=_rows(found, viewer),
-        total=found.total,
-        at_least=found.at_least,
-        more=found.more,
+        rows=_rows(matches, viewer),
+        total=matches.total,
+        at_least=matches.at_least,
+        more=matches.more,
         counts=counts,
         books=sorted(books),
     )
 
 
-def _numbered(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> Listed:
-    """Return the one memory of that number, also a deleted one, with what its book holds."""
-    mine = Memory.objects.filter(_DELETED | live_condition(), owner_id=viewer.owner.pk, number=filters.number)
-    memories = list(with_changes(mine))
+def _list_by_number(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> MemoryList:
+    """Return the list with only the memory of that number, which may be deleted."""
+    matching = Memory.objects.filter(_DELETED | live_condition(), owner_id=viewer.owner.pk, number=filters.number)
+    memories = list(with_changes(matching))
     book = memories[0].book if memories else books.get(filters.book)
-    return Listed(
+    return MemoryList(
         filters=filters,
         rows=rows_of(memories, viewer),
         total=len(memories),
@@ -148,47 +148,47 @@ def _numbered(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> Liste
     )
 
 
-def _rows(found: _Found, viewer: Viewer) -> list[Row]:
-    by_key = with_changes(Memory.objects.filter(owner_id=viewer.owner.pk)).in_bulk(list(found.keys))
-    # What was erased since it was found is left out.
-    return rows_of([by_key[key] for key in found.keys if key in by_key], viewer, found.hits)
+def _rows(matches: _Matches, viewer: Viewer) -> list[Row]:
+    by_key = with_changes(Memory.objects.filter(owner_id=viewer.owner.pk)).in_bulk(list(matches.keys))
+    # Memories erased in the meantime are left out.
+    return rows_of([by_key[key] for key in matches.keys if key in by_key], viewer, matches.hits)
 
 
-def _sorted(chosen: "QuerySet[Memory]", filters: Filters, counts: BookCounts) -> _Found:
+def _sorted_matches(memories: "QuerySet[Memory]", filters: Filters, counts: BookCounts) -> _Matches:
     end = filters.skip + filters.shown
-    keys = list(filters.in_order(chosen).values_list("pk", flat=True)[filters.skip : end])
-    total = chosen.count() if filters.narrowed else counts.live
-    return _Found(keys=keys, total=total, more=total > end)
+    keys = list(filters.in_order(memories).values_list("pk", flat=True)[filters.skip : end])
+    total = memories.count() if filters.narrowed else counts.live
+    return _Matches(keys=keys, total=total, more=total > end)
 
 
-def _with_words(chosen: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
-    """Return those that hold each word. Deleted and blocked memories are in no index."""
-    for word in query.split()[:_MOST_WORDS]:
-        chosen = chosen.filter(holds(word, "content"))
-    return chosen
+def _containing(memories: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
+    """Return the memories that contain each word. The search index has no deleted and blocked memories."""
+    for word in query.split()[:_MAX_WORDS]:
+        memories = memories.filter(contains_text(word, "content"))
+    return memories
 
 
-def _ranked(chosen: "QuerySet[Memory]", book: Book, filters: Filters) -> _Found:
-    """Search as turns and the API do. A view may be older than the last write: memories that no longer match are left
-    out."""
-    only = set(chosen.values_list("number", flat=True)) if filters.narrowed_besides_words else None
+def _ranked_matches(memories: "QuerySet[Memory]", book: Book, filters: Filters) -> _Matches:
+    """Search as turns and the API do. Memories that no longer match are left out: the view may be older than the last
+    write."""
+    only = set(memories.values_list("number", flat=True)) if filters.narrowed_besides_words else None
     vectors: Mapping[str, Sequence[float]] = {}
-    if settings.EMBEDDING_MODEL:  # asked on the event loop of the server: only this page waits
+    if settings.EMBEDDING_MODEL:  # requested on the server's event loop; only this page waits
         vectors = async_to_sync(query_vectors)(book.owner_id, book.name, [filters.query])
     hits = snapshots.view(BookState.of(book)).index.search(
         filters.query,
-        limit=MOST_ROWS + 1,
+        limit=MAX_ROWS + 1,
         keywords=extract_keywords(filters.query),
         only=only,
         query_vector=vectors.get(filters.query),
     )
-    keys = dict(chosen.filter(number__in=[hit.number for hit in hits]).values_list("number", "pk"))
+    keys = dict(memories.filter(number__in=[hit.number for hit in hits]).values_list("number", "pk"))
     present = [hit for hit in hits if hit.number in keys]
-    shown, total = present[: filters.shown], min(len(present), MOST_ROWS)
-    return _Found(
+    shown, total = present[: filters.shown], min(len(present), MAX_ROWS)
+    return _Matches(
         keys=[keys[hit.number] for hit in shown],
         total=total,
         more=total > len(shown),
-        at_least=len(present) > MOST_ROWS,
+        at_least=len(present) > MAX_ROWS,
         hits=shown,
     )

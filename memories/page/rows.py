@@ -1,5 +1,5 @@
-"""Rows of the memories page: a memory with everything that is shown of it, in words. Read for many at once: the number
-of queries does not grow with the number of rows."""
+"""Rows of the memories page, with everything shown of a memory as text. The number of queries does not depend on the
+number of rows."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -31,25 +31,21 @@ _ICONS = {
     WriteOrigin.IMPORT: "import",
     WriteOrigin.SYSTEM: "clock",
 }
-_CHANGERS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
-_WORDS = re.compile(r"([^\W_]+)")
-_SHORT_NAME = 40
-_UNFOLDED_LINES = 8
-_UNFOLDED_CHARACTERS = 700
+_CHANGER_LABELS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
+_WORD = re.compile(r"([^\W_]+)")
+_MAX_NAME = 40
+_MAX_UNFOLDED_LINES = 8
+_MAX_UNFOLDED_CHARACTERS = 700
 
 
 @dataclass(frozen=True, slots=True)
 class IconLabel:
-    """An icon and its label."""
-
     icon: str
     word: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Badge:
-    """In which state a memory is."""
-
     icon: str
     look: str
     words: str
@@ -57,9 +53,9 @@ class Badge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One memory of the list. `folded`: only its beginning is shown at first. `rank` and `why` are there when it was
-    searched for; `gone` says who deleted it and until when it is kept, and `latest` is the revision that restoring it
-    goes back to."""
+    """A row of the list. `again` means the same day as the row above; `folded`, that only the beginning is shown at
+    first. `rank` and `why` belong to search results. `gone` says who deleted the memory and how long it is kept;
+    `latest` is the revision that restoring it returns to."""
 
     memory: Memory
     name: str
@@ -86,7 +82,8 @@ def origin_label(origin: str) -> IconLabel:
 
 
 def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
-    """Return the memories with who changed their words last (`changed_by`), their latest revision and who made it."""
+    """Annotate memories with the origin of the last change of their text (`changed_by`), their latest revision and its
+    origin (`latest_by`)."""
     revisions = Revision.objects.filter(memory=OuterRef("pk"))
     wording = revisions.filter(created_at__gte=OuterRef("content_changed_at")).order_by("version")
     latest = revisions.order_by("-version")
@@ -98,72 +95,72 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
 
 
 def rows_of(memories: Iterable[Memory], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[Row]:
-    """Return rows for the page, in the given order. The memories come from with_changes()."""
+    """Return rows for the page, in the given order. The memories must come from with_changes()."""
     listed = list(memories)
     names = names_of(viewer.owner.pk, listed)
-    found = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
+    ranked_hits = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
     rows: list[Row] = []
     for memory in listed:
-        before = rows[-1].day if rows else ""
-        rows.append(_row(memory, viewer, names, before, found.get(memory.number)))
+        previous_day = rows[-1].day if rows else ""
+        rows.append(_row(memory, viewer, names, previous_day, ranked_hits.get(memory.number)))
     return rows
 
 
-def _row(memory: Memory, viewer: Viewer, names: Names, before: str, found: tuple[int, Hit] | None) -> Row:
+def _row(memory: Memory, viewer: Viewer, names: Names, previous_day: str, ranked: tuple[int, Hit] | None) -> Row:
     day = viewer.day(memory.created_at)
-    hit = found[1] if found else None
+    hit = ranked[1] if ranked else None
     return Row(
         memory=memory,
         name=short_name(memory),
         icon_label=origin_label(memory.write_origin),
         day=day,
-        again=day == before,
+        again=day == previous_day,
         pieces=highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
-        folded=len(memory.content) > _UNFOLDED_CHARACTERS or memory.content.count("\n") >= _UNFOLDED_LINES,
+        folded=len(memory.content) > _MAX_UNFOLDED_CHARACTERS or memory.content.count("\n") >= _MAX_UNFOLDED_LINES,
         badges=_badges(memory, viewer),
         about=f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
         source_link=source_link(names, memory),
-        changed=_changed(memory, viewer),
+        changed=_change_text(memory, viewer),
         used=used_words(memory.usage_count, memory.last_used_at, viewer),
-        expiry=f"Expires {viewer.day(memory.expires_at)}" if memory.expires_at and not _soon(memory) else "",
-        rank=ordinal(found[0]) if found else "",
+        expiry=f"Expires {viewer.day(memory.expires_at)}" if memory.expires_at and not _expires_soon(memory) else "",
+        rank=ordinal(ranked[0]) if ranked else "",
         why=_why(hit, memory) if hit else "",
-        gone=_gone(memory, viewer),
+        gone=_deletion_text(memory, viewer),
         latest=getattr(memory, "latest", None),
     )
 
 
 def short_name(memory: Memory) -> str:
-    """Return the beginning of its words, for the names of its buttons. What is blocked is not repeated there."""
+    """Return the beginning of the text, to label buttons with. The text of a blocked memory is not repeated."""
     if memory.blocked:
         return f"blocked memory {memory.number}"
     words = " ".join(memory.content.split())
-    return words if len(words) <= _SHORT_NAME else words[:_SHORT_NAME].rsplit(" ", 1)[0] + "…"
+    return words if len(words) <= _MAX_NAME else words[:_MAX_NAME].rsplit(" ", 1)[0] + "…"
 
 
 def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
-    """Return the content with the words that were searched for marked (`ins` pieces), also others of the same stem."""
+    """Return the content with the search words, and words of the same stem, marked as `ins` pieces."""
     language = guess_language(content)
     words = [word for reason in hit.reasons if reason.kind in {"words", "near_words"} for word in reason.words]
     wanted = {token.term for word in words for token in tokens_of(word, language)}
-    found = {token.surface for token in tokens_of(content, language) if token.term in wanted}
+    surfaces = {token.surface for token in tokens_of(content, language) if token.term in wanted}
     pieces: list[Piece] = []
-    for text in _WORDS.split(content):
-        kind = "ins" if text in found else "same"
+    for text in _WORD.split(content):
+        kind = "ins" if text in surfaces else "same"
         if text:
             pieces.append(Piece(kind, text))  # type: ignore[arg-type]  # one of the two
     return tuple(pieces)
 
 
 def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
-    """`Recalled 12 times, last today`."""
+    """Return text such as `Recalled 12 times, last today`."""
     if not count:
         return "Not recalled yet"
     return f"Recalled {times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
 
 
 def ordinal(place: int) -> str:
-    """`1st`, `2nd`, …"""
+    """Return `1st`, `2nd`, …"""
     ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
     return f"{place}{ending}"
 
@@ -173,7 +170,7 @@ def _why(hit: Hit, memory: Memory) -> str:
     return words + (f" Recalled {times(memory.usage_count)}." if memory.usage_count else "")
 
 
-def _soon(memory: Memory) -> bool:
+def _expires_soon(memory: Memory) -> bool:
     return memory.expires_at is not None and memory.expires_at <= timezone.now() + EXPIRES_SOON
 
 
@@ -183,32 +180,32 @@ def _badges(memory: Memory, viewer: Viewer) -> list[Badge]:
         badges.append(Badge(icon="alert", look="danger", words="Blocked"))
     if memory.pinned:
         badges.append(Badge(icon="pin", look="accent", words="Pinned"))
-    if memory.expires_at and _soon(memory):
+    if memory.expires_at and _expires_soon(memory):
         verb = "Expired" if memory.expires_at <= timezone.now() else "Expires"
         badges.append(Badge(icon="clock", look="warn", words=f"{verb} {viewer.day(memory.expires_at)}"))
     return badges
 
 
-def _changed(memory: Memory, viewer: Viewer) -> str:
-    """Return `Changed by an administrator, 20 Nov`; "" if the words are still those it was written with."""
+def _change_text(memory: Memory, viewer: Viewer) -> str:
+    """Return text such as `Changed by an administrator, 20 Nov`; "" if the content never changed."""
     origin: Any = getattr(memory, "changed_by", None)
     if origin is None or memory.content_changed_at <= memory.created_at:
         return ""
-    return f"Changed by {_changer(origin)}, {viewer.day(memory.content_changed_at)}"
+    return f"Changed by {_changer_label(origin)}, {viewer.day(memory.content_changed_at)}"
 
 
-def _gone(memory: Memory, viewer: Viewer) -> str:
-    """Return `Deleted by a review today, kept until 20 Dec`; "" for a memory that was not deleted."""
+def _deletion_text(memory: Memory, viewer: Viewer) -> str:
+    """Return text such as `Deleted by a review today, kept until 20 Dec`; "" if the memory is not deleted."""
     if memory.deleted_at is None:
         return ""
     origin: Any = getattr(memory, "latest_by", None)
-    by = f" by {_changer(origin)}" if origin else ""
+    by = f" by {_changer_label(origin)}" if origin else ""
     until = viewer.day(memory.deleted_at + timedelta(days=settings.UNDO_DAYS))
-    if origin == WriteOrigin.SYSTEM:  # nothing else of its writes deletes
+    if origin == WriteOrigin.SYSTEM:  # the system deletes only what has expired
         return f"Expired {viewer.near_day(memory.deleted_at)}, kept until {until}"
     return f"Deleted{by} {viewer.near_day(memory.deleted_at)}, kept until {until}"
 
 
-def _changer(origin: str) -> str:
+def _changer_label(origin: str) -> str:
     word = origin_label(origin).word
-    return _CHANGERS.get(word, word.lower())
+    return _CHANGER_LABELS.get(word, word.lower())

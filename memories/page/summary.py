@@ -1,5 +1,5 @@
-"""The head of the memories page for one book: the health line, how full the budgets are, and the last `/memory clear`
-while it can be undone."""
+"""The head of the memories page for one book: its health line, its budgets, and the last `/memory clear` while it can
+be undone."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,19 +12,19 @@ from django.utils import timezone
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, ChangeSet, Revision, Target
 from memories.number_words import counted
-from memories.selectors import book_named, counted_by, live_in
+from memories.selectors import book_named, count_by, live_in
 from memories.services import book_limits
 from memories.viewers import Viewer
 
-NEARLY = 0.9
-_USUAL_LENGTH = 80
-_BAR = 99.6
+NEARLY_FULL = 0.9
+_TYPICAL_CHARACTERS = 80
+_BAR_WIDTH = 99.6
 
 
 def summary_of(viewer: Viewer, name: str) -> dict[str, Any]:
-    """Return the head of the page for one book, also one that is not there yet: its health in `figures`
-    (memories.health, with what the apps above add), its meters, the progress of its consolidation while there is one,
-    and its last clear while that can be undone."""
+    """Return the head of the page for a book, which may not exist yet: its health as `figures` (memories.health,
+    including the figures of the apps above), its meters, the progress of an open consolidation, and the last clear
+    while that can be undone."""
     book = book_named(viewer.owner.pk, name)
     if book is None:
         limits = book_limits(name)
@@ -32,7 +32,7 @@ def summary_of(viewer: Viewer, name: str) -> dict[str, Any]:
         return _summary(name, figures, documents=0, numbers={})
     figures = book_health(book, timezone.now())
     documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
-    summary = _summary(name, figures, documents=documents, numbers=counted_by(live_in(book), "target"))
+    summary = _summary(name, figures, documents=documents, numbers=count_by(live_in(book), "target"))
     return {**summary, "cleared": last_clear(book, viewer)}
 
 
@@ -52,8 +52,8 @@ def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Map
 
 
 def progress(run: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the progress of a book's newest consolidation (figures of memories.health); None when it is over. `fill`
-    is the bar's width out of 100, None before its sessions are chosen and while the documents are written."""
+    """Return the progress of a book's newest consolidation (from memories.health), or None if it is over. `fill` is the
+    bar's width out of 100; None before the sessions are chosen and while the documents are written."""
     if run.get("state") not in {"scheduled", "running", "paused"}:
         return None
     done, total = int(run["sessions_done"]), int(run["sessions_total"])
@@ -67,43 +67,48 @@ def progress(run: Mapping[str, Any]) -> dict[str, Any] | None:
     if run["state"] == "paused":
         words = f"Consolidation is paused{f': {read}' if total else ''}. It resumes by itself."
     reading = total and run["phase"] != "synthesis"
-    return {"words": words, "done": done, "total": total, "fill": round(_BAR * done / total, 1) if reading else None}
+    return {
+        "words": words,
+        "done": done,
+        "total": total,
+        "fill": round(_BAR_WIDTH * done / total, 1) if reading else None,
+    }
 
 
 def meter(target: Target, number: int, used: int, limit: int) -> dict[str, Any]:
-    """Return how full a budget is, in characters. `number`: how many memories use it. `look`: "", near or full; `fill`
-    is the bar's width out of 100."""
+    """Return how full a budget is, in characters. `number` is the number of memories in it. In the result `look` is "",
+    near or full, and `fill` is the bar's width out of 100."""
     if not limit:
         return {"label": target.label, "words": f"{used:,}", "used": used, "limit": 0, "hint": "No limit"}
     share = min(1.0, used / limit)
-    look = "full" if used >= limit else "near" if share >= NEARLY else ""
+    look = "full" if used >= limit else "near" if share >= NEARLY_FULL else ""
     if look == "full":
         hint = "Full. Edit or delete something to make room."
     elif look == "near":
         hint = f"Almost full. Past {limit:,} a new memory is refused, and you are told."
     else:
-        usual = used / number if number else _USUAL_LENGTH
-        hint = f"Room for about {max(1, int((limit - used) / max(usual, 1)))} more."
+        typical = used / number if number else _TYPICAL_CHARACTERS
+        hint = f"Room for about {max(1, int((limit - used) / max(typical, 1)))} more."
     return {
         "label": target.label,
         "words": f"{used:,} of {limit:,}",
         "used": used,
         "limit": limit,
         "look": look,
-        "fill": round(_BAR * share, 1),
+        "fill": round(_BAR_WIDTH * share, 1),
         "hint": hint,
     }
 
 
 def last_clear(book: Book, viewer: Viewer) -> dict[str, Any] | None:
-    """Return the newest clear of the book that is not undone and not too old for it, or None; two queries. `words`:
+    """Return the newest clear of the book that can be undone, or None. Two queries. `words` is text such as
     `27 memories were deleted by /memory clear on 22 Nov, 14:03.`"""
     days = timedelta(days=settings.UNDO_DAYS)
     recent = ChangeSet.objects.filter(
         owner_id=book.owner_id, book=book, kind=ChangeSet.Kind.CLEAR, created_at__gt=timezone.now() - days
     )
     undos = ChangeSet.objects.filter(undoes=OuterRef("pk"))
-    # An undo that was undone itself leaves the clear as it was.
+    # An undo that was itself undone does not count.
     clear = recent.filter(~Exists(undos.filter(~Exists(undos)))).order_by("-created_at").first()
     if clear is None:
         return None

@@ -1,4 +1,4 @@
-"""The memories page and its fragments. What changes something goes through the native API; these only show."""
+"""The memories page and its fragments. These views only read: changes go through the native API."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from memories.models import Memory, Target, WriteOrigin
 from memories.page.filters import ORDERS, filters_of
 from memories.page.history import history_of
 from memories.page.importing import rewordings
-from memories.page.listing import Listed, listed
+from memories.page.listing import MemoryList, list_memories
 from memories.page.rows import TARGET_WORDS, origin_label, rows_of, short_name, with_changes
 from memories.page.summary import summary_of
 from memories.selectors import categories_of, memory_get
@@ -22,29 +22,29 @@ from memories.viewers import Viewer, action_view, fragment_view, page_view
 
 @page_view
 def memories(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """`/memories/`: everything that is remembered, with what narrows the list in the address."""
-    found = listed(viewer, filters_of(request.GET))
+    """`/memories/`: the list of memories. The filters are in the query string."""
+    listed = list_memories(viewer, filters_of(request.GET))
     formats = [(format.name, format.label) for format in FORMATS.values()]
-    summary = summary_of(viewer, found.filters.book)
+    summary = summary_of(viewer, listed.filters.book)
     page = {"tab": "memories", "summary": summary, "formats": formats, "undo_days": settings.UNDO_DAYS}
-    return render(request, "memories/memories.html", page | _list_context(viewer, found))
+    return render(request, "memories/memories.html", page | _list_context(viewer, listed))
 
 
 @fragment_view
 def list_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The rows, and how many there are."""
-    return render(request, "memories/list.html", _list_context(viewer, listed(viewer, filters_of(request.GET))))
+    """The rows of the list and their number."""
+    return render(request, "memories/list.html", _list_context(viewer, list_memories(viewer, filters_of(request.GET))))
 
 
 @fragment_view
 def summary_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The health line and the meters of a book."""
+    """A book's health line and meters."""
     return render(request, "memories/summary.html", {"summary": summary_of(viewer, filters_of(request.GET).book)})
 
 
 @fragment_view
 def row_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResponse:
-    """One memory as the list shows it; of a deleted one what is left, with the way back."""
+    """One row of the list. A deleted memory can be restored from it."""
     memory = with_changes(Memory.objects.filter(owner_id=viewer.owner.pk, number=number)).first()
     if memory is None:
         return HttpResponse(status=404)
@@ -53,7 +53,7 @@ def row_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpRespo
 
 @fragment_view
 def edit_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResponse:
-    """The editor of one memory, as it reads now; `mine` makes it say who changed it meanwhile."""
+    """The editor of a memory. With `mine` it shows an edit conflict and who made the other change."""
     memory = memory_get(viewer.owner.pk, number)
     context: dict[str, Any] = {
         "memory": memory,
@@ -73,7 +73,7 @@ def edit_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResp
 
 @fragment_view
 def history_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResponse:
-    """The history of a memory, also of a deleted one."""
+    """The history of a memory, which may be deleted."""
     memory = memory_get(viewer.owner.pk, number, deleted=True)
     context = {"memory": memory, "name": short_name(memory), "steps": history_of(memory, viewer)}
     return render(request, "memories/history.html", context)
@@ -81,20 +81,20 @@ def history_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpR
 
 @action_view
 def import_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The words that an import (the body, in the `format` that its preview named) would change; nothing is written. 400
-    where it is no import."""
+    """The texts that an import would change, as diffs. The body is the file, in the `format` that its preview returned.
+    Nothing is written. Answers 400 for an invalid file."""
     format = request.GET.get("format", "jsonl")
     try:
-        found = rewordings(viewer, Upload.of(request.body), format, filters_of(request.GET).book)
-    except (DomainError, RawPostDataException):  # a multipart form was read for its token, and has no body any more
+        changes = rewordings(viewer, Upload.of(request.body), format, filters_of(request.GET).book)
+    except (DomainError, RawPostDataException):  # reading the CSRF token of a multipart form consumes the body
         return HttpResponse(status=400)
-    return render(request, "memories/rewordings.html", {"rewordings": found})
+    return render(request, "memories/rewordings.html", {"rewordings": changes})
 
 
-def _list_context(viewer: Viewer, found: Listed) -> dict[str, Any]:
+def _list_context(viewer: Viewer, listed: MemoryList) -> dict[str, Any]:
     return {
-        "listed": found,
-        "filters": found.filters,
+        "listed": listed,
+        "filters": listed.filters,
         "targets": [(str(target), words) for target, words in TARGET_WORDS.items()],
         "sorts": [(name, order.label) for name, order in ORDERS.items()],
         "origins": [(str(origin), origin.label) for origin in WriteOrigin],

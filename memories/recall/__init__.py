@@ -1,1 +1,1 @@
-"""What a run is given from memory: the snapshot of a book, its frozen block, and the recall of a turn."""
+"""The memory that is injected into a run: the snapshot of a book, its frozen block, and the recall of a turn."""

@@ -1,6 +1,6 @@
-"""Views of books: the entries that may be injected, read once from the rows, and the index over them. A view is
-immutable and shared by all sessions of one book and generation (`snapshot`). After a write the next one takes
-over what the rows gave that are as they were."""
+"""Views of books: the entries that may be injected, and the search index over them. A view is immutable and shared by
+all sessions of one book and generation (`snapshot`). After a write, the next view reuses the converted rows that did
+not change."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,20 +22,20 @@ from memories.models import Book, Memory
 from memories.recall.frozen import FrozenBlock, ViewEntry, freeze
 from memories.recall.vectors import BookVectors, vectors_of_book
 from memories.selectors import unexpired
-from memories.verdicts import is_of_words, older_rules, verdict_of
+from memories.verdicts import is_verdict_for, older_rules, verdict_of
 from search.analysis import PROCESS_CACHE
 from search.entries import Entry
 from search.index import BookIndex
 
-_ENTRY_OVERHEAD = 600
-_MOST_BLOCKS = 8  # frozen blocks that a view keeps, one for each limit of an agent that uses the book
+_ENTRY_OVERHEAD = 600  # bytes
+_MAX_BLOCKS = 8  # cached frozen blocks of a view, one for each combination of agent limits
 NO_VECTORS = BookVectors()
-Stored = tuple[Any, ...]
+RawRow = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookState:
-    """What the opening transaction read of a book."""
+    """The state of a book, as read by the opening transaction."""
 
     book_id: UUID
     owner_id: UUID
@@ -45,16 +45,16 @@ class BookState:
 
     @classmethod
     def of(cls, book: Book) -> "BookState":
-        """Return the state of a row that was just read."""
+        """Return the state of a book that was just read."""
         return cls(
             book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
         )
 
 
-class _FromRow(NamedTuple):
-    """What a row gives a view. `stored` is the hash of the row as it is stored."""
+class _ConvertedRow(NamedTuple):
+    """A row converted for a view. `row_hash` is the hash of the row as stored."""
 
-    stored: int
+    row_hash: int
     entry: ViewEntry
     found: Entry
     blocked: bool
@@ -63,18 +63,18 @@ class _FromRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What the rows of a view gave, by number. Verdicts also depend on which `older` rules still hold."""
+    """The converted rows of a view, by number. Their verdicts also depend on the `older` rules that still apply."""
 
     older: Sequence[str] = ()
-    gave: Mapping[int, _FromRow] = field(default_factory=dict)
+    converted: Mapping[int, _ConvertedRow] = field(default_factory=dict)
 
 
 NO_ROWS = _Rows()
 
 
 class BookView:
-    """The entries of a book that may be injected, and the index over them. Immutable; the index is made when the
-    first search wants it (a book that is frozen whole needs none)."""
+    """The entries of a book that may be injected, and the index over them. Immutable. The index is built at the first
+    search, since a book that fits into the frozen block needs none."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class BookView:
         self.state = state
         self.entries = entries
         self.summary = summary
-        self.expires_at = expires_at  # when the first of the entries does
+        self.expires_at = expires_at  # when the first entry expires
         self.rows = rows
         self._vectors = vectors
         self.by_number = {entry.number: entry for entry in entries}
@@ -102,28 +102,29 @@ class BookView:
 
     @cached_property
     def _found(self) -> Sequence[Entry]:
-        """The entries as the search reads them."""
-        if self.rows.gave:
-            return [row.found for row in self.rows.gave.values() if not row.blocked]
+        """The entries in the form that the search index takes."""
+        if self.rows.converted:
+            return [row.found for row in self.rows.converted.values() if not row.blocked]
         return [_search_entry(entry) for entry in self.entries]
 
     def analyse(self) -> None:
-        """Analyse the entries as texts of this book, so that forgetting the book forgets their analyses too."""
+        """Cache the text analyses of the entries under this book, so that they are dropped when the book is
+        forgotten."""
         PROCESS_CACHE.analyse(self._found, (self.state.owner_id, self.state.book_id))
 
-    def serves(self, state: BookState) -> bool:
-        """Return True if it is not older than `state`, and no entry has expired since it was read."""
+    def is_fresh_for(self, state: BookState) -> bool:
+        """Return True if the view is not older than `state`, and no entry has expired since it was read."""
         fresh = self.state.generation >= state.generation and self.state.epoch >= state.epoch
         return fresh and (self.expires_at is None or self.expires_at > timezone.now())
 
     @property
     def index(self) -> BookIndex:
-        with self._lock:  # one build, however many turns ask at once
+        with self._lock:  # concurrent turns build it only once
             return self._index
 
     @property
     def vector_model(self) -> str:
-        """The embedding model whose vectors the index has, "" for none."""
+        """The embedding model of the index's vectors, or ""."""
         return self._vectors.model
 
     @property
@@ -131,21 +132,21 @@ class BookView:
         return "_index" in self.__dict__
 
     def frozen(self, *, max_memories: int, char_limit: int) -> FrozenBlock:
-        """Return the frozen block within these limits, which is made once: all sessions of an agent share it."""
-        block = self.known_block(max_memories=max_memories, char_limit=char_limit)
+        """Return the frozen block within these limits. It is cached, since all sessions of an agent share it."""
+        block = self.cached_block(max_memories=max_memories, char_limit=char_limit)
         if block is None:
             block = freeze(self.entries, max_memories=max_memories, char_limit=char_limit)
-            if len(self._blocks) < _MOST_BLOCKS:
+            if len(self._blocks) < _MAX_BLOCKS:
                 self._blocks[max_memories, char_limit] = block
         return block
 
-    def known_block(self, *, max_memories: int, char_limit: int) -> FrozenBlock | None:
-        """Return the frozen block within these limits if it was made already."""
+    def cached_block(self, *, max_memories: int, char_limit: int) -> FrozenBlock | None:
+        """Return the frozen block within these limits if it is cached."""
         return self._blocks.get((max_memories, char_limit))
 
     @property
     def nbytes(self) -> int:
-        """What the view weighs in memory, in bytes."""
+        """The estimated memory use of the view in bytes."""
         return self._text_bytes + (self._index.nbytes if self.index_ready else 0)
 
     @cached_property
@@ -154,55 +155,55 @@ class BookView:
 
 
 def load_view(state: BookState, earlier: BookView | None = None) -> BookView:
-    """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot. What the
-    rows that did not change gave an earlier view is taken from there.
+    """Read a book's view from the database, in one consistent snapshot. The converted rows of an `earlier` view are
+    reused if they did not change.
 
-    What the scan blocks is left out. Verdicts are kept with their rows, and renewed in the background where the rules
-    changed (memories.sweep). A row without one, or whose words are not those of its verdict, is scanned here; nothing
-    is written."""
+    Entries that the scan blocks are left out. Verdicts are stored with the rows, and renewed in the background after a
+    change of the rules (memories.sweep). Rows without a verdict of their current text are scanned here; nothing is
+    written."""
     with read_snapshot():
         book = Book.objects.get(pk=state.book_id)
         stored, convert = _LIVE_ROWS.as_stored(owner=state.owner_id, book=state.book_id, now=timezone.now())
         vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
     rows = _rows_of(stored, convert, NO_ROWS if earlier is None else earlier.rows)
-    readable = summary.content if summary and not blocking_rule(summary) else ""
-    expires_at = min((row.expires_at for row in rows.gave.values() if row.expires_at), default=None)
-    entries = tuple([row.entry for row in rows.gave.values() if not row.blocked])
-    return BookView(BookState.of(book), entries, readable, vectors, expires_at, rows)
+    summary_text = summary.content if summary and not blocking_rule(summary) else ""
+    expires_at = min((row.expires_at for row in rows.converted.values() if row.expires_at), default=None)
+    entries = tuple([row.entry for row in rows.converted.values() if not row.blocked])
+    return BookView(BookState.of(book), entries, summary_text, vectors, expires_at, rows)
 
 
-def _rows_of(stored: Sequence[Stored], convert: Callable[[Stored], Stored], earlier: _Rows) -> _Rows:
+def _rows_of(stored: Sequence[RawRow], convert: Callable[[RawRow], RawRow], earlier: _Rows) -> _Rows:
     older = older_rules()
-    known = earlier.gave if earlier.older == older else NO_ROWS.gave
-    gave = {}
+    known = earlier.converted if earlier.older == older else NO_ROWS.converted
+    converted = {}
     for row in stored:
-        number, as_stored = row[_NUMBER], hash(row)  # a row with another value in any column has another hash
+        number, row_hash = row[_NUMBER], hash(row)  # the hash changes with any column
         same = known.get(number)
-        gave[number] = same if same and same.stored == as_stored else _from_row(convert(row), as_stored, older)
-    return _Rows(older, gave)
+        converted[number] = same if same and same.row_hash == row_hash else _convert_row(convert(row), row_hash, older)
+    return _Rows(older, converted)
 
 
 def index_over(views: Sequence[BookView]) -> BookIndex:
-    """Return the index of a view, or one over the entries of several, which is made for this one search: scores of
-    different indexes cannot be compared. There is at least one view."""
-    filled = [view for view in views if view.entries] or list(views[:1])
-    if len(filled) == 1:
-        return filled[0].index
-    for view in filled:
+    """Return the index of a view or, for several views, a temporary index over all of their entries, since scores of
+    different indexes are not comparable. There is at least one view."""
+    nonempty = [view for view in views if view.entries] or list(views[:1])
+    if len(nonempty) == 1:
+        return nonempty[0].index
+    for view in nonempty:
         view.analyse()
-    entries = sorted((entry for view in filled for entry in view.entries), key=lambda entry: entry.number)
+    entries = sorted((entry for view in nonempty for entry in view.entries), key=lambda entry: entry.number)
     return BookIndex.build([_search_entry(entry) for entry in entries])
 
 
 @contextmanager
 def read_snapshot() -> Iterator[None]:
-    """Read one state of the database with several queries, without waiting for a writer. Inside a transaction it reads
-    in that one."""
+    """Let several queries read one consistent state of the database, without waiting for a writer. Inside a
+    transaction, that transaction is used."""
     if connection.in_atomic_block:
         yield
     elif connection.vendor == "sqlite":
-        # transaction_mode is IMMEDIATE: atomic() would take the write lock only to read.
+        # With transaction_mode IMMEDIATE, atomic() would take the write lock.
         connection.ensure_connection()
         with connection.cursor() as cursor:
             cursor.execute("BEGIN DEFERRED")
@@ -218,7 +219,7 @@ def read_snapshot() -> Iterator[None]:
 
 
 class _Row(NamedTuple):
-    """The columns of a memory that a view reads. Tuples: a thousand of them take a third of the time of instances."""
+    """The columns of a memory that a view reads. Tuples take a third of the time of model instances."""
 
     number: int
     target: str
@@ -251,14 +252,14 @@ _LIVE_ROWS = Select(
 )
 
 
-def _from_row(columns: Stored, stored: int, older: Sequence[str]) -> _FromRow:
+def _convert_row(columns: RawRow, row_hash: int, older: Sequence[str]) -> _ConvertedRow:
     row = _with_verdict(_Row._make(columns), older)
     entry = _view_entry(row)
-    return _FromRow(stored, entry, _search_entry(entry), row.blocked, row.expires_at)
+    return _ConvertedRow(row_hash, entry, _search_entry(entry), row.blocked, row.expires_at)
 
 
 def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
-    if is_of_words(row.scan_hash, row.content, row.keywords, older, row.metadata):
+    if is_verdict_for(row.scan_hash, row.content, row.keywords, older, row.metadata):
         return row
     verdict = verdict_of(row.content, row.keywords, row.metadata)
     return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
@@ -277,7 +278,7 @@ def _view_entry(row: _Row) -> ViewEntry:
 
 
 def _search_entry(entry: ViewEntry) -> Entry:
-    # Curated entries stand for themselves: two facts saved in one session are not neighbours.
+    # Without session_id: entries that were saved in one session need not be related.
     return Entry(
         number=entry.number,
         content=entry.content,

@@ -1,5 +1,5 @@
-"""Vectors of what is searched for outside of recall: by the API, over MCP and by a model with its tool. The embedding
-model is asked by the app above, which registers how; here is known which model a book's vectors are of."""
+"""Query vectors for searches outside of recall: by the API, over MCP and by a model with its tool. The gateway
+registers how to call the embedding model; this module determines the model of a book's vectors."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID
@@ -13,13 +13,13 @@ from memories.registered import Registered
 from memories.selectors import book_named
 
 Embedder = Callable[[str, str], Awaitable[Sequence[float] | None]]
-"""Given a text and the name of a model: its vector within the deadline, or None. It never raises."""
-query_embedder = Registered[Embedder]("how the vector of a query is made")
+"""Returns the vector of a text by a named model, or None after the deadline. Never raises."""
+query_embedder = Registered[Embedder]("how query vectors are made")
 
 
 async def query_vectors(owner_id: UUID, book: str, texts: Sequence[str]) -> Mapping[str, Sequence[float]]:
-    """Return the vectors of texts that an owner's book is searched for, by text; one that did not come in time is
-    missing. Nothing is asked where the book has no vectors: what may not be given to the embedding model has none."""
+    """Return the vectors of queries to an owner's book, by text; those that took too long are missing. If the book has
+    no vectors, the model is not called: an owner's texts that must not be sent to it have none."""
     if not settings.EMBEDDING_MODEL or not texts:
         return {}
     model = await in_read_thread(_model_of, owner_id, book)
@@ -31,6 +31,6 @@ async def query_vectors(owner_id: UUID, book: str, texts: Sequence[str]) -> Mapp
 
 
 def _model_of(owner_id: UUID, name: str) -> str:
-    """Return the model of a book's vectors, "" where it has none."""
+    """Return the model of a book's vectors, or "" if it has none."""
     book = book_named(owner_id, name)
     return snapshots.view(BookState.of(book)).vector_model if book else ""

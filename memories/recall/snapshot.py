@@ -1,8 +1,8 @@
-"""Snapshots: the frozen, in-process view of a book that a session injects from.
+"""Snapshots: the in-process state of a book from which a session injects memory.
 
-A view is shared by all sessions of one book and generation (memories.recall.book_views). `run_open` brings the book's
-generation along: an equal one makes a snapshot warm and injection then touches no database; a different one makes it
-stale, in whichever process the write happened. Hints between processes are never needed for correctness."""
+A view is shared by all sessions of one book and generation (memories.recall.book_views). `run_open` reads the book's
+current generation: if it equals that of the snapshot, injection needs no query; otherwise the snapshot is stale,
+whichever process wrote. So correctness does not depend on hints between processes."""
 
 import threading
 import time
@@ -11,58 +11,58 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memories.in_use import InUse
+from memories.lru_cache import LRUCache
 from memories.messaging.invalidation import Forgotten, Kind, register_cache, watch
 from memories.recall.book_views import BookState, BookView, load_view
 from memories.recall.frozen import FrozenBlock, freeze
 from memories.tokens import cut_to_tokens
 from prompts.consolidation import guidance
 
-_WEIGHED_SECONDS = 1.0  # views grow while they are searched, but adding all of them up takes a while
-_MOST_TOOL_NAMES = 4  # for which a session keeps its guidance; its client decides which names are free
+_WEIGH_INTERVAL_SECONDS = 1.0  # views grow while they are searched, but computing the total size takes a while
+_MAX_TOOL_NAMES = 4  # cached guidance texts per session; the name depends on the client's tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSnapshot:
-    """What one session injects from."""
+    """What a session injects memory from."""
 
     view: BookView
-    version: tuple[int, ...]  # of what else it depends on: the agent's settings, the session's compactions
+    version: tuple[int, ...]  # of its other inputs: the agent's settings, the session's compactions
     frozen: FrozenBlock
-    summary: str = ""  # as far as the session carries it
+    summary: str = ""  # truncated to the session's limit
     _guidance: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def guidance(self, read_tool: str) -> str:
-        """Return the Memory Guidance block that names this tool, "" for none. The same name gives the same bytes."""
-        told = self._guidance.get(read_tool)
-        if told is None:
-            told = guidance(self.summary, read_tool=read_tool)
-            if len(self._guidance) < _MOST_TOOL_NAMES:
-                self._guidance[read_tool] = told
-        return told
+        """Return the Memory Guidance block that names this tool, or "". The result for a name never changes."""
+        text = self._guidance.get(read_tool)
+        if text is None:
+            text = guidance(self.summary, read_tool=read_tool)
+            if len(self._guidance) < _MAX_TOOL_NAMES:
+                self._guidance[read_tool] = text
+        return text
 
-    def is_of(self, state: BookState, version: tuple[int, ...]) -> bool:
-        """Return True if nothing that may be injected has changed since."""
+    def is_current(self, state: BookState, version: tuple[int, ...]) -> bool:
+        """Return True if the snapshot is of this state of the book and this version."""
         return self.view.state == state and self.version == version
 
 
 @dataclass(slots=True)
 class Snapshots:
-    """The process's snapshots: per session, and the views they share, both bounded. Thread-safe."""
+    """The snapshots of this process by session, and the shared views by book; both bounded. Thread-safe."""
 
-    _sessions: InUse[UUID, SessionSnapshot] = field(default_factory=InUse)
-    _views: InUse[UUID, BookView] = field(default_factory=InUse)
+    _sessions: LRUCache[UUID, SessionSnapshot] = field(default_factory=LRUCache)
+    _views: LRUCache[UUID, BookView] = field(default_factory=LRUCache)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _forgettings: int = 0
-    _weigh_at: float = 0.0  # in the clock of time.monotonic(); a new view is weighed at once
+    _weigh_at: float = 0.0  # time.monotonic(); 0 after a new view, to compute the size at once
 
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
-        """Return the session's snapshot if it is of this state; no database query."""
+        """Return the session's snapshot if it is current. No query."""
         with self._lock:
-            found = self._sessions.look(session_id)
-            if found is None or not found.is_of(state, version):
+            found = self._sessions.peek(session_id)
+            if found is None or not found.is_current(state, version):
                 return None
-            return self._sessions.keep(session_id, found)
+            return self._sessions.put(session_id, found)
 
     def build(
         self,
@@ -74,28 +74,28 @@ class Snapshots:
         char_limit: int,
         guidance_tokens: int = 0,
     ) -> SessionSnapshot:
-        """Make the session's snapshot, from a shared view where one is fresh, else from the rows. `guidance_tokens`:
-        how much of the summary it carries; 0 = no Memory Guidance."""
+        """Build the session's snapshot from the shared view, which is loaded unless it is fresh. `guidance_tokens`
+        limits the summary; 0 = no Memory Guidance."""
         forgettings = self._forgettings
         view = self.view(state)
         frozen = view.frozen(max_memories=max_memories, char_limit=char_limit)
         summary = cut_to_tokens(view.summary, guidance_tokens) if guidance_tokens else ""
         snapshot = SessionSnapshot(view=view, version=version, frozen=frozen, summary=summary)
         with self._lock:
-            if forgettings == self._forgettings:  # else what was read may be forgotten: it serves this turn only
+            if forgettings == self._forgettings:  # else the data may have been forgotten, and serves only this turn
                 self._keep(session_id, snapshot)
         return snapshot
 
     def from_view(
         self, session_id: UUID, state: BookState, version: tuple[int, ...], *, max_memories: int, char_limit: int
     ) -> SessionSnapshot | None:
-        """Make the snapshot of a session without Memory Guidance from a shared view that is fresh and has this block
-        already: no database query, and next to no work. None where that takes more."""
+        """Build the snapshot of a session without Memory Guidance from a fresh shared view with a cached block, without
+        a query. Return None if there is no such view or block."""
         with self._lock:
-            view = self._views.use(state.book_id)
-            if view is None or not view.serves(state):
+            view = self._views.touch(state.book_id)
+            if view is None or not view.is_fresh_for(state):
                 return None
-            frozen = view.known_block(max_memories=max_memories, char_limit=char_limit)
+            frozen = view.cached_block(max_memories=max_memories, char_limit=char_limit)
             if frozen is None:
                 return None
             snapshot = SessionSnapshot(view=view, version=version, frozen=frozen)
@@ -103,13 +103,13 @@ class Snapshots:
             return snapshot
 
     def _keep(self, session_id: UUID, snapshot: SessionSnapshot) -> None:
-        self._sessions.keep(session_id, snapshot)
+        self._sessions.put(session_id, snapshot)
         self._trim_to_size()
 
-    def held(self, session_id: UUID) -> SessionSnapshot | None:
-        """Return the session's snapshot as it lies here, fresh or not; looking at it does not keep it."""
+    def peek(self, session_id: UUID) -> SessionSnapshot | None:
+        """Return the cached snapshot of a session, fresh or not, without counting as a use."""
         with self._lock:
-            return self._sessions.look(session_id)
+            return self._sessions.peek(session_id)
 
     def drop(self, session_id: UUID) -> None:
         """Forget the snapshot of a session that ended or was deleted."""
@@ -118,8 +118,8 @@ class Snapshots:
             self._sessions.pop(session_id, None)
 
     def forget(self, forgotten: Forgotten) -> None:
-        """Drop what was forgotten. A deleted session takes its owner's views along: they keep words of its messages,
-        to save time."""
+        """Drop what was forgotten. For a deleted session, all views of its owner are dropped, since they cache terms of
+        its messages."""
         if forgotten.kind == Kind.SESSION_ENDED:
             assert forgotten.session_id is not None
             self.drop(forgotten.session_id)
@@ -131,11 +131,11 @@ class Snapshots:
 
         with self._lock:
             self._forgettings += 1
-            self._views.drop(gone)
-            self._sessions.drop(lambda kept: gone(kept.view))
+            self._views.remove_if(gone)
+            self._sessions.remove_if(lambda kept: gone(kept.view))
 
     def trim(self) -> None:
-        """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
+        """Drop sessions and views that were not used for SNAPSHOT_IDLE_SECONDS."""
         with self._lock:
             self._sessions.trim(settings.SNAPSHOT_IDLE_SECONDS)
             self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
@@ -147,25 +147,25 @@ class Snapshots:
             self._views.clear()
 
     def sizes(self) -> tuple[int, int, int]:
-        """Return the numbers of sessions and book views, and the size of the views in bytes."""
+        """Return the number of sessions, the number of views, and the size of the views in bytes."""
         with self._lock:
             sessions, views = len(self._sessions), [view for _, view in self._views.values()]
         return sessions, len(views), sum(view.nbytes for view in views)
 
     def view(self, state: BookState) -> BookView:
-        """Return the shared view of a book, not older than `state`."""
+        """Return the shared view of a book, which is not older than `state`."""
         with self._lock:
-            view = self._views.use(state.book_id)
-            if view is not None and view.serves(state):
+            view = self._views.touch(state.book_id)
+            if view is not None and view.is_fresh_for(state):
                 return view
         watch()
         forgettings = self._forgettings
         view = load_view(state, view)
         with self._lock:
-            present = self._views.use(state.book_id)
+            present = self._views.touch(state.book_id)
             newer = present is None or present.state.generation <= view.state.generation
             if newer and forgettings == self._forgettings:
-                self._views.keep(state.book_id, view)
+                self._views.put(state.book_id, view)
                 self._weigh_at = 0.0
             return view
 
@@ -174,7 +174,7 @@ class Snapshots:
         self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
         if time.monotonic() < self._weigh_at:
             return
-        self._weigh_at = time.monotonic() + _WEIGHED_SECONDS
+        self._weigh_at = time.monotonic() + _WEIGH_INTERVAL_SECONDS
         total = sum(view.nbytes for _, view in self._views.values())
         while len(self._views) > 1 and total > settings.SNAPSHOT_BYTES:
             _, (_, dropped) = self._views.popitem(last=False)
@@ -186,5 +186,5 @@ register_cache(snapshots.forget, trim=snapshots.trim, clear=snapshots.clear)
 
 
 def empty_snapshot(state: BookState) -> SessionSnapshot:
-    """Return what a run injects from when its snapshot cannot be made: a book without entries. It is not stored."""
+    """Return the snapshot of an empty book, for a run whose snapshot cannot be built. It is not cached."""
     return SessionSnapshot(view=BookView(state, ()), version=(0, 0), frozen=freeze((), max_memories=0, char_limit=0))

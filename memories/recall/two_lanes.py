@@ -1,9 +1,9 @@
-"""Recall: what one run is given from memory beyond the frozen block, found once per run and reused by all its steps.
+"""Recall: the memory that a run is given beyond the frozen block, found once per run and used by all of its steps.
 
-Two lanes, disjoint and concurrent, each with its own deadline: short-term (this session's record that is no longer in
-the context window) and long-term (the book, what is not in the frozen block). A failing lane is an empty result with
-its kind in the run's trace; it never fails the turn and never takes the other lane with it. The steps around the lanes
-(gateway.turns.injection) are contained in the same way."""
+Two disjoint lanes run concurrently, each with its own deadline: short-term (turns of this session that are no longer in
+the context window) and long-term (entries of the book that are not in the frozen block). If a lane fails, its result is
+empty and the error is noted in the run's trace; neither the turn nor the other lane fails. The steps around the lanes
+(gateway.turns.injection) contain errors in the same way."""
 
 import asyncio
 import logging
@@ -30,14 +30,14 @@ logger = logging.getLogger("daybook.recall")
 TOTAL_BYTES = 4096
 SHORT_TERM_BYTES = 1536
 SNIPPET_BYTES = 512
-# Entries up to which a search for a short message takes about a millisecond and cannot hang, with the index to be laid
-# out first or with one that is there.
+# The number of entries up to which a search for a short message takes about a millisecond and cannot hang: for an index
+# that has to be built, and for an existing one.
 SMALL_BOOK, SMALL_INDEX = 2_000, 10_000
 _ELLIPSIS = "…"
 
 
 class Recalled(NamedTuple):
-    """One thing a run was given, and why: what "used in this answer" shows."""
+    """A text that a run was given, and why, as shown under "used in this answer"."""
 
     lane: Literal["frozen", "short_term", "long_term"]
     reason: str | Hit
@@ -50,7 +50,7 @@ class Recalled(NamedTuple):
 
     @property
     def why(self) -> str:
-        """One sentence for a person; of a hit it is worked out when it is read."""
+        """The reason as a sentence for people; computed lazily for a search hit."""
         if isinstance(self.reason, str):
             return self.reason
         with contained("why", {}):
@@ -58,7 +58,7 @@ class Recalled(NamedTuple):
         return ""
 
     def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
+        """Return the API representation."""
         return {
             "memory_id": str(self.number) if self.number is not None else None,
             "turn_id": str(self.turn_id) if self.turn_id else None,
@@ -69,8 +69,8 @@ class Recalled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What a run's requests carry from memory: the frozen block and the recall message, "" where there is none.
-    `usage` is what the model was asked for to find it, in tokens by kind."""
+    """The memory in a run's requests: the frozen block and the recall message, or "". `usage` is the token usage of
+    model calls that were needed to find it, by kind."""
 
     frozen: str = ""
     guidance: str = ""
@@ -82,7 +82,7 @@ class Injection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSettings:
-    """The agent's settings that recall looks at; `lane_seconds` is each lane's deadline."""
+    """The agent's settings for recall; `lane_seconds` is the deadline of each lane."""
 
     max_memories: int
     search: str
@@ -90,7 +90,7 @@ class RecallSettings:
 
 
 class contained:
-    """Contain errors of the block: they go to the run's trace under `name`, to the metrics and to the log."""
+    """Suppress errors of the block and note them in the run's trace under `name`, the metrics and the log."""
 
     __slots__ = ("_name", "_trace")
 
@@ -110,14 +110,13 @@ class contained:
 
 
 def log_failure(name: str, error: Exception) -> None:
-    """Log that a part of recall failed: of which kind and where, never its text, which may quote what people said."""
+    """Log the type and place of an error in recall, but not its message, which may quote people's text."""
     places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]]
     logger.error("recall: %s failed with %s at %s", name, type(error).__name__, " > ".join(places))
 
 
 def searches_book(snapshot: SessionSnapshot, max_memories: int) -> bool:
-    """Return True if the long-term lane has anything to search: entries beyond the frozen block, and a budget for
-    them."""
+    """Return True if the long-term lane has entries beyond the frozen block to search, and room for them."""
     return not snapshot.frozen.holds_all and max_memories > len(snapshot.frozen.entries)
 
 
@@ -132,9 +131,9 @@ async def recall(
     query_vector: Sequence[float] | None = None,
     long_term: bool = True,
 ) -> Injection:
-    """Run the lanes and cut what they found to the limits. No database query: indexes came with the snapshot.
-    With a `scope` other providers are asked too; what they give follows ours. Without `long_term` the book is not
-    searched."""
+    """Run the lanes and fit their results into the limits. No query is needed: the indexes come with the snapshot. With
+    a `scope`, external providers are asked too, and their results follow the native ones. Without `long_term`, the book
+    is not searched."""
     left = limits.max_memories - len(snapshot.frozen.entries)
     trace: dict[str, Any] = {}
     quick: dict[str, Awaitable[list[Recalled]]] = {}
@@ -153,12 +152,12 @@ async def recall(
         else:
             slow["long_term"] = _lane("long_term", search, limits, trace)
     if scope is not None:
-        slow |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
+        slow |= {provider.name: _provider_lane(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = {name: await lane for name, lane in quick.items()}
     found |= zip(slow, await _together(slow.values()), strict=True)
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
-    short, long = share(short, long)
+    short, long = fit_lanes(short, long)
     frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
     blocks = ""
     with contained("blocks", trace):
@@ -180,24 +179,24 @@ def _providers(trace: dict[str, Any]) -> Sequence[MemoryProvider]:
     return ()
 
 
-def share(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
-    """Cut both lanes to 4 KiB in all. Each has its reserve; what one leaves unused, the other may take.
-    Bytes are UTF-8 of the text before escaping."""
+def fit_lanes(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
+    """Fit the results of both lanes into TOTAL_BYTES. Each lane has a reserve and may use what the other leaves. Sizes
+    are those of the UTF-8 text before escaping."""
     reserve_long = TOTAL_BYTES - SHORT_TERM_BYTES
-    wants_short, wants_long = ([size(item.text) for item in lane] for lane in (short, long))
+    wants_short, wants_long = ([utf8_size(item.text) for item in lane] for lane in (short, long))
     for_short = max(SHORT_TERM_BYTES, TOTAL_BYTES - sum(wants_long))
     for_long = max(reserve_long, TOTAL_BYTES - sum(wants_short))
     return _fill(short, wants_short, for_short), _fill(long, wants_long, for_long)
 
 
-def size(text: str) -> int:
-    """Return the bytes of a text in UTF-8."""
+def utf8_size(text: str) -> int:
+    """Return the size of a text in UTF-8, in bytes."""
     return len(text) if text.isascii() else len(text.encode())
 
 
-def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
-    """At most `limit` bytes of UTF-8, cut between characters, with the ellipsis inside the limit."""
-    if size(text) <= limit:
+def truncate(text: str, limit: int = SNIPPET_BYTES) -> str:
+    """Return the text truncated to `limit` bytes of UTF-8, between characters and including the ellipsis."""
+    if utf8_size(text) <= limit:
         return text
     return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
 
@@ -210,12 +209,12 @@ async def _together(lanes: Collection[Awaitable[list[Recalled]]]) -> list[list[R
 async def _lane(
     name: str, search: Callable[[], list[Recalled]], limits: RecallSettings, trace: dict[str, Any]
 ) -> list[Recalled]:
-    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop.
+    # In a thread, so that a hanging lane can be abandoned at its deadline and does not block the event loop.
     return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
 
 
 async def _quick_lane(name: str, search: Callable[[], list[Recalled]], trace: dict[str, Any]) -> list[Recalled]:
-    # Such a search takes less than the way to a thread and back, and nothing could interrupt it.
+    # Such a search takes less time than a thread hop. It cannot be interrupted, hence no deadline.
     return await _guarded(name, _inline(search), None, trace)
 
 
@@ -223,14 +222,14 @@ async def _inline(search: Callable[[], list[Recalled]]) -> list[Recalled]:
     return search()
 
 
-async def _ask(
+async def _provider_lane(
     provider: MemoryProvider, scope: Scope, query: str, limits: RecallSettings, trace: dict[str, Any]
 ) -> list[Recalled]:
     async def search() -> list[Recalled]:
         texts = list(await provider.retrieve_context(scope, query))[: limits.max_memories]
         why = f"From {provider.name}."
         return [
-            Recalled(lane="long_term", reason=why, text=cut(str(text)), source=f"{provider.name}:{number}")
+            Recalled(lane="long_term", reason=why, text=truncate(str(text)), source=f"{provider.name}:{number}")
             for number, text in enumerate(texts, start=1)
         ]
 
@@ -240,7 +239,7 @@ async def _ask(
 async def _guarded(
     name: str, search: Awaitable[list[Recalled]], seconds: float | None, trace: dict[str, Any]
 ) -> list[Recalled]:
-    """Run a lane within its deadline. If it fails, the turn goes on, and the trace names the error."""
+    """Run a lane with a deadline. Errors are contained and noted in the trace."""
     started = time.perf_counter()
     found: list[Recalled] = []
     with contained(name, trace):
@@ -263,7 +262,7 @@ def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[
         Recalled(
             lane="short_term",
             reason=f"Said earlier in this conversation, turn {hit.turn}.",
-            text=cut(hit.text),
+            text=truncate(hit.text),
             turn_id=hit.run_id,
             turn=hit.turn,
         )
@@ -285,9 +284,7 @@ def _long_term(
         query, limit=limit, keywords=keywords, strategy=search, exclude=frozen, query_vector=vector
     )
     found = ((hit, view.by_number[hit.number]) for hit in hits)
-    return [
-        Recalled("long_term", hit, cut(one.content), number=one.number, category=one.category) for hit, one in found
-    ]
+    return [Recalled("long_term", hit, truncate(e.content), number=e.number, category=e.category) for hit, e in found]
 
 
 def _frozen(entry: ViewEntry) -> Recalled:
@@ -296,5 +293,5 @@ def _frozen(entry: ViewEntry) -> Recalled:
 
 
 def _fill(items: Sequence[Recalled], sizes: Sequence[int], limit: int) -> list[Recalled]:
-    """Return the first of the items, as many as have room; `sizes` are their bytes."""
+    """Return as many of the first items as fit into `limit` bytes."""
     return [item for item, until_here in zip(items, accumulate(sizes), strict=True) if until_here <= limit]

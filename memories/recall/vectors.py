@@ -1,8 +1,8 @@
-"""Vectors of an upstream embedding model (`DAYBOOK_EMBEDDING_MODEL`, off by default): stored beside their memories,
-made of their contents in the background, and joined to the search's own signals. Their absence never fails a turn.
+"""Vectors of an embedding model (`DAYBOOK_EMBEDDING_MODEL`, off by default). They are computed from the contents of
+memories in the background, stored, and used as a further signal of the search. Missing vectors never fail a turn.
 
-While the model is being changed, a book is searched by the vectors of which it has the most, and the query is asked of
-the same model; when the last memory has one of the new model, the others are deleted."""
+After a change of the model, a book is searched by the model that has more vectors, until all memories have one of the
+new model; then the old ones are deleted."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,22 +15,22 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from memories.models import Book, Memory, MemoryVector
-from memories.selectors import counted_by, live_condition
+from memories.selectors import count_by, live_condition
 from memories.services import book_touch
 from search.upstream import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookVectors:
-    """The vectors by which a book is searched, and their model ("" without any)."""
+    """The vectors by which a book is searched, and their model ("" if there are none)."""
 
     model: str = ""
     by_number: Mapping[int, Vector] = field(default_factory=dict)
 
 
 def vectors_of_book(owner_id: UUID, book_id: UUID) -> BookVectors:
-    """Return the vectors of a book's live memories: of the configured model, or of an earlier one as long as more
-    memories have one of that. None where no embedding model is configured."""
+    """Return the vectors of a book's live memories, by the model that has the most; empty if no embedding model is
+    configured."""
     if not settings.EMBEDDING_MODEL:
         return BookVectors()
     rows = list(_usable(owner_id, [book_id]).values_list("model", "memory__number", "values"))
@@ -42,11 +42,11 @@ def vectors_of_book(owner_id: UUID, book_id: UUID) -> BookVectors:
     return BookVectors(model=chosen, by_number=found)
 
 
-def vectors_counted(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
-    """Return how many memories of each book have a vector of the configured model."""
+def count_vectors(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
+    """Return the number of memories with a vector of the configured model, by book."""
     live = embeddable().filter(live_condition(), owner_id=owner_id, book__in=books)
     rows = _usable(owner_id, books).filter(model=settings.EMBEDDING_MODEL, memory__in=live)
-    return counted_by(rows, "book")
+    return count_by(rows, "book")
 
 
 def _usable(owner_id: UUID, books: Sequence[UUID]) -> "QuerySet[MemoryVector]":
@@ -61,8 +61,7 @@ def embeddable() -> QuerySet[Memory]:
 
 
 def missing_vectors() -> QuerySet[Memory]:
-    """Return the memories that should have a vector of the configured model for their present content, and have
-    none."""
+    """Return the memories without a vector of the configured model for their current content."""
     fresh = MemoryVector.objects.filter(
         memory=OuterRef("pk"), model=settings.EMBEDDING_MODEL, content_key=OuterRef("content_key")
     )
@@ -70,22 +69,22 @@ def missing_vectors() -> QuerySet[Memory]:
 
 
 def known_vectors(owner_id: UUID, keys: Sequence[str]) -> dict[str, bytes]:
-    """Return the stored values that the configured model gave for contents with these keys, in any of the owner's
-    books: what is said twice is asked for once."""
+    """Return the configured model's packed vectors by content key, from any of the owner's books, so that equal
+    contents are embedded only once."""
     rows = MemoryVector.objects.filter(owner_id=owner_id, model=settings.EMBEDDING_MODEL, content_key__in=keys)
     return {key: bytes(values) for key, values in rows.values_list("content_key", "values")}
 
 
 def packed(vector: Sequence[float]) -> bytes:
-    """Return a vector as it is stored: of length one, so that every number fits a half float."""
+    """Return a vector in its stored form, normalised to length 1, so that every value fits a half float."""
     values = np.nan_to_num(np.asarray(vector, dtype=np.float32))
     return bytes((values / max(float(np.linalg.norm(values)), 1e-9)).astype("<f2").tobytes())
 
 
 @transaction.atomic
 def vectors_store(book: Book, vectors: Mapping[UUID, bytes], keys: Mapping[UUID, str]) -> int:
-    """Store packed vectors by memory, for the contents (`keys`: content keys) they were made of; the book's next turns
-    use them. When none is missing any more, those of other models are deleted. Returns how many are new."""
+    """Store packed vectors by memory id, with the content keys that they were computed for, and raise the book's
+    generation. If none is missing any more, vectors of other models are deleted. Return the number of stored ones."""
     locked = Book.objects.select_for_update().get(pk=book.pk)
     present = Memory.objects.filter(owner_id=locked.owner_id, book=locked, pk__in=list(vectors)).values_list(
         "pk", flat=True

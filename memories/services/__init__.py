@@ -1,5 +1,5 @@
-"""Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows. Called by
-memories.tools, api, views, admin and changes, and by the apps above; memories.selectors reads."""
+"""Writing of memories: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows. Called by
+the other packages of memories and by apps of higher layers; memories.selectors reads."""
 
 from memories.services.annotations import keywords_claim, keywords_release, usage_add, verdicts_store
 from memories.services.books import (
@@ -15,7 +15,7 @@ from memories.services.books import (
 from memories.services.budgets import Budgets, characters_used
 from memories.services.erasing import tombstones_purge
 from memories.services.owners import (
-    FirstSight,
+    WriteRequired,
     is_only_administrator,
     owner_delete,
     owner_for_end_user,

@@ -1,5 +1,5 @@
-"""Books, their limits, and the numbers by which everybody sees that a book changed: its generation, raised with every
-change of what may be injected, and its epoch, raised when all that was before is cleared or forgotten."""
+"""Books, their limits, and the counters that reveal changes: the generation of a book is raised with every change of
+what may be injected, and its epoch when the book is cleared or forgotten."""
 
 from collections.abc import Collection
 from typing import Any
@@ -13,22 +13,24 @@ from memories.caller import ALL_BOOKS
 from memories.errors import Conflict, InvalidRequest
 from memories.models import Book, BookLimits, Owner, Target
 
-# What an agent's settings say when nobody changed them; a book that no agent names has these limits.
+# The defaults of an agent's settings, which also apply to books that no agent names.
 DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:
-    """Return the owner's book of that name, made at first use.
+    """Return the owner's book of that name, created if missing.
 
-    Raises InvalidRequest for a name that is not one, Conflict when the owner has as many books as the settings allow;
-    books that an agent names are always made."""
+    Raises InvalidRequest for an invalid name, Conflict if the owner has as many books as the settings allow; books that
+    an agent names can always be created."""
     check_book_name(name)
     return Book.objects.filter(owner_id=owner_id, name=name).first() or _book_create(owner_id, name)
 
 
 @transaction.atomic
 def _book_create(owner_id: UUID, name: str) -> Book:
-    Owner.objects.select_for_update().filter(pk=owner_id).first()  # two requests must not both make the last one
+    Owner.objects.select_for_update().filter(
+        pk=owner_id
+    ).first()  # two requests must not both create the last allowed book
     rows = Book.objects.filter(owner_id=owner_id)
     known = rows.filter(name=name).first()
     if known:
@@ -38,23 +40,23 @@ def _book_create(owner_id: UUID, name: str) -> Book:
 
 
 def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
-    """Raise InvalidRequest or Conflict where the owner could not have books of all these names, known or new."""
+    """Raise InvalidRequest or Conflict if the owner cannot have books with all these names, existing or new."""
     for name in names:
         check_book_name(name)
-    mine = Book.objects.filter(owner_id=owner_id)
-    known = {*mine.filter(name__in=names).values_list("name", flat=True)}
+    existing = Book.objects.filter(owner_id=owner_id)
+    known = {*existing.filter(name__in=names).values_list("name", flat=True)}
     new = {*names} - known
-    if new and mine.count() + len(new) > settings.BOOKS_PER_OWNER:
+    if new and existing.count() + len(new) > settings.BOOKS_PER_OWNER:
         free = BookLimits.objects.filter(name__in=new).values_list("name", flat=True)
-        if mine.count() + len(new - {*free}) > settings.BOOKS_PER_OWNER and new - {*free}:
+        if existing.count() + len(new - {*free}) > settings.BOOKS_PER_OWNER and new - {*free}:
             raise Conflict(
-                f"There can be at most {settings.BOOKS_PER_OWNER} books. Use one that there is.",
+                f"There can be at most {settings.BOOKS_PER_OWNER} books. Use an existing one.",
                 limit=settings.BOOKS_PER_OWNER,
             )
 
 
 def check_book_name(name: str, *, param: str = "book") -> None:
-    """Raise InvalidRequest for what cannot be the name of a book."""
+    """Raise InvalidRequest for an invalid name of a book."""
     if name == ALL_BOOKS:
         raise InvalidRequest("`*` stands for all books. Name the one that is meant.", param=param)
     if not name.strip() or len(name) > 64 or not name.isprintable():
@@ -62,12 +64,12 @@ def check_book_name(name: str, *, param: str = "book") -> None:
 
 
 def book_limits(name: str) -> dict[Target, int]:
-    """Return the budgets of every book of that name in characters; 0 = no limit."""
+    """Return the limits of books with this name, in characters by target; 0 = no limit."""
     return limits_of_books([name])[name]
 
 
 def limits_of_books(names: Collection[str]) -> dict[str, dict[Target, int]]:
-    """Return the budgets of the books of several names, in one query."""
+    """Return the limits of books by name, in one query."""
     rows = {
         row.name: {Target.USER: row.user_char_limit, Target.MEMORY: row.memory_char_limit}
         for row in BookLimits.objects.filter(name__in=names)
@@ -83,13 +85,12 @@ def book_limits_set(limits: dict[str, tuple[int, int]]) -> None:
 
 
 def books_lock(book_ids: Collection[UUID]) -> None:
-    """Lock the rows of books for the rest of the transaction, in the one order that everybody keeps."""
+    """Lock the rows of books for the rest of the transaction, ordered by id to avoid deadlocks."""
     list(Book.objects.select_for_update().filter(pk__in=book_ids).order_by("pk").values_list("pk"))
 
 
 def generations_raise(book_ids: Collection[UUID], *, epoch: bool = False, **values: Any) -> None:
-    """Raise the generation of locked books, and their epoch; `values` are further columns. No revision is written:
-    for changes that are not of one memory."""
+    """Raise the generation of locked books, optionally with the epoch and further columns. No revision is written."""
     if epoch:
         values["epoch"] = F("epoch") + 1
     Book.objects.filter(pk__in=book_ids).update(generation=F("generation") + 1, **values)

@@ -1,4 +1,4 @@
-"""How full a book is: the characters that its live memories take, beside what its agents allow it to hold."""
+"""Book budgets: the characters that live memories use, and the limits that the book's agents set."""
 
 from dataclasses import dataclass
 
@@ -13,22 +13,22 @@ from memories.services.books import book_limits
 
 @dataclass(slots=True)
 class Budgets:
-    """Characters that live memories of a book take, by target, kept up to date while memories come and go."""
+    """The limits of a book and the characters in use, by target, updated as memories are added and removed."""
 
     limits: dict[Target, int]
     used: dict[str, int]
 
     @classmethod
     def of(cls, book: Book | None, name: str) -> "Budgets":
-        """Return the budgets of a book as they are now, also of one that does not exist yet. Characters are counted
-        only where there is a limit."""
+        """Return the current budgets of a book, which may not exist yet. Characters are counted only if there is a
+        limit."""
         limits = book_limits(name)
         return cls(limits, characters_used(book) if book and any(limits.values()) else {})
 
-    def take(self, target: str, needed: int, *, freed: int = 0, freed_of: str = "") -> None:
-        """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget, unless it
-        takes no more of this target than before."""
-        had = freed if freed_of == target else 0
+    def take(self, target: str, needed: int, *, freed: int = 0, freed_target: str = "") -> None:
+        """Reserve `needed` characters for a memory; `freed` is the length of its former text, if any. Raises
+        OverBudget, unless the memory uses no more of this target than before."""
+        had = freed if freed_target == target else 0
         used, limit = self.used.get(target, 0) - had, self.limits[Target(target)]
         if limit and needed > had and used + needed > limit:
             raise OverBudget(
@@ -39,15 +39,15 @@ class Budgets:
                 limit=limit,
                 needed=needed,
             )
-        if freed_of and freed_of != target:
-            self.used[freed_of] = self.used.get(freed_of, 0) - freed
+        if freed_target and freed_target != target:
+            self.used[freed_target] = self.used.get(freed_target, 0) - freed
         self.used[target] = used + needed
 
-    def give_back(self, target: str, freed: int) -> None:
-        """Note that a memory of `freed` characters is gone."""
+    def release(self, target: str, freed: int) -> None:
+        """Release the `freed` characters of a deleted memory."""
         self.used[target] -= freed
 
 
 def characters_used(book: Book) -> dict[str, int]:
-    """Return the characters that the live memories of a book take, by target."""
+    """Return the number of characters of a book's live memories, by target."""
     return dict(live_in(book).order_by().values_list("target").annotate(sum=Sum(Length("content"))))

@@ -1,7 +1,7 @@
-"""Rows that go for good: tombstones that are too old to be undone, and the steps of a forgetting.
+"""Physical deletion: the purge of old tombstones, and the steps of a forgetting.
 
-A step erases or empties rows of one table, some in each call, so that a transaction is short however many there are.
-The rows of an owner who goes are found by the model of Django: children first."""
+A step erases rows of one table, or blanks their columns, in batches, so that transactions stay short. The tables of an
+owner are found through the foreign keys of Django's models and emptied children first."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,23 +18,23 @@ from memories.messaging import invalidation
 from memories.models import Artifact, ArtifactRevision, ChangeSet, Memory, Owner, Revision, ThreadRecord
 
 Batch = Callable[[int], int]
-"""Does some of the work, with so many rows at most; how many it were. Called in a transaction, until that is 0."""
+"""Processes up to the given number of rows and returns their number. Called in a transaction, until it returns 0."""
 _KEYS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureStep:
-    """Work on the rows of one table. `name` is what a receipt calls them; empty: they are not counted."""
+    """A step on one table. `name` is used in the receipt; rows of steps without a name are not counted."""
 
     name: str
     batch: Batch
 
 
 def deleting(rows: "QuerySet[Any]") -> Batch:
-    """Delete the rows. What refers to them has to be gone already, or goes with them in one transaction."""
+    """Return a batch function that deletes rows. Rows that refer to them must be gone already, or cascade."""
 
-    def batch(most: int) -> int:
-        keys = list(rows.order_by().values_list("pk", flat=True)[:most])
+    def batch(limit: int) -> int:
+        keys = list(rows.order_by().values_list("pk", flat=True)[:limit])
         rows.model._base_manager.filter(pk__in=keys).delete()
         return len(keys)
 
@@ -42,16 +42,16 @@ def deleting(rows: "QuerySet[Any]") -> Batch:
 
 
 def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]") -> Batch:
-    """Call `change` once for each row, with some rows at a time: those that are among `rows` then."""
+    """Return a batch function that calls `change` with pages of the rows, each row once, if it still matches."""
     reached: Any = None
     keys: list[Any] = []
 
-    def batch(most: int) -> int:
+    def batch(limit: int) -> int:
         nonlocal reached, keys
-        if not keys:  # many at once: where no index has their order, each look reads all of the owner's rows
-            left = rows if reached is None else rows.filter(pk__gt=reached)
-            keys = list(left.order_by("pk").values_list("pk", flat=True)[:_KEYS])
-        page, keys = keys[:most], keys[most:]
+        if not keys:  # many at once, since a query may read all rows of the owner without a matching index
+            remaining = rows if reached is None else rows.filter(pk__gt=reached)
+            keys = list(remaining.order_by("pk").values_list("pk", flat=True)[:_KEYS])
+        page, keys = keys[:limit], keys[limit:]
         if page:
             reached = page[-1]
             still = list(rows.filter(pk__in=page).order_by().values_list("pk", flat=True))
@@ -66,8 +66,8 @@ def updating(rows: "QuerySet[Any]", **values: Any) -> Batch:
 
 
 def owner_steps(owner_id: UUID) -> Iterator[ErasureStep]:
-    """Yield the steps that erase everything that belongs to an owner, after that of its end users. The owner's own row
-    stays."""
+    """Yield the steps that erase everything that belongs to an owner, after the rows of its end users. The owner's own
+    row stays."""
     for owner in ("owner__parent_id", "owner_id"):
         for model in owner_tables():
             yield ErasureStep(str(model._meta.model_name), deleting(model._base_manager.filter(**{owner: owner_id})))
@@ -79,17 +79,17 @@ def _end_users_deleting(owner_id: UUID) -> Batch:
     rows = Owner.objects.filter(parent_id=owner_id)
     delete = deleting(rows)
 
-    def batch(most: int) -> int:
-        for end_user in list(rows.order_by().values_list("pk", flat=True)[:most]):
+    def batch(limit: int) -> int:
+        for end_user in list(rows.order_by().values_list("pk", flat=True)[:limit]):
             invalidation.publish(invalidation.Kind.OWNER, owner_id=end_user)
-        return delete(most)
+        return delete(limit)
 
     return batch
 
 
 @cache
 def owner_tables() -> tuple[type[Model], ...]:
-    """Return every model whose rows belong to an owner, each before those that it refers to."""
+    """Return every model whose rows belong to an owner, each before the models that it refers to."""
     tables = [model for model in apps.get_models() if not model._meta.proxy]
     left = [model for model in tables if model is not Owner and Owner in _parents(model)]
     ordered: list[type[Model]] = []
@@ -106,36 +106,35 @@ def _parents(model: type[Model]) -> set[Any]:
     return {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)}
 
 
-def tombstones_purge(before: datetime, most: int) -> None:
-    """Delete what was deleted or cleared before, `most` rows of each table, and the change sets that are then empty."""
+def tombstones_purge(before: datetime, limit: int) -> None:
+    """Purge up to `limit` tombstones of each table from before a time, and the change sets that are empty then."""
     for model, column, change_set in (
         (Memory, "deleted_at", "revisions__change_set"),
         (Artifact, "deleted_at", "revisions__change_set"),
         (ThreadRecord, "cleared_at", "cleared_by"),
     ):
         gone = model.objects.filter(**{f"{column}__lt": before})
-        keys = list(gone.values_list("pk", flat=True)[:most])
+        keys = list(gone.values_list("pk", flat=True)[:limit])
         touched = set(model.objects.filter(pk__in=keys).values_list(change_set, flat=True))
-        _still_gone_purge(gone.filter(pk__in=keys))
-        _empty_purge(touched)
+        _purge_unrestored(gone.filter(pk__in=keys))
+        _purge_empty(touched)
 
 
 @transaction.atomic
-def _still_gone_purge(gone: "QuerySet[Any]") -> None:
-    """Delete rows under their locks: somebody may have restored one in the meantime."""
+def _purge_unrestored(gone: "QuerySet[Any]") -> None:
+    """Lock and delete rows, except those that were restored in the meantime."""
     gone.filter(pk__in=list(gone.select_for_update(of=("self",)).values_list("pk", flat=True))).delete()
 
 
 def without_revisions(change_sets: "QuerySet[ChangeSet]") -> "QuerySet[ChangeSet]":
-    """Return the change sets of which no revision is left."""
+    """Return the change sets that have no revision any more."""
     return change_sets.filter(
         ~Exists(Revision.objects.filter(change_set=OuterRef("pk"))),
         ~Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk"))),
     )
 
 
-def _empty_purge(change_sets: set[UUID | None]) -> None:
-    """Delete those of these change sets that nothing belongs to any more."""
+def _purge_empty(change_sets: set[UUID | None]) -> None:
     cleared = Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk")))
     rows = without_revisions(ChangeSet.objects.filter(~cleared, pk__in=[key for key in change_sets if key]))
     ChangeSet.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).delete()

@@ -1,4 +1,4 @@
-"""Owners: one for each Django user, and one for each end user that an application names."""
+"""Owners: one for each Django user, and one for each end user of an application."""
 
 from typing import Any
 from uuid import UUID
@@ -11,17 +11,17 @@ from memories.errors import InvalidRequest
 from memories.models import Owner
 
 
-class FirstSight(Exception):
-    """Something has to be stored about who asks, and this function was told not to write."""
+class WriteRequired(Exception):
+    """A row has to be stored about the caller, but the function was called without `write`."""
 
 
 def owner_for_user(user: AbstractBaseUser, *, write: bool = True) -> Owner:
-    """Return the owner row of a Django user, made at first sight. Without `write`, raises FirstSight instead."""
+    """Return the owner of a Django user, created if missing. Without `write`, raises WriteRequired instead."""
     return _owner(write, user_id=user.pk)
 
 
 def is_only_administrator(user: AbstractBaseUser) -> bool:
-    """Return True if nobody else is an active administrator."""
+    """Return True if the user is an active administrator and nobody else is."""
     if not (getattr(user, "is_superuser", False) and user.is_active):
         return False
     administrators = get_user_model()._default_manager.filter(is_superuser=True, is_active=True)
@@ -29,29 +29,29 @@ def is_only_administrator(user: AbstractBaseUser) -> bool:
 
 
 def owner_delete(owner: Owner) -> dict[str, int]:
-    """Delete an owner with what still hangs off it. Returns how many rows of what, by the lower-case model name."""
+    """Delete an owner and its remaining rows. Return the number of deleted rows by lower-case model name."""
     return {label.rpartition(".")[2].lower(): count for label, count in owner.delete()[1].items()}
 
 
 def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str, write: bool = True) -> Owner:
-    """Return the owner row of an application's end user, made at first sight; replacing a key of the parent keeps it.
-    Without `write`, raises FirstSight instead of making one."""
+    """Return the owner of an application's end user, created if missing; replacing a key of the parent keeps it.
+    Without `write`, raises WriteRequired instead of creating one."""
     if not external_id or len(external_id) > 255:
         raise InvalidRequest("An end user's id has 1 to 255 characters.")
     return _owner(write, parent=parent, namespace=namespace, external_id=external_id)
 
 
-def _owner(write: bool, **who: Any) -> Owner:
+def _owner(write: bool, **lookup: Any) -> Owner:
     if write:
-        return Owner.objects.get_or_create(**who)[0]
-    found = Owner.objects.filter(**who).first()
+        return Owner.objects.get_or_create(**lookup)[0]
+    found = Owner.objects.filter(**lookup).first()
     if found is None:
-        raise FirstSight
+        raise WriteRequired
     return found
 
 
 def owner_time_zone_set(owner_id: UUID, name: str) -> None:
-    """Show an owner's times in this zone (`Europe/Stockholm`). Raises InvalidRequest for a name nobody knows."""
+    """Set an owner's time zone, such as `Europe/Stockholm`. Raises InvalidRequest for an unknown name."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

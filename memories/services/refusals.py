@@ -1,5 +1,5 @@
-"""How often the scan refused a write, kept by day and rule. A refusal rolls its transaction back, so it is counted in
-the process first and stored when that transaction is over; a writing without a refusal costs no statement."""
+"""Daily counts of the writes that the scan refused, by rule. A refusal rolls its transaction back, so it is counted in
+memory first and stored after the transaction. A write without refusals costs no statement."""
 
 import logging
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from memories import counters
 from memories.models import ScanDay
 
 logger = logging.getLogger("daybook.memories")
-KEPT = timedelta(days=366)
+RETENTION = timedelta(days=366)
 
 
 @contextmanager
 def refusals_stored() -> Iterator[None]:
-    """Store the refusals of the block after its transaction, also if that is rolled back. Within a larger transaction
-    they wait for its commit; if that is rolled back too (a preview), they are stored with the next ones. A process that
-    is killed loses what it had not stored."""
+    """Store the refusals of the block after its transaction, even if that is rolled back. Within an outer transaction
+    they are stored on its commit; if that is rolled back too (a preview), they are stored with the next ones. They are
+    lost if the process is killed before."""
     before = counters.scan_blocks.total()
     try:
         yield
@@ -31,22 +31,22 @@ def refusals_stored() -> Iterator[None]:
 
 
 def scan_days_purge(now: datetime) -> None:
-    """Delete the days that are older than a year."""
-    ScanDay.objects.filter(day__lt=(now - KEPT).date()).delete()
+    """Delete counts that are older than a year."""
+    ScanDay.objects.filter(day__lt=(now - RETENTION).date()).delete()
 
 
 def _store() -> None:
-    """Add what this process counted to the days' rows: other processes add to the same ones."""
-    taken = counters.unstored_take()
+    """Add the counts of this process to the rows, which other processes update as well."""
+    refusals = counters.unstored_take()
     try:
-        for refusal in sorted(taken):
+        for refusal in sorted(refusals):
             day, rule, kind = refusal
             row = ScanDay.objects.filter(day=day, rule=rule)
-            if not row.update(number=F("number") + taken[refusal]):
+            if not row.update(number=F("number") + refusals[refusal]):
                 ScanDay.objects.get_or_create(day=day, rule=rule, defaults={"kind": kind})
-                row.update(number=F("number") + taken[refusal])
-            taken[refusal] = 0
+                row.update(number=F("number") + refusals[refusal])
+            refusals[refusal] = 0
     except DatabaseError:
-        logger.warning("Refusals of the scan could not be stored; the next one tries again.", exc_info=True)
+        logger.warning("Counts of refused writes could not be stored; the next refusal tries again.", exc_info=True)
     finally:
-        counters.unstored_give_back(+taken)
+        counters.unstored_give_back(+refusals)

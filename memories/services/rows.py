@@ -1,4 +1,4 @@
-"""What the rows of a write hold, whether one is written or many. Nothing here asks the database."""
+"""The contents of the rows that a write stores, for single and bulk writes. No queries."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ from memories.services.values import MemoryFields, Source
 _STATE = (
     "target", "category", "content", "keywords", "metadata", "pinned", "expires_at", "allowed_hash", "deleted_at",
 )  # fmt: skip
-_CLEAN: dict[str, Callable[[Any], Any]] = {
+_CLEANERS: dict[str, Callable[[Any], Any]] = {
     "content": clean_content,
     "target": clean_target,
     "category": clean_category,
@@ -29,11 +29,11 @@ _CLEAN: dict[str, Callable[[Any], Any]] = {
     "metadata": clean_metadata,
     "pinned": bool,
 }
-_LATER: dict[str, Any] = {"metadata": {}}  # what the states of older revisions lack, as it was then
+_ADDED_FIELDS: dict[str, Any] = {"metadata": {}}  # fields that older revisions lack, with their values then
 
 
 def fields_cleaned(fields: MemoryFields) -> MemoryFields:
-    """Return the fields of a new memory as they are stored. Raises InvalidRequest, TooLarge."""
+    """Return the fields of a new memory in their stored form, with defaults. Raises InvalidRequest, TooLarge."""
     return MemoryFields(
         content=clean_content(fields.content or ""),
         target=clean_target(fields.target or Target.MEMORY),
@@ -47,12 +47,12 @@ def fields_cleaned(fields: MemoryFields) -> MemoryFields:
 
 
 def evidence_of(source: Source, fields: MemoryFields) -> Evidence:
-    """Return what the content of a write rests on: what it says itself, else the hand that writes it."""
+    """Return the evidence of a write: the given one, else what follows from its origin."""
     return fields.evidence or Evidence.of_origin(source.origin)
 
 
 def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: str) -> Memory:
-    """Return a new memory of cleaned fields, without its number."""
+    """Return an unsaved memory with cleaned fields, without its number."""
     now = timezone.now()
     memory = Memory(
         owner_id=book.owner_id,
@@ -81,7 +81,7 @@ def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: s
 def revision_new(
     memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, change_set: ChangeSet, source: Source
 ) -> Revision:
-    """Return the record of what became of a memory."""
+    """Return an unsaved revision that records the current state of a memory."""
     revision = Revision(
         owner_id=memory.owner_id,
         memory=memory,
@@ -98,7 +98,7 @@ def revision_new(
 
 
 def memory_state(memory: Memory) -> dict[str, Any]:
-    """Return what a revision keeps of a memory, as JSON."""
+    """Return the state of a memory that a revision stores, as JSON."""
     state = {name: getattr(memory, name) for name in _STATE}
     for name in ("expires_at", "deleted_at"):
         state[name] = state[name].isoformat() if state[name] else None
@@ -108,36 +108,36 @@ def memory_state(memory: Memory) -> dict[str, Any]:
 
 
 def stored_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a revision kept of a memory, of whichever version, as `memory_state` would return it today."""
-    return {**_LATER, **state}
+    """Return the state that a revision of any version stored, in the form that `memory_state` returns today."""
+    return {**_ADDED_FIELDS, **state}
 
 
 def fields_given(fields: MemoryFields) -> dict[str, Any]:
-    """Return those of the fields that are given, cleaned. Raises InvalidRequest, TooLarge."""
-    given = {name: getattr(fields, name) for name in _CLEAN}
-    wanted = {name: _CLEAN[name](value) for name, value in given.items() if value is not None}
+    """Return the fields that are set, cleaned. Raises InvalidRequest, TooLarge."""
+    given = {name: getattr(fields, name) for name in _CLEANERS}
+    wanted = {name: _CLEANERS[name](value) for name, value in given.items() if value is not None}
     if fields.expires_at is not None or fields.clear_expiry:
         wanted["expires_at"] = clean_expiry(fields.expires_at)
     return wanted
 
 
 def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
-    """Return what of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
+    """Return the cleaned fields whose values differ from the memory's. Raises InvalidRequest, TooLarge."""
     return {name: value for name, value in fields_given(fields).items() if getattr(memory, name) != value}
 
 
 def words_change(changes: dict[str, Any]) -> bool:
-    """Return True if these changes want a new scan."""
+    """Return True if the changes require a new scan."""
     return not {"content", "keywords", "metadata"}.isdisjoint(changes)
 
 
 def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str, evidence: Evidence) -> None:
-    """Make these changes to a row. `scan_hash` is of its words as they will be, and `evidence` what they rest on, where
-    they change."""
+    """Apply changes to a memory, without saving it. `scan_hash` and `evidence` belong to the new texts and are ignored
+    if these do not change."""
     for name, value in changes.items():
         setattr(memory, name, value)
     if words_change(changes):
-        # Any change of the words drops an administrator's allowance.
+        # Any change of the texts revokes an administrator's permission.
         memory.scan_hash = scan_hash
         memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
     if "content" in changes:
@@ -154,8 +154,8 @@ def proposal_of(
     reason: str,
     more: Mapping[str, Any] | None = None,
 ) -> Proposal:
-    """Return a held write of these fields: of a new memory, or an update of `memory`, whose values stand for those that
-    the fields lack. `more` are fields that only an import sets. Raises InvalidRequest, TooLarge."""
+    """Return a proposal for a held write: a new memory, or an update of `memory`, whose values are used for unset
+    fields. `more` contains fields that only an import sets. Raises InvalidRequest, TooLarge."""
     return Proposal(
         action="update" if memory else "add",
         number=memory.number if memory else None,

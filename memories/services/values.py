@@ -1,4 +1,4 @@
-"""The arguments and the result of a write."""
+"""The arguments and the result of a write to a book."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from memories.models import ChangeSet, Evidence, Memory, Revision, WriteOrigin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The author of a write: the actor, the interface it came by, and the person it is for. `hold`: what of it waits
-    for a person; what somebody writes by hand or has approved does not."""
+    """The source of a write: its actor, interface and context. `hold` is the policy that decides which automatic writes
+    wait for a person; it is OFF for writes by hand and approved ones."""
 
     actor: str
     origin: WriteOrigin
@@ -26,22 +26,22 @@ class Source:
 
 @dataclass(slots=True, kw_only=True)
 class MemoryFields:
-    """What a person or a model may set. None leaves a field as it is (or at its default on an add)."""
+    """The fields that a person or a model may set. None means unchanged, or the default for a new memory."""
 
     content: str | None = None
     target: str | None = None
     category: str | None = None
     keywords: Sequence[str] | None = None
-    metadata: Mapping[str, str] | None = None  # all of it: keys that it lacks are removed
+    metadata: Mapping[str, str] | None = None  # replaces all metadata
     pinned: bool | None = None
     expires_at: datetime | None = None
     clear_expiry: bool = False
-    evidence: Evidence | None = None  # what the content rests on; None: the hand that writes it, if it is one
+    evidence: Evidence | None = None  # for the content; None: derived from the source
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """One accepted write. `changed` is False where the book already said so: nothing was stored then."""
+    """An accepted write. `changed` is False if nothing was stored, because the book already had this content."""
 
     memory: Memory
     revision: Revision | None

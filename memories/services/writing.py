@@ -1,7 +1,7 @@
-"""The writing of a book: every change of a Memory, ChangeSet or Revision row goes through a BookWriter.
+"""Writing to a book: every change of a Memory, ChangeSet or Revision row goes through a BookWriter.
 
-It holds the book's row lock, and commits the changes of one group, their revisions, the new generation and the
-notification together, or raises and commits none of them."""
+It holds the book's row lock and commits a group of changes, their revisions, the new generation and the notification in
+one transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.database.statements import Insert
-from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
+from memories.entry_rules import check_hold, check_scan, content_key, set_verdict
 from memories.errors import Conflict, NotFound
 from memories.messaging import invalidation
 from memories.messaging.outbox import next_numbers, notify
@@ -36,39 +36,39 @@ from memories.services.rows import (
 )
 from memories.services.values import MemoryFields, Source, WriteResult
 
-MOST_NAMED = 500  # memories that one notification names
+MAX_NAMED_MEMORIES = 500  # memories that one notification names; above this it names none
 _CHANGING = (
     "target", "category", "content", "content_key", "keywords", "metadata", "pinned", "expires_at", "version",
     "scan_hash", "scan_rule", "scan_reason", "allowed_hash", "content_changed_at", "updated_at", "deleted_at",
     *EVIDENCE_COLUMNS,
 )  # fmt: skip
 _ADD: Insert[Memory] = Insert(Memory)
-_CHANGE: Insert[Memory] = Insert(Memory, renewed=_CHANGING)
+_CHANGE: Insert[Memory] = Insert(Memory, update_fields=_CHANGING)
 _REVISE: Insert[Revision] = Insert(Revision)
 
 
 @dataclass(slots=True)
 class BookWriter:
-    """The open book of `book_writing`. Its methods raise DomainErrors before they have changed anything.
+    """A locked book, opened by `book_writing`. The methods raise DomainErrors before they change anything.
 
-    `add`, `update` and `delete` look one memory up, check the write and store it. The others gather writes of
-    rows that were read under the book's lock, which the caller has checked. These are stored on leaving the writing, or
-    by `store`, with a number of statements that does not depend on how many they are."""
+    `add`, `update` and `delete` look up one memory, check the write and store it. The `gather_…` methods collect
+    checked writes of rows that the caller read under the book's lock. These are stored at the end of `book_writing`, or
+    by `store`, in a number of statements that does not depend on the number of writes."""
 
     book: Book
     source: Source
     change_set: ChangeSet | None = None
     numbers: list[int] = field(default_factory=list)
-    removed: bool = False  # something became a tombstone: its words have to leave the caches
+    removed: bool = False  # a memory was deleted, so that caches must drop its text
     _added: list[Memory] = field(default_factory=list)
-    _changed: dict[UUID, Memory] = field(default_factory=dict)  # one may be changed twice
+    _changed: dict[UUID, Memory] = field(default_factory=dict)  # by id, since a memory may be changed twice
     _revisions: list[Revision] = field(default_factory=list)
 
     def add(self, fields: MemoryFields, *, if_known: MemoryFields | None = None) -> WriteResult:
-        """Store a new memory. A repetition of a live one (same after normalisation) is answered as known, after what
-        `if_known` sets beside the content was changed in it.
+        """Store a new memory. If a live one has the same normalised content, that one is returned instead, updated by
+        `if_known` except for its content.
 
-        Raises InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
+        Raises InvalidRequest, TooLarge, BlockedByScan, WriteHeld, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
         known = next(iter(live_in(self.book).filter(content_key=content_key(content)).order_by()[:1]), None)
@@ -80,10 +80,10 @@ class BookWriter:
         return self._stored(self.gather_added(cleaned, scan_hash=verdict.scan_hash))
 
     def update(self, number: int, fields: MemoryFields, *, version: int | None = None) -> WriteResult:
-        """Change a live memory. `version` guards against lost updates.
+        """Change a live memory. `version` prevents lost updates.
 
-        Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
-        memory = self._as_read(number, version, "and repeat your change")
+        Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, WriteHeld, OverBudget."""
+        memory = self._unchanged(number, version, "and repeat your change")
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
@@ -93,25 +93,25 @@ class BookWriter:
             verdict = check_scan(words["content"], words["keywords"], words["metadata"])
             scan_hash = verdict.scan_hash
             check_hold(verdict, evidence_of(self.source, fields), self.source.hold)
-        # One that does not grow is welcome in a book that is over its budget: making it shorter is the way out.
+        # Memories may become shorter even if the book is over its budget.
         freed, needed = len(memory.content), len(words["content"])
         if words["target"] != memory.target or needed > freed:
             budgets = Budgets.of(self.book, self.book.name)
-            budgets.take(words["target"], needed, freed=freed, freed_of=memory.target)
+            budgets.take(words["target"], needed, freed=freed, freed_target=memory.target)
         return self._stored(self._change(memory, changes, fields, scan_hash))
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
-        """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
-        return self._stored(self.gather_deleted(self._as_read(number, version, "before you delete it")))
+        """Turn a live memory into a tombstone, which can be restored until it is purged. Raises NotFound, Conflict."""
+        return self._stored(self.gather_deleted(self._unchanged(number, version, "before you delete it")))
 
     def gather_added(self, fields: MemoryFields, *, scan_hash: str) -> Revision:
-        """Add a memory of cleaned and scanned fields. The caller has looked for a repetition and at the budget."""
+        """Add a memory with cleaned and scanned fields. The caller has checked for duplicates and the budget."""
         memory = memory_new(self.book, self.source, fields, scan_hash=scan_hash)
         self._added.append(memory)
         return self._revise(memory, Revision.Action.ADD, None)
 
     def gather_changed(self, memory: Memory, fields: MemoryFields, *, scan_hash: str = "") -> bool:
-        """Change a memory; words were scanned. Returns False if nothing is different."""
+        """Change a memory whose new texts were scanned. Return False if nothing differs."""
         changes = memory_changes(memory, fields)
         if changes:
             self._change(memory, changes, fields, scan_hash)
@@ -124,15 +124,15 @@ class BookWriter:
         return self._gather(memory, action, before)
 
     def gather_allowed(self, memory: Memory) -> Revision:
-        """Let a blocked memory be injected, exactly as it reads now; any later change drops this."""
+        """Allow a blocked memory to be injected until its text changes."""
         before = memory_state(memory)
-        store_verdict(memory)
+        set_verdict(memory)
         memory.allowed_hash = memory.scan_hash
         return self._gather(memory, Revision.Action.ALLOW, before)
 
     def gather_restored(self, memory: Memory, state: Mapping[str, Any], action: Revision.Action) -> WriteResult:
-        """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing. An expiry that has
-        passed is dropped: the memory would expire again at once. One query where the words change."""
+        """Restore an earlier state of a memory. Budgets are ignored, and blocked text is marked instead of refused. A
+        past expiry is dropped, since the memory would expire again at once. One query if the content changes."""
         before, state = memory_state(memory), stored_state(state)
         if not state["deleted_at"] and _expired(state):
             state["expires_at"] = None
@@ -144,12 +144,12 @@ class BookWriter:
         memory.content_key = content_key(memory.content)
         if memory.content != before["content"]:
             memory.content_changed_at = timezone.now()
-            memory.evidence = _evidence_then(memory)
-        store_verdict(memory)
+            memory.evidence = _earlier_evidence(memory)
+        set_verdict(memory)
         return WriteResult(memory, self._gather(memory, action, before))
 
     def store(self) -> None:
-        """Write what was gathered."""
+        """Store the gathered writes."""
         added, changed, revisions = self._added, list(self._changed.values()), self._revisions
         self._added, self._changed, self._revisions = [], {}, []
         if added:
@@ -162,7 +162,7 @@ class BookWriter:
         self.numbers = list(dict.fromkeys([*self.numbers, *(memory.number for memory in (*added, *changed))]))
 
     def memory(self, number: int) -> Memory:
-        """Return the live memory of this book with that number, or NotFound; one that has expired is not live."""
+        """Return the live memory of this book with this number. Raises NotFound, also for an expired one."""
         memory = live_in(self.book).filter(number=number).first()
         if memory is None:
             if number < 0:
@@ -171,8 +171,7 @@ class BookWriter:
         return memory
 
     def changes(self) -> ChangeSet:
-        """Return the change set of this writing, opened at the first change; documents of the book are written to it
-        too."""
+        """Return the change set of this transaction, created at the first change. It includes changes of documents."""
         if self.change_set is None:
             self.change_set = ChangeSet.objects.create(
                 owner_id=self.book.owner_id,
@@ -187,10 +186,10 @@ class BookWriter:
             )
         return self.change_set
 
-    def _as_read(self, number: int, version: int | None, then: str) -> Memory:
+    def _unchanged(self, number: int, version: int | None, advice: str) -> Memory:
         memory = self.memory(number)
         if version is not None and version != memory.version:
-            text = f"Memory {number} was changed in the meantime. Read it again {then}."
+            text = f"Memory {number} was changed in the meantime. Read it again {advice}."
             raise Conflict(text, version=memory.version)
         return memory
 
@@ -216,10 +215,10 @@ class BookWriter:
         return WriteResult(revision.memory, revision)
 
 
-def _evidence_then(memory: Memory) -> Evidence:
-    """Return what a memory's words rested on when it said them before. One query."""
-    said = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, after__content=memory.content)
-    revision = said.order_by("-version").first()
+def _earlier_evidence(memory: Memory) -> Evidence:
+    """Return the evidence that a memory had when it had this content before. One query."""
+    revisions = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, after__content=memory.content)
+    revision = revisions.order_by("-version").first()
     return revision.evidence if revision else Evidence()
 
 
@@ -231,10 +230,10 @@ def _expired(state: Mapping[str, Any]) -> bool:
 def book_writing(
     book: Book, source: Source, *, change_set: ChangeSet | None = None, silent: bool = False
 ) -> Iterator[BookWriter]:
-    """Lock the book and write to it as one change set; everything is committed on leaving, or nothing.
+    """Lock the book and write to it as one change set, in one transaction.
 
-    Leaving raises the book's generation (what `run_open` compares) and, last, stores the notification. Work in several
-    transactions continues its `change_set`, and is `silent` until its end, when it calls `book_changed`."""
+    On exit, the book's generation is raised (which `run_open` compares) and, last, the notification is stored. Work in
+    several transactions passes its `change_set` on, is `silent`, and calls `book_changed` at its end."""
     with refusals_stored(), transaction.atomic():
         locked = Book.objects.select_for_update().get(pk=book.pk)
         writer = BookWriter(locked, source, change_set)
@@ -242,7 +241,7 @@ def book_writing(
         writer.store()
         if writer.change_set is not change_set or writer.numbers:
             book_touch(locked)
-            locked.generation += 1  # as it is stored now
+            locked.generation += 1  # as in the database
             if not silent:
                 book_changed(locked, source, writer.numbers)
             if writer.removed:
@@ -251,18 +250,18 @@ def book_writing(
 
 @transaction.atomic
 def book_changed(book: Book, source: Source, numbers: Sequence[int]) -> None:
-    """Store the notification of a writing. Where there are many memories it names none: then all are looked at."""
+    """Store the notification of a change. With too many memories it names none, so that clients reload all."""
     notify(
         owner_id=book.owner_id,
         kind=Notification.Kind.MEMORY_CHANGED,
         book=book.name,
-        memory_numbers=numbers if len(numbers) <= MOST_NAMED else (),
+        memory_numbers=numbers if len(numbers) <= MAX_NAMED_MEMORIES else (),
         review_id=source.review_id,
     )
 
 
 def book_touch(book: Book, *, written: bool = True) -> None:
-    """Raise the generation of a locked book: every snapshot made from an older one is rebuilt."""
+    """Raise the generation of a locked book, so that snapshots of an older one are rebuilt."""
     now = timezone.now()
     next_expiry = (
         undeleted(book).filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True).first()
@@ -275,8 +274,8 @@ def book_touch(book: Book, *, written: bool = True) -> None:
 
 @transaction.atomic
 def book_expiry_note(book: Book) -> Book:
-    """Raise the generation of a book in which a memory has expired since it was last looked at. The sweep makes a
-    tombstone of the entry (memories.sweep)."""
+    """Raise the generation of a book if a memory has expired meanwhile. The sweep turns the memory into a tombstone
+    later (memories.sweep)."""
     locked = Book.objects.select_for_update().get(pk=book.pk)
     if locked.next_expiry_at and locked.next_expiry_at <= timezone.now():
         book_touch(locked, written=False)
@@ -285,8 +284,8 @@ def book_expiry_note(book: Book) -> Book:
 
 
 def session_unlink(owner_id: UUID, session_id: UUID) -> None:
-    """Let memories no longer name the session they are of, which is about to be deleted, nor quote it."""
+    """Remove references to a session that is about to be deleted, and quotes of it, from memories and revisions."""
     Memory.objects.filter(owner_id=owner_id, session_id=session_id).update(session_id=None)
-    erased = {column: None for column in EVIDENCE_COLUMNS if column != "evidence_kind"} | {"evidence_quote": ""}
+    cleared = {column: None for column in EVIDENCE_COLUMNS if column != "evidence_kind"} | {"evidence_quote": ""}
     for model in (Memory, Revision):
-        model._default_manager.filter(owner_id=owner_id, evidence_session_id=session_id).update(**erased)
+        model._default_manager.filter(owner_id=owner_id, evidence_session_id=session_id).update(**cleared)

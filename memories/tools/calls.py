@@ -1,8 +1,8 @@
-"""Calls of the tools: their arguments are checked and their handlers run.
-A step's writes are one change set, applied in order; a refusal is a result the model can act on, never an exception.
+"""Execution of tool calls: arguments are validated and handlers run. The writes of a step form one change set and are
+applied in order. Refusals are results that the model can act on, never exceptions.
 
-A step that only reads takes no lock and waits for no writer. Before a step that writes takes the lock of the book, its
-arguments are read and its words are scanned (`in_lane_of`)."""
+A step that only reads takes no lock and waits for no writer. For a step that writes, arguments are parsed and texts are
+scanned before the book is locked (`run_in_lane`)."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from memories.database.access import in_read_thread, in_thread
 from memories.errors import DomainError
-from memories.evidence import HeldStep, held_keeper
+from memories.evidence import HeldWrites, proposal_store
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
@@ -22,7 +22,7 @@ from memories.services import Source, book_writing
 from memories.tools.reading import SEARCH_MEMORIES, SearchMemories
 from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun, ToolScope, failure
-from memories.verdicts import SHORT
+from memories.verdicts import INLINE_SCAN_CHARS
 
 TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
 CLEARED = failure(
@@ -32,25 +32,25 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a function that runs these calls: in a reading thread if none of them writes, else in a writing one, with
-    long texts scanned before."""
+async def run_in_lane(calls: Sequence[ToolCall], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that executes these calls: in the read lane if none of them writes, else in the write lane, after
+    scanning long texts."""
     if not any_writes(calls):
         return await in_read_thread(function, *args, **kwargs)
-    if any(len(call.arguments) > SHORT for call in calls):
+    if any(len(call.arguments) > INLINE_SCAN_CHARS for call in calls):
         await in_read_thread(_scan_ahead, calls)
     return await in_thread(function, *args, **kwargs)
 
 
 async def searched_vectors(calls: Sequence[ToolCall], owner_id: UUID, book: str) -> Mapping[str, Sequence[float]]:
-    """Return the vectors of what these calls search a book for, by text."""
-    asked = (_checked(call) for call in calls if call.name == SEARCH_MEMORIES.name)
-    queries = [arguments.query for arguments in asked if isinstance(arguments, SearchMemories)]
+    """Return the query vectors of the searches among these calls, by text."""
+    searches = (_checked(call) for call in calls if call.name == SEARCH_MEMORIES.name)
+    queries = [arguments.query for arguments in searches if isinstance(arguments, SearchMemories)]
     return await query_vectors(owner_id, book, queries)
 
 
 def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
-    """Run a step's calls in order, its writes as one change set. Synchronous; uses the database."""
+    """Execute the calls of a step in order, with its writes as one change set. Synchronous; uses the database."""
     checked = [(call, _checked(call)) for call in calls]
     if not any_writes(calls):
         step = ToolResults()
@@ -61,7 +61,7 @@ def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
 
 
 def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
-    """Return the checked arguments of a call, or the error result that tells the model what to correct."""
+    """Return the validated arguments of a call, or an error result that tells the model what to correct."""
     if len(call.arguments) > TOOL_ARGUMENTS:
         return failure("invalid_arguments", f"The arguments of a call have at most {TOOL_ARGUMENTS} characters.")
     try:
@@ -74,7 +74,7 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
 
 
 def unknown_tool(call: ToolCall) -> str:
-    """Return the result, as JSON text, of a call of a tool that nobody offered."""
+    """Return the result of a call of an unknown tool, as JSON text."""
     return json.dumps(_no_such_tool(call), ensure_ascii=False)
 
 
@@ -84,7 +84,7 @@ def any_writes(calls: Sequence[ToolCall]) -> bool:
 
 
 def _scan_ahead(calls: Sequence[ToolCall]) -> None:
-    """Scan the words that these calls are about to write. What is wrong with them is found again by the writing."""
+    """Scan the texts that these calls will write. Errors are ignored here, as the handlers find them again."""
     for call in calls:
         arguments = _checked(call)
         scan = TOOLS[call.name].scan_ahead if call.name in TOOLS else None
@@ -115,21 +115,20 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
     for change in step.changes:
         change["change_set"] = str(writer.change_set.pk) if writer.change_set else None
     if held.proposals:
-        # Not under the book's lock: they are kept with the session's.
-        asked_before = held_keeper().keep(writer.book, held)
+        # Not under the book's lock.
+        asked_before = proposal_store().keep(writer.book, held)
         for result in results.values():
             if earlier := asked_before.get(result.get("proposal_id", "")):
-                result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.turned_down else {})
+                result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.rejected else {})
     step.results = {call_id: _json(result) for call_id, result in results.items()}
     return step
 
 
-def _held(scope: ToolScope) -> HeldStep:
-    return HeldStep(session_id=scope.session_id, agent=scope.agent)
+def _held(scope: ToolScope) -> HeldWrites:
+    return HeldWrites(session_id=scope.session_id, agent=scope.agent)
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
-    """Return the checked arguments, or what is wrong with the call."""
     tool = TOOLS.get(call.name)
     return _no_such_tool(call) if tool is None else parse_arguments(tool, call)
 
@@ -147,8 +146,8 @@ def _no_such_tool(call: ToolCall) -> dict[str, Any]:
 
 
 def _object_text(text: str) -> str:
-    """Return the arguments of a call without texts around them: some servers write JSON as a JSON text, also twice.
-    Nothing and `null` are an empty object."""
+    """Return the arguments of a call as the JSON text of an object: some servers encode it as a JSON string, even
+    twice. An empty text and `null` become an empty object."""
     text = text.strip()
     for _ in range(2):
         if not text.startswith('"'):
@@ -161,7 +160,7 @@ def _object_text(text: str) -> str:
 
 
 def _storable_json(text: str) -> str:
-    """Return JSON without escaped NULs. Text that is not JSON is returned unchanged, and refused later."""
+    """Return JSON without escaped NULs. Text that is not JSON is returned unchanged and refused later."""
     if "\\u0000" not in text:
         return text
     try:

@@ -1,5 +1,5 @@
-"""The `read` tool: the documents of the run's book at `memory://root…`, in pages. Every reading counts as usage.
-A wrong address is a result the model can act on, never an exception, and never touches a file system."""
+"""The `read` tool, which returns the documents of the run's book at `memory://root…` in pages and counts their usage.
+A wrong address is a result that the model can act on, never an exception. No file system is involved."""
 
 from collections.abc import Collection
 from functools import partial
@@ -31,14 +31,13 @@ class ReadPage(TypedDict):
     next_offset: Annotated[int | None, Field(description="Where the next page begins; null at the end.")]
 
 
-def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
-    """Return the result of one call: `text`, and `next_offset` (null at the end). Uses the database."""
+def _read(run: ToolRun, arguments: Read) -> dict[str, Any]:
     book = run.scope.book
     try:
-        artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(wanted.path))
+        artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(arguments.path))
     except DomainError as error:
         return failure(error.code, str(error))
-    return _page(artifact, wanted.offset)
+    return _page(artifact, arguments.offset)
 
 
 def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
         return failure("blocked_by_scan", f"This document is blocked by rule {rule} until a person edits it.")
     if offset and offset >= len(artifact.content):
         return failure("invalid_arguments", f"offset: the document has {len(artifact.content)} characters.")
-    write_later(partial(artifact_read, artifact))  # a reading step waits for no writer
+    write_later(partial(artifact_read, artifact))  # a step that only reads must not wait for writers
     end = _page_end(artifact.content, offset)
     return {
         "ok": True,
@@ -57,7 +56,7 @@ def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
 
 
 def _page_end(content: str, offset: int) -> int:
-    """Return where the page that starts at `offset` ends: at the end of a line if there is one in its second half."""
+    """Return the end of the page that starts at `offset`, at a line end if there is one in its second half."""
     end = offset + PAGE_CHARACTERS
     if end >= len(content):
         return len(content)
@@ -83,6 +82,6 @@ READ = Tool(
 
 
 def free_read_name(taken: Collection[str]) -> str:
-    """Return the name by which the `read` tool is offered beside tools of these names: its own, or one like it."""
+    """Return a name for the `read` tool that is not among these names: its own, or a similar one."""
     names = (READ.name, _OTHER_NAME, *(f"{_OTHER_NAME}_{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name not in taken)

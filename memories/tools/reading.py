@@ -1,4 +1,4 @@
-"""The tools that look into the book: a search, and the list of everything."""
+"""The tools that read a book: search, and the list of all memories."""
 
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
@@ -57,8 +57,8 @@ class Listed(TypedDict):
 
 def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
     book = run.book
-    # What this step wrote so far has no generation yet: such a search reads its own view of the rows, which is not
-    # kept, since they may be rolled back.
+    # Uncommitted writes of this step have no generation yet, so the search then uses a view of its own, which is not
+    # cached.
     state = BookState.of(book)
     wrote = run.writer is not None and run.writer.change_set is not None
     view = load_view(state) if wrote else snapshots.view(state)
@@ -91,7 +91,7 @@ def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
 
 
 class ShownMemory(NamedTuple):
-    """What a list shows of a memory."""
+    """The fields of a memory in a list."""
 
     number: int
     target: str
@@ -100,14 +100,14 @@ class ShownMemory(NamedTuple):
 
 
 def newest_memories(book: Book) -> tuple[list[ShownMemory], bool]:
-    """Return the newest memories of a book within the bounds of a list, newest first and none that is blocked, and
+    """Return the newest memories of a book that are not blocked, newest first and within the limits of a list, and
     whether there are more."""
     found: list[ShownMemory] = []
-    room = LISTED_CHARACTERS
+    remaining = LISTED_CHARACTERS
     rows = live_memories(book.owner_id, book.pk).exclude(blocked_condition()).order_by("-number")
     for row in map(ShownMemory._make, rows.values_list(*ShownMemory._fields)[: LISTED_MEMORIES + 1]):
-        room -= len(row.content)
-        if room < 0 or len(found) == LISTED_MEMORIES:
+        remaining -= len(row.content)
+        if remaining < 0 or len(found) == LISTED_MEMORIES:
             return found, True
         found.append(row)
     return found, False

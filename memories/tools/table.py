@@ -1,4 +1,4 @@
-"""The table of tools. A new tool is one entry here; the turn, reviews, /mcp, pages and docs read it."""
+"""The table of tools. A new tool is added here; turns, reviews, /mcp, pages and docs use the table."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from memories.tools.writing import ADD_MEMORY, DELETE_MEMORY, UPDATE_MEMORY
 
 
 def table_of(*tools: Tool) -> Mapping[str, Tool]:
-    """Return tools by name. Raises ValueError if two of them have the same name."""
+    """Return the tools by name. Raises ValueError if two have the same name."""
     table = {tool.name: tool for tool in tools}
     if len(table) != len(tools):
         raise ValueError(f"two tools have one name: {[tool.name for tool in tools]}")
@@ -22,15 +22,15 @@ TOOLS = table_of(ADD_MEMORY, UPDATE_MEMORY, DELETE_MEMORY, SEARCH_MEMORIES, GET_
 
 
 def tools_at(*stages: Stage) -> tuple[Tool, ...]:
-    """Return the tools that are offered at any of these stages, in the order of the table."""
+    """Return the tools that are offered in any of these stages, in the order of the table."""
     return tuple(tool for tool in TOOLS.values() if tool.stages.intersection(stages))
 
 
 def tools_of_turn(*, memory: bool) -> tuple[Tool, ...]:
-    """Return the tools of a conversation; `memory`: whether its agent has the memory tools."""
+    """Return the tools for a conversation; `memory`: whether its agent has the memory tools."""
     return tools_at(Stage.MEMORY, Stage.DOCUMENTS) if memory else tools_at(Stage.DOCUMENTS)
 
 
 def definitions(tools: Iterable[Tool]) -> tuple[dict[str, Any], ...]:
-    """Return tools as OpenAI function definitions."""
+    """Return the tools as OpenAI function definitions."""
     return tuple(tool.definition() for tool in tools)

@@ -1,5 +1,4 @@
-"""The type of a tool: its name and texts, its arguments and results with their JSON Schemas, where it is offered, and
-its handler."""
+"""The definition of a tool: name and texts, arguments and results with their JSON Schemas, stages and handler."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, model_validator
 
-from memories.evidence import Conversation, HeldStep, Hold
+from memories.evidence import Conversation, HeldWrites, Hold
 from memories.json_output import Fixed
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH, QUOTE_LENGTH
 from memories.models import Book
@@ -18,9 +17,9 @@ from memories.recall.book_views import BookState
 from memories.services import BookWriter
 
 
-def _at_most(most: int, refusal: str) -> AfterValidator:
+def _max_length(limit: int, refusal: str) -> AfterValidator:
     def check(text: str) -> str:
-        if len(text) > most:
+        if len(text) > limit:
             raise ValueError(refusal)
         return text
 
@@ -33,20 +32,20 @@ def _check_keywords(keywords: list[str]) -> list[str]:
     return keywords
 
 
-def _separated(given: Any) -> Any:
-    """Return keywords that were written as one text, with commas or as JSON, as a list."""
+def _split_keywords(given: Any) -> Any:
+    """Split keywords that a model wrote as one string, comma-separated or as JSON."""
     if not isinstance(given, str):
         return given
     words = (word.strip(" \"'") for word in given.strip("[] ").split(","))
     return [word for word in words if word]
 
 
-# Checked, but not part of the schema that models get: some servers turn a `maxLength` into a grammar that they refuse.
-BoundedQuery = Annotated[str, _at_most(QUERY_LENGTH, f"a query has at most {QUERY_LENGTH} characters")]
+# Validated, but not in the schema for models: some servers turn `maxLength` into a grammar that they then refuse.
+BoundedQuery = Annotated[str, _max_length(QUERY_LENGTH, f"a query has at most {QUERY_LENGTH} characters")]
 BoundedQuote = Annotated[
-    str, _at_most(QUOTE_LENGTH, f"a quote has at most {QUOTE_LENGTH} characters: the few words that say it")
+    str, _max_length(QUOTE_LENGTH, f"a quote has at most {QUOTE_LENGTH} characters: the few words that say it")
 ]
-BoundedKeywords = Annotated[list[str], BeforeValidator(_separated), AfterValidator(_check_keywords)]
+BoundedKeywords = Annotated[list[str], BeforeValidator(_split_keywords), AfterValidator(_check_keywords)]
 
 
 _OK = {"type": "boolean", "description": "Whether the call did what it was asked to."}
@@ -57,8 +56,8 @@ _REFUSAL = {
 
 
 class Arguments(BaseModel):
-    """What a call of a tool takes; unknown and missing arguments are refused. `null` is an argument that was not given:
-    some models write all that there are."""
+    """The base class of tool arguments. Unknown and missing ones are refused. `null` counts as not given, since some
+    models always write all arguments."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
 
@@ -81,7 +80,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call as the model made it; `arguments` is its JSON text."""
+    """A tool call by a model; `arguments` is JSON text."""
 
     id: str
     name: str
@@ -90,10 +89,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolScope:
-    """Whose book the tools of a run work on; without session and run, of a client of /mcp, which is the actor.
+    """The book and context of tool calls. Session and run are None for a client of /mcp, which is the actor.
 
-    `conversation` is what a write can rest on, None where nothing is known of it; `hold` is what of the writes waits
-    for a person; `vectors` are those of what its calls search for, by text."""
+    `conversation` is the evidence for writes, None if it is not known; `hold` decides which writes wait for a person;
+    `vectors` are the query vectors of searches, by text."""
 
     book: BookState
     search: str
@@ -108,7 +107,7 @@ class ToolScope:
 
 @dataclass(slots=True)
 class ToolResults:
-    """What the calls of one model step came to: a result text for each call id, and the changes that were made."""
+    """The results of the calls of one model step, as JSON text by call id, and the changes that they made."""
 
     results: dict[str, str] = field(default_factory=dict)
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -116,14 +115,14 @@ class ToolResults:
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """What a handler works with: the scope, the book, the writer of the step's change set (None in a step that only
-    reads, which holds no lock), the step's changes so far, and its writes that wait for a person."""
+    """The context of a handler: the scope, the book, the writer of the step's change set (None if the step only reads
+    and takes no lock), the step's results so far, and its held writes."""
 
     scope: ToolScope
     book: Book
     writer: BookWriter | None
     step: ToolResults
-    held: HeldStep
+    held: HeldWrites
 
     @property
     def writing(self) -> BookWriter:
@@ -135,7 +134,7 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the chat page says while a tool works, and when it is done."""
+    """The status texts of the chat page, while a tool runs and afterwards."""
 
     doing: str
     done: str
@@ -143,11 +142,11 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One entry of the table of tools. `handler` returns the result that the model is given, with `ok`.
+    """An entry of the table of tools. `handler` returns the result for the model, with `ok`.
 
-    `scan_ahead` scans what the arguments would store, without the database, before the lock of the book is taken.
-    `detail` names an argument that people are shown: it stands for `{}` in `detailed`, which the page uses instead of
-    `words` when the model gave that argument."""
+    `scan_ahead` scans the texts that the arguments would store, before the book is locked and without queries. `detail`
+    names an argument to show to people: it replaces `{}` in `detailed`, which the page uses instead of `words` if the
+    model gave that argument."""
 
     name: str
     title: str  # for people, in clients of /mcp
@@ -172,7 +171,7 @@ class Tool:
             raise ValueError(f"{self.name}: the detail {self.detail!r} is an argument, and has words")
 
     def definition(self) -> dict[str, Any]:
-        """Return the tool as an OpenAI function definition. It is shared: not to be changed."""
+        """Return the tool as an OpenAI function definition, which is shared and must not be modified."""
         return _definition(self)
 
 
@@ -183,7 +182,7 @@ def _definition(tool: Tool) -> Fixed:
 
 
 def schema(arguments: type[Arguments]) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's arguments, without the titles that pydantic makes of their names."""
+    """Return the JSON Schema of a tool's arguments, without the titles that pydantic derives from names."""
     found = arguments.model_json_schema()
     found.pop("title", None)
     found.pop("description", None)
@@ -193,8 +192,8 @@ def schema(arguments: type[Arguments]) -> dict[str, Any]:
 
 
 def output_schema(result: type) -> dict[str, Any]:
-    """Return the schema of a tool's results: `result`, a TypedDict, where `ok` is true, else a refusal, which may carry
-    further details. The root is an object with properties, as clients of every version of MCP want it."""
+    """Return the JSON Schema of a tool's results: `result`, a TypedDict, if `ok` is true, else a refusal, which may
+    have further fields. The root is an object with properties, as clients of all MCP versions require."""
     schema = TypeAdapter(result).json_schema()
     types = schema.pop("$defs", {})
     properties = {name: _plain(value, types) for name, value in schema["properties"].items()}
@@ -210,7 +209,7 @@ def output_schema(result: type) -> dict[str, Any]:
 
 
 def _plain(schema: Any, types: dict[str, Any]) -> Any:
-    """Return a schema without references and without the titles that pydantic makes of names."""
+    """Return a schema with references resolved and without the titles that pydantic derives from names."""
     if isinstance(schema, list):
         return [_plain(part, types) for part in schema]
     if not isinstance(schema, dict):
@@ -224,5 +223,5 @@ def _plain(schema: Any, types: dict[str, Any]) -> Any:
 
 
 def failure(code: str, message: str, **details: Any) -> dict[str, Any]:
-    """Return an error result the model can act on."""
+    """Return an error result that the model can act on."""
     return {"ok": False, "error": code, "message": message, **details}

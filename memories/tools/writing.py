@@ -1,4 +1,4 @@
-"""The tools that write: what they take, and their handlers, which call memories.services.
+"""The tools that write: their arguments, and their handlers, which call memories.services.
 A refusal is a result that the model can act on, never an exception."""
 
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from typing_extensions import TypedDict
 
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
-from memories.evidence import Held, Proposal, evidence_for
+from memories.evidence import Proposal, WriteHeld, evidence_for
 from memories.limits import LARGEST_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target
-from memories.pagination import number as parse_number
+from memories.pagination import parse_number
 from memories.selectors import live_memories
 from memories.services import BookWriter, Budgets, MemoryFields, WriteResult, proposal_of
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
@@ -61,7 +61,7 @@ class Written(TypedDict):
 
 
 def memory_number(value: int | str) -> int:
-    """Return the number a model gave as an id; -1, which no memory has, for anything but a number."""
+    """Return the number that a model gave as an id, or -1, which no memory has, for anything else."""
     if isinstance(value, str):
         found = parse_number(value.strip().lstrip("#"))
         return -1 if found is None else found
@@ -69,7 +69,7 @@ def memory_number(value: int | str) -> int:
 
 
 def change_json(revision: Revision) -> dict[str, Any]:
-    """Return a change as turns and reviews show it."""
+    """Return the JSON representation of a change for turns and reviews."""
     before = revision.before or {}
     return {
         "action": revision.action,
@@ -83,7 +83,7 @@ def change_json(revision: Revision) -> dict[str, Any]:
 
 
 def changes_of_run(owner_id: UUID, run_id: UUID) -> list[dict[str, Any]]:
-    """Return the changes that a run's own tools made, in order, as `change_json` shows them. One query."""
+    """Return the changes by a run's memory tools, in order, as `change_json`. One query."""
     of_run = Revision.objects.filter(owner_id=owner_id, change_set__run_id=run_id, change_set__kind=ChangeSet.Kind.TOOL)
     revisions = of_run.select_related("memory")
     return [change_json(revision) for revision in revisions.order_by("id")]
@@ -93,7 +93,7 @@ def _scan(arguments: "AddMemory | UpdateMemory") -> None:
     try:
         verdict_of(clean_content(arguments.content), clean_keywords(arguments.keywords or ()))
     except DomainError:
-        return  # the handler refuses it, and says so
+        return  # the handler reports the refusal
 
 
 def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
     number = memory_number(arguments.id)
 
     def write() -> WriteResult:
-        fields.evidence = _evidence(run, arguments, known=run.writing.memory(number).content)
+        fields.evidence = _evidence(run, arguments, previous=run.writing.memory(number).content)
         return run.writing.update(number, fields)
 
     return _written(run, write, lambda held: _proposed(run, fields, held, run.writing.memory(number)))
@@ -123,22 +123,22 @@ def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
     return _written(run, lambda: run.writing.delete(memory_number(arguments.id)))
 
 
-def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, known: str = "") -> Evidence:
-    return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, known=known)
+def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, previous: str = "") -> Evidence:
+    return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, previous=previous)
 
 
-def _proposed(run: ToolRun, fields: MemoryFields, held: Held, memory: Memory | None = None) -> Proposal:
+def _proposed(run: ToolRun, fields: MemoryFields, held: WriteHeld, memory: Memory | None = None) -> Proposal:
     return proposal_of(run.writing.source, fields, memory, rule=held.details["rule"], reason=str(held))
 
 
 def _written(
-    run: ToolRun, write: Callable[[], WriteResult], propose: Callable[[Held], Proposal] | None = None
+    run: ToolRun, write: Callable[[], WriteResult], propose: Callable[[WriteHeld], Proposal] | None = None
 ) -> dict[str, Any]:
-    """Return the result of a write, and its change noted with the step's; a held one is noted as `propose` says."""
+    """Run a write and return its result. Changes are added to the step, and a held write as a proposal."""
     try:
-        with transaction.atomic():  # a refused write of a batch leaves the others
+        with transaction.atomic():  # a refused write does not affect the others of a batch
             written = write()
-    except Held as held:
+    except WriteHeld as held:
         if propose is None:
             raise
         return failure(held.code, HELD.format(reason=held), proposal_id=run.held.add(propose(held)), **held.details)
@@ -150,7 +150,7 @@ def _written(
 
 
 def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
-    """Return the result of an accepted write, with a warning where the book is nearly full."""
+    """Return the result of an accepted write, with a warning if the book is nearly full."""
     result: dict[str, Any] = {"ok": True, "id": written.memory.number}
     if not written.changed:
         result["note"] = "Already known; nothing was stored twice."
@@ -160,15 +160,15 @@ def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
 
 
 def fullness(target: str, *, limit: int, used: int) -> dict[str, str]:
-    """Return the warning of a result where the book is nearly full; `limit` in characters, 0 = none."""
+    """Return the warning of a result if the book is nearly full; `limit` is in characters, 0 = none."""
     if not limit or used < NEARLY_FULL * limit:
         return {}
     return {"warning": f"{target} holds {used} of {limit} characters. Merge or drop entries soon."}
 
 
 def _refusal(error: DomainError, writer: BookWriter) -> dict[str, Any]:
-    """Return a refused write; over budget it carries the present entries, so that the model can merge or drop in this
-    turn."""
+    """Return the result of a refused write. Over budget it includes the current entries, so that the model can merge or
+    delete some in this turn."""
     result = failure(error.code, str(error), **error.details)
     if isinstance(error, OverBudget):
         rows = live_memories(writer.book.owner_id, writer.book.pk).filter(target=error.details["target"])

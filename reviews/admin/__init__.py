@@ -1,4 +1,4 @@
-"""The admin's pages of the reviews app; reviews.admin.dashboard is the first page of the admin."""
+"""The admin of the reviews app. reviews.admin.dashboard is the admin's index page."""
 
 from reviews.admin import (
     consolidation_artifacts,

@@ -1,6 +1,6 @@
-"""Artifacts in the admin: the documents of a book, rendered, with their history; edited through
-memories.artifacts.store, so that they are scanned and every version is kept. They belong to this app because rendering
-is the gateway's and the changed lines are found as on the reviews page."""
+"""Artifacts in the admin: the documents of a book, rendered, with their history. Edits go through
+memories.artifacts.store, which scans them and keeps every version. The page is in this app because it renders Markdown
+with the gateway and computes changed lines as the reviews page does."""
 
 from typing import Any
 
@@ -27,11 +27,11 @@ from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.number_words import times
 from memories.selectors import row_by_id
-from reviews.page.document import lines_of, newest_revisions, revision_verb, words_of
+from reviews.page.document import lines_of, newest_revisions, revision_verb, text_of_state
 
 
 class ArtifactStateFilter(ChoiceFilter):
-    """Live, blocked, kept or removed; without a choice all but what was removed is listed."""
+    """A filter by state. By default removed artifacts are excluded."""
 
     title = "state"
     parameter_name = "state"
@@ -49,7 +49,7 @@ class ArtifactStateFilter(ChoiceFilter):
 
 
 class ArtifactForm(RefusableForm):
-    """The text; `version` guards against lost updates."""
+    """The form of a document. `version` guards against lost updates."""
 
     content = forms.CharField(
         label="Text, as Markdown",
@@ -76,7 +76,7 @@ class ArtifactForm(RefusableForm):
 
 
 def history_of(artifact: Artifact) -> list[dict[str, Any]]:
-    """Return the newest revisions of an artifact as the page shows them, newest first; three queries at most."""
+    """Return the newest revisions of an artifact as the page shows them, newest first. At most three queries."""
     rows = newest_revisions(artifact)
     names = actor_names(revision.actor for revision in rows)
     return [
@@ -88,7 +88,7 @@ def history_of(artifact: Artifact) -> list[dict[str, Any]]:
             "at": revision.created_at,
             "lines": lines_of(revision),
             "present": revision.version == artifact.version,
-            "restorable": revision.version != artifact.version and bool(words_of(revision.after)),
+            "restorable": revision.version != artifact.version and bool(text_of_state(revision.after)),
         }
         for revision in rows
     ]
@@ -96,9 +96,9 @@ def history_of(artifact: Artifact) -> list[dict[str, Any]]:
 
 @admin.register(Artifact)
 class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
-    """The documents that consolidation keeps, and what people made of them."""
+    """The documents of consolidation, with people's edits."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (
         ObjectAction(verb="remove", label="Remove", permission="memories.change_artifact", look="danger"),
         ObjectAction(verb="put_back", label="Restore this", permission="memories.change_artifact"),
@@ -134,11 +134,11 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
 
     # -- who may
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return False  # documents are begun by consolidation, or by their owner
+        return False  # documents are created by consolidation or by their owner
 
     def has_change_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
-        # If the document is removed while somebody edits it, the service refuses the edit, and the form keeps the text.
+        # A POST is let through: the service refuses to edit a removed document, and the form keeps the typed text.
         removed = obj is not None and obj.deleted_at is not None and request.method == "GET"
         return allowed and not removed
 
@@ -176,25 +176,25 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         return verb == "remove" and not row.deleted_at
 
     def do(self, request: HttpRequest, row: Artifact, verb: str) -> None:
-        content, said = "", "Removed. Its history stays, and it can be restored from there."
+        content, message = "", "Removed. Its history stays, and it can be restored from there."
         if verb == "put_back":
-            found = row_by_id(
+            revision = row_by_id(
                 ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id), request.POST.get("revision", "")
             )
-            if found is None:
+            if revision is None:
                 raise Http404
-            content, said = words_of(found.after), "Restored. The words that stood here stay in the history."
+            content, message = text_of_state(revision.after), "Restored. The previous text stays in the history."
         seen = request.POST.get("version", "")
         version = int(seen) if seen.isdecimal() and len(seen) < 10 else None
         present = 0 if row.deleted_at else row.version
         if version is not None and version == row.version:
-            version = present  # of a removed document the service knows no version
+            version = present  # the service expects version 0 for a removed document
         artifact_put(row.book, row.path, content, staff_source(request), version=version)
-        self.message_user(request, said, messages.SUCCESS)
-        action_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
+        self.message_user(request, message, messages.SUCCESS)
+        action_record(request, Artifact, f"{message.partition('.')[0]}.", [row])
 
     def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
-        """Return the document, rendered, and its history."""
+        """Return the rendered document and its history."""
         return {
             **super().page_context(request, row),
             "title": row.path,
@@ -205,7 +205,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         }
 
     def save_model(self, request: HttpRequest, obj: Artifact, form: ArtifactForm, change: bool) -> None:
-        """Raises DomainErrors, which the form shows."""
+        """Save through the service. Raises DomainErrors, which the form shows."""
         artifact_put(
             obj.book,
             obj.path,

@@ -1,5 +1,5 @@
-"""Starting a consolidation in the admin: from a book's page or for several books of the list, always with what would
-be read and about what it costs first. The page of books is memories.admin's, with this added."""
+"""Start consolidations in the admin, from a book's page or for several books of the list, after a preview of what would
+be read and its approximate cost. This extends the page of books of memories.admin."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,21 +19,21 @@ from memories.errors import Conflict
 from memories.ids import parse_uuid
 from memories.models import Book
 from memories.number_words import counted
-from reviews.admin.consolidation_columns import how_it_stands
+from reviews.admin.consolidation_columns import status_text
 from reviews.consolidation.preview import Preview, consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.models import ConsolidationRun
 
 PERMISSION = "reviews.change_consolidationrun"
-# A preview reads the sessions it counts.
-MOST_BOOKS = 10
+# A preview reads the sessions that it counts, so the number of books is limited.
+MAX_BOOKS = 10
 
 admin.site.unregister(Book)
 
 
 @admin.register(Book)
 class ConsolidatedBookAdmin(BookAdmin):
-    """Memory scopes, and their consolidation."""
+    """Books, and their consolidation."""
 
     actions = ("consolidate_books",)
     change_form_template = "admin/memories/book/change_form.html"
@@ -44,35 +44,35 @@ class ConsolidatedBookAdmin(BookAdmin):
 
     @admin.action(description="Consolidate now …", permissions=["consolidate"])
     def consolidate_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
-        keys = [str(key) for key in queryset.values_list("pk", flat=True)[: MOST_BOOKS + 1]]
-        if len(keys) > MOST_BOOKS:
-            self.message_user(request, f"Choose at most {MOST_BOOKS} books at a time.", messages.ERROR)
+        keys = [str(key) for key in queryset.values_list("pk", flat=True)[: MAX_BOOKS + 1]]
+        if len(keys) > MAX_BOOKS:
+            self.message_user(request, f"Choose at most {MAX_BOOKS} books at a time.", messages.ERROR)
             return None
-        return HttpResponseRedirect(_address(keys, force=False))
+        return HttpResponseRedirect(_consolidate_url(keys, force=False))
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.consolidate_view)
         return [path("consolidate/", view, name="memories_book_consolidate"), *super().get_urls()]
 
     def consolidate_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what would be read and what it would cost (GET `book=ID`, several, and `force=1`), or start the runs
-        (POST with the same)."""
+        """Show what would be read and what it would cost (GET with one or more `book=ID`, and `force=1`), or start the
+        runs (POST with the same parameters)."""
         if not self.has_consolidate_permission(request):
             raise PermissionDenied
-        given = request.POST if request.method == "POST" else request.GET
-        keys = [key for value in given.getlist("book")[:MOST_BOOKS] if (key := parse_uuid(value))]
+        data = request.POST if request.method == "POST" else request.GET
+        keys = [key for value in data.getlist("book")[:MAX_BOOKS] if (key := parse_uuid(value))]
         books = list(Book.objects.filter(pk__in=keys).select_related("owner__user").order_by("pk"))
         if not books:
             self.message_user(request, "Choose a book first.", messages.ERROR)
             return HttpResponseRedirect(reverse("admin:memories_book_changelist"))
-        force = given.get("force") == "1"
+        force = data.get("force") == "1"
         if request.method == "POST":
             return self._start(request, books, force=force)
         listing_record(request, Book, books)
         previews = [(book, consolidation_preview(book, force=force)) for book in books]
         context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Consolidate now"}
         return TemplateResponse(
-            request, "admin/memories/book/consolidate.html", {**context, **_shown(previews, force=force)}
+            request, "admin/memories/book/consolidate.html", {**context, **_preview_context(previews, force=force)}
         )
 
     def _start(self, request: HttpRequest, books: Sequence[Book], *, force: bool) -> HttpResponse:
@@ -85,33 +85,33 @@ class ConsolidatedBookAdmin(BookAdmin):
             except Conflict as refusal:
                 self.message_user(request, f"{book.owner}, {book}: {refusal}", messages.ERROR)
         if not runs:
-            return HttpResponseRedirect(_address([str(book.pk) for book in books], force=force))
+            return HttpResponseRedirect(_consolidate_url([str(book.pk) for book in books], force=force))
         action_record(request, ConsolidationRun, "Asked for.", runs)
-        said = counted(len(runs), "consolidation is", "consolidations are")
-        self.message_user(request, f"{said} under way.", messages.SUCCESS)
+        started = counted(len(runs), "consolidation is", "consolidations are")
+        self.message_user(request, f"{started} under way.", messages.SUCCESS)
         if len(runs) == 1:
             return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_change", args=[runs[0].pk]))
         return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_changelist"))
 
     def page_context(self, request: HttpRequest, row: Book) -> dict[str, Any]:
-        """Return how the book's consolidation stands, and where it is started."""
+        """Return the state of the book's consolidation, and the address to start one."""
         context = super().page_context(request, row)
         if request.user.has_perm("reviews.view_consolidationrun"):
             run = ConsolidationRun.objects.filter(book=row).order_by("-pk").first()
-            stands = how_it_stands(run) if run else "Consolidation has not run yet."
+            stands = status_text(run) if run else "Consolidation has not run yet."
             context["consolidation"] = {"run": run, "stands": stands}
         if self.has_consolidate_permission(request):
-            context["consolidate_url"] = _address([str(row.pk)], force=False)
+            context["consolidate_url"] = _consolidate_url([str(row.pk)], force=False)
         return context
 
 
-def _address(keys: Sequence[str], *, force: bool) -> str:
+def _consolidate_url(keys: Sequence[str], *, force: bool) -> str:
     query = [("book", key) for key in keys] + ([("force", "1")] if force else [])
     return f"{reverse('admin:memories_book_consolidate')}?{urlencode(query)}"
 
 
-def _shown(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str, Any]:
-    """Return what the page of previews shows: a row per book, the sums, and the address for the other `force`."""
+def _preview_context(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str, Any]:
+    """Return the context of the preview page: a row per book, the sums, and the address with the opposite `force`."""
     costs = [preview.cost for _, preview in previews]
     known = [cost for cost in costs if cost is not None]
     return {
@@ -123,7 +123,7 @@ def _shown(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str
         "nothing": not any(preview.requests for _, preview in previews),
         "enabled": previews[0][1].enabled,
         "force": force,
-        "other_url": _address([str(book.pk) for book, _ in previews], force=not force),
+        "other_url": _consolidate_url([str(book.pk) for book, _ in previews], force=not force),
     }
 
 

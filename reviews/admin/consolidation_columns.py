@@ -1,4 +1,4 @@
-"""What lists and pages of consolidations, notes and artifacts say, each value in words."""
+"""Admin columns and texts for consolidation runs and the notes of sessions."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ State = ConsolidationRun.State
 
 
 def quotas_of(run: ConsolidationRun) -> list[tuple[str, str]]:
-    """Return the quotas of the run and of its owner's day, with what was used of each in words."""
+    """Return the quotas of the run and of its owner's day: name, and use as text."""
     limits, today = consolidation_settings(), day_spent(run.owner_id)
     used = (
         ("Tokens of this run", run.tokens, limits.max_tokens_per_run),
@@ -26,11 +26,11 @@ def quotas_of(run: ConsolidationRun) -> list[tuple[str, str]]:
         ("Tokens of the owner today", today.tokens, limits.max_tokens_per_day),
         ("Requests of the owner today", today.requests, limits.max_requests_per_day),
     )
-    return [(name, f"{number:,} of at most {most:,}") for name, number, most in used]
+    return [(name, f"{number:,} of at most {limit:,}") for name, number, limit in used]
 
 
-def how_it_stands(run: ConsolidationRun) -> str:
-    """Return a run in a sentence or two: its progress, its outcome, or why it came to nothing."""
+def status_text(run: ConsolidationRun) -> str:
+    """Return the run's progress, outcome or failure in a sentence or two."""
     problem = error_words(run.error)
     if run.state == State.PAUSED:
         return f"{progress_words(run)} It is paused until {moment(run.not_before)}. {problem}".strip()
@@ -44,24 +44,23 @@ def how_it_stands(run: ConsolidationRun) -> str:
     return f"{finished_text(run)}{ceiling}"
 
 
-def bar_of(run: ConsolidationRun) -> tuple[int, int]:
-    """Return value and maximum of the bar, which is full if there is no session to read."""
+def progress_bar(run: ConsolidationRun) -> tuple[int, int]:
+    """Return the value and maximum of the progress bar. It is full if there is no session to read."""
     return (run.sessions_done, run.sessions_total) if run.sessions_total else (1, 1)
 
 
 def error_words(error: Any) -> str:
-    """Return the message of a stored error, "" for none."""
+    """Return the message of a stored error, or "" for none."""
     return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else ""
 
 
 def _paths_column(name: str, words: str) -> Column:
-    """Return a column for a run's list of documents."""
     paths = "<code>{}</code>"
     return column(words, lambda run: format_html_join(", ", paths, ((path,) for path in getattr(run, name))) or "–")
 
 
 class RunColumns:
-    """Columns by name, for a ModelAdmin of consolidation runs."""
+    """Columns for a ModelAdmin of consolidation runs."""
 
     created = moment_column("created_at", "Asked for")
     started = moment_column("started_at", "Started")
@@ -84,13 +83,13 @@ class RunColumns:
     def progress(self, run: ConsolidationRun) -> SafeString | str:
         if not run.selected:
             return "–"
-        done, most = bar_of(run)
+        done, maximum = progress_bar(run)
         return format_html(
             '<span class="db-number">{} of {}</span>'
             '<progress class="db-progress" max="{}" value="{}" aria-label="Sessions read"></progress>',
             run.sessions_done,
             run.sessions_total,
-            most,
+            maximum,
             done,
         )
 
@@ -107,7 +106,7 @@ class RunColumns:
 
 
 class NoteColumns:
-    """Columns by name, for a ModelAdmin of extractions."""
+    """Columns for a ModelAdmin of extractions."""
 
     said = moment_column("said_at", "Last said")
     extracted = moment_column("extracted_at", "Read")

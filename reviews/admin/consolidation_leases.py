@@ -1,5 +1,5 @@
-"""Leases in the admin: who works on which phase of which book, and until when. To look at: a lease that is overdue is
-taken by the next worker, without anybody's help."""
+"""Leases in the admin: which worker has which phase of which book, and until when. Read-only: the next worker takes an
+overdue lease by itself."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -31,7 +31,7 @@ class LeaseStateFilter(ChoiceFilter):
 
 @admin.register(Lease)
 class LeaseAdmin(ReadOnlyAdmin):
-    """Claims that expire. One that was given back is not here any more."""
+    """Claims that expire. Released leases are deleted."""
 
     list_display = ("what", "holder", "state_badge", "until", "runs")
     list_filter = (LeaseStateFilter,)

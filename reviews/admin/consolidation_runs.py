@@ -1,5 +1,5 @@
-"""Consolidation runs in the admin: how far each is, what it read, wrote and cost, why it failed; stopping and undoing.
-And the notes that sessions gave, to look at. A run is started from the page of its book (consolidation_books)."""
+"""Consolidation runs in the admin: progress, results, cost and errors; stop and undo. And the notes extracted from
+sessions, read-only. Runs are started from the page of a book (consolidation_books)."""
 
 from typing import Any
 
@@ -26,22 +26,22 @@ from memories.history.undo import change_set_get
 from reviews.admin.consolidation_columns import (
     NoteColumns,
     RunColumns,
-    bar_of,
     error_words,
-    how_it_stands,
+    progress_bar,
     quotas_of,
+    status_text,
 )
 from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
 
-MOST_NOTES = 300
+MAX_NOTES = 300
 
 
 @admin.register(ConsolidationRun)
 class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
-    """Consolidations, newest first."""
+    """Consolidation runs, newest first."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (
         ObjectAction(verb="stop", label="Stop", permission="reviews.change_consolidationrun", look="danger"),
         ObjectAction(verb="undo", label="Undo", permission="memories.change_artifact"),
@@ -82,7 +82,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     )
 
     def page_context(self, request: HttpRequest, row: ConsolidationRun) -> dict[str, Any]:
-        """Return the run's progress, and what became of each session for those who may see notes."""
+        """Return the run's progress, and the notes of its sessions for users who may view them."""
         return {
             **super().page_context(request, row),
             **progress_context(row),
@@ -109,8 +109,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         return [progress, *super().get_urls()]
 
     def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Answer with the part of the page that polls itself while the run is open; once it is over, tell the page to
-        reload."""
+        """Render the part of the page that is polled while the run is open. Once it has ended, make the page reload."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         run = self.get_object(request, unquote(object_id))
@@ -126,7 +125,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         if not request.user.has_perm("reviews.view_extraction"):
             return []
         may_open = request.user.has_perm("gateway.view_session")
-        rows = run.extractions.select_related("session").order_by("-said_at", "-pk")[:MOST_NOTES]
+        rows = run.extractions.select_related("session").order_by("-said_at", "-pk")[:MAX_NOTES]
         return [
             {
                 "state": state_badge(note),
@@ -141,22 +140,22 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
 
 
 def progress_context(run: ConsolidationRun) -> dict[str, Any]:
-    """Return what progress.html shows."""
+    """Return the context of progress.html."""
     return {
         "run": run,
         "run_open": run.state in ConsolidationRun.OPEN,
         "run_badge": state_badge(run),
-        "stands": how_it_stands(run),
-        "bar": bar_of(run),
+        "stands": status_text(run),
+        "bar": progress_bar(run),
         "quotas": quotas_of(run),
     }
 
 
 @admin.register(Extraction)
 class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
-    """What each past session gave; nothing here can be changed."""
+    """The notes extracted from past sessions. Read-only."""
 
-    records_opening = True
+    audits_access = True
     list_display = ("words", "session_title", "state_badge", "owner", "book", "said", "extracted")
     list_display_links = ("words", "session_title")
     list_select_related = ("owner__user", "book", "session")

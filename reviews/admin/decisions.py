@@ -1,5 +1,5 @@
-"""An administrator decides about writes that wait for a person: saves or turns down all or single ones, on the review's
-page, and may edit the words before. What was rejected or expired can be saved there too, until it is purged."""
+"""Decisions of administrators about held writes, on the review's page: they approve or reject all or some of them, and
+may edit the content before. Rejected and expired writes can be saved there too, until they are purged."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -25,14 +25,14 @@ from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
 
 PERMISSION = "reviews.change_reviewrun"
-# Where a decision that was refused is kept until its page is written.
-_REFUSED = "daybook.decision"
-_DONE = (WriteState.APPLIED, WriteState.KNOWN)
+# The META key of a refused decision, until the page is rendered again.
+_REFUSED_DECISION = "daybook.decision"
+_SAVED_STATES = (WriteState.APPLIED, WriteState.KNOWN)
 
 
 def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the form for a review's pending writes; None when there are none, or its session is gone. `typed` is what
-    a refused decision said: the indexes that were `ticked`, `words` by index, and the `error`; empty for none."""
+    """Return the form for a review's pending writes, or None if there are none or the session was deleted. `typed` is a
+    refused decision, or empty: the indexes that were `ticked`, the `words` by index, and the `error`."""
     pending = [row for row in rows if row.write.pending]
     if not pending or run.orphaned:
         return None
@@ -53,15 +53,15 @@ def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Mapping[str, Any]) 
 
 
 class DecisionAdmin(DaybookAdmin):
-    """Shows the decision on a review's page, and takes it."""
+    """Shows the decision form on a review's page and handles it."""
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return the writes; those that can be decided about by this user are in the form instead."""
+        """Return the writes. Those that the user can decide about are in the form instead."""
         context: dict[str, Any] = super().page_context(request, row)
         writes = write_rows(row.owner_id, [row])[row.pk]
         decision = None
         if request.user.has_perm(PERMISSION):
-            decision = decision_of(row, writes, request.META.get(_REFUSED, {}))
+            decision = decision_of(row, writes, request.META.get(_REFUSED_DECISION, {}))
         if decision is not None:
             writes = [row for row in writes if not row.write.pending]
         decide_url = reverse("admin:reviews_reviewrun_decide", args=[row.pk])
@@ -73,8 +73,8 @@ class DecisionAdmin(DaybookAdmin):
 
     @method_decorator(require_POST)
     def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Decide about the writes that are ticked (POST `verb`, which is `approve` or `reject`, `write` with their
-        indexes, and `words-INDEX`). What is refused is shown again as it was typed, with the reason."""
+        """Decide about the ticked writes (POST `verb`, which is `approve` or `reject`, `write` with their indexes, and
+        `words-INDEX`). A refused decision is shown again as it was typed, with the reason."""
         run = self.get_object(request, unquote(object_id))
         verb = request.POST.get("verb")
         if run is None or verb not in {"approve", "reject"}:
@@ -89,43 +89,43 @@ class DecisionAdmin(DaybookAdmin):
             if verb == "reject":
                 self._reject(request, run, ticked)
             elif refused := self._approve(request, run, ticked, typed):
-                error = "What is ticked was not saved; the reason stands beside it."
-                return self._page_again(request, run, {"ticked": refused, "words": typed, "error": error})
+                error = "The ticked writes were not saved; see the reason beside each."
+                return self._show_again(request, run, {"ticked": refused, "words": typed, "error": error})
         except DomainError as refusal:
-            return self._page_again(request, run, {"ticked": ticked, "words": typed, "error": str(refusal)})
+            return self._show_again(request, run, {"ticked": ticked, "words": typed, "error": str(refusal)})
         return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[run.pk]))
 
     def _approve(
         self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int], typed: Mapping[int, str]
     ) -> frozenset[int]:
-        """Save what is ticked. Returns the indexes that were refused beside others that were saved."""
+        """Save the ticked writes. Return the indexes of those that were refused while others were saved."""
         proposed = {write.index: write.after for write in run.writes}
         edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != proposed[index]}
-        done = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
-        chosen = [write for write in done.writes if write.index in ticked]
+        review = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
+        chosen = [write for write in review.writes if write.index in ticked]
         self.message_user(request, _saved_words(chosen), messages.SUCCESS)
-        action_record(request, ReviewRun, f"Approved {_indexes(chosen, *_DONE)}.", [run])
-        return frozenset(write.index for write in chosen if write.state not in _DONE)
+        action_record(request, ReviewRun, f"Approved {_indexes(chosen, *_SAVED_STATES)}.", [run])
+        return frozenset(write.index for write in chosen if write.state not in _SAVED_STATES)
 
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
-        """Reject what is ticked; what was rejected or expired before stays so."""
+        """Reject the ticked writes. Writes that were already rejected or expired stay as they are."""
         waiting = frozenset(write.index for write in run.writes if write.waiting)
-        done = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
+        review = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
         self.message_user(request, "Rejected. It can still be saved here for a while.", messages.SUCCESS)
-        chosen = [write for write in done.writes if write.index in ticked & waiting]
+        chosen = [write for write in review.writes if write.index in ticked & waiting]
         action_record(request, ReviewRun, f"Rejected {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
-    def _page_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:
-        """Show the page with what was typed. A secret is not shown again: the proposed words take its place."""
+    def _show_again(self, request: HttpRequest, run: ReviewRun, typed: dict[str, Any]) -> HttpResponse:
+        """Show the page with the typed text. A secret is not shown again: the proposed text takes its place."""
         words = {index: words for index, words in typed["words"].items() if scanning.scan(words).kind != "secret"}
         shown = copy(request)
-        shown.method = "GET"  # to the admin's own view the page is one to look at; it would refuse a POST
-        shown.META[_REFUSED] = {**typed, "words": words}
+        shown.method = "GET"  # the admin's own view is read-only and would refuse a POST
+        shown.META[_REFUSED_DECISION] = {**typed, "words": words}
         return self.changeform_view(shown, str(run.pk))
 
 
 def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
-    """Return the words in the form, by index."""
+    """Return the submitted texts by index."""
     typed = {}
     for write in run.writes:
         words = request.POST.get(f"words-{write.index}")
@@ -135,12 +135,12 @@ def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
 
 
 def _saved_words(chosen: list[ReviewWrite]) -> str:
-    kept, gone = counts(applied(chosen))
+    saved, removed = counts(applied(chosen))
     known = sum(write.state == WriteState.KNOWN for write in chosen)
-    words = [f"Saved {memories(kept)}."] if kept else []
-    words += [f"Removed {memories(gone)}."] if gone else []
-    words += [f"{memories(known).capitalize()} stood there already; nothing was stored twice."] if known else []
-    return " ".join(words) or "Nothing is different after it."
+    words = [f"Saved {memories(saved)}."] if saved else []
+    words += [f"Removed {memories(removed)}."] if removed else []
+    words += [f"{memories(known).capitalize()} already existed; nothing was stored twice."] if known else []
+    return " ".join(words) or "Nothing changed."
 
 
 def _indexes(chosen: list[ReviewWrite], *states: WriteState) -> str:

@@ -1,5 +1,5 @@
-"""The queue's own pages are taken out of the admin: a schedule names any function to be called, which is nothing for a
-web form, and what failed is told by the review runs. The first page shows how many jobs wait."""
+"""Remove the queue's own pages from the admin: a schedule can name any function to call, which does not belong in a web
+form, and failures are shown by the review runs. The index page shows how many jobs wait."""
 
 from django.contrib import admin
 from django_q.models import Failure, OrmQ, Schedule, Success

@@ -1,5 +1,4 @@
-"""What the list and the page of a review say of it, each value in words: why it came to nothing, what it cost, what the
-model wanted besides, and how it was set."""
+"""Admin columns for reviews: outcome, cost, dropped tool calls and settings, as text."""
 
 from django.contrib import admin
 from django.utils.html import format_html
@@ -17,7 +16,7 @@ from reviews.turns_read import turns_read
 
 
 class ReviewColumns:
-    """Columns by name, for a ModelAdmin of review runs."""
+    """Columns for a ModelAdmin of review runs."""
 
     scheduled = moment_column("created_at", "Scheduled", ordering="pk")
     started = moment_column("started_at", "Started")
@@ -48,13 +47,13 @@ class ReviewColumns:
     def outcome(self, run: ReviewRun) -> SafeString | str:
         if not run.error:
             return "–"
-        words, code, said = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
-        detail = f"{code}: {said}" if said and said not in words else code
+        words, code, message = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
+        detail = f"{code}: {message}" if message and message not in words else code
         return format_html('{} <span class="db-call">{}</span>', words, detail)
 
     @admin.display(description="Dropped calls of other tools")
     def dropped_in_words(self, run: ReviewRun) -> str:
-        """`shell twice, web_search once`."""
+        """Return text such as `shell twice, web_search once`."""
         calls = [f"{name} {times(n)}" for name, n in sorted(run.dropped_calls.items())]
         return ", ".join(calls) or "No other tool was called"
 
@@ -63,15 +62,15 @@ class ReviewColumns:
         settings = run.settings
         most, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
         waits = "wait for a person" if settings.get("memory_review_approval") else "are saved at once"
-        told = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
+        notice = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
         return (
             f"At most {counted(most, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
-            f"its writes {waits}, {told}."
+            f"its writes {waits}, {notice}."
         )
 
 
 def error_words(run: ReviewRun) -> str:
-    """Return why it ended without a result, or why it waits; "" when neither is so."""
+    """Return why the review failed or why it waits, else ""."""
     words = reason_words(run, own=False)
     if run.state == ReviewRun.State.SCHEDULED and words:
         return f"{words} The next attempt begins {moment(run.not_before)}."

@@ -1,4 +1,4 @@
-"""Review runs in the admin: what each was given, what it did, what it cost, and why it failed; and taking it back."""
+"""Review runs in the admin: input, result, cost and errors, with undo, cancel and review again."""
 
 from typing import Any
 from uuid import UUID
@@ -28,27 +28,27 @@ from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit.log import Action
-from memories.database.batches import in_turns
+from memories.database.batches import run_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
-from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
+from reviews.admin.many_reviews import CANCEL_REASON, cancel_many, review_again_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.services import review_cancel
 from reviews.undo import review_undo_slices
 
-# One whose writes wait may have some that were approved.
+# A review that awaits approval may have approved writes already.
 _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
 _FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
 @admin.register(ReviewRun)
 class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
-    """Background reviews, newest first."""
+    """Reviews, newest first."""
 
-    records_opening = True
+    audits_access = True
     object_actions = (
         ObjectAction(verb="undo", label="Undo", permission=PERMISSION),
         ObjectAction(verb="put_back", label="Restore", permission=PERMISSION),
@@ -95,7 +95,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     )
 
     def page_context(self, request: HttpRequest, row: ReviewRun) -> dict[str, Any]:
-        """Return the review's writes, and the frozen conversation for those who may see sessions."""
+        """Return the review's writes, and the frozen conversation for users who may view sessions."""
         context: dict[str, Any] = super().page_context(request, row)
         note = format_html("<p>{} {}</p>", self.state_badge(row), error_words(row))
         title = f"Review of {moment(row.created_at)}"
@@ -103,8 +103,8 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     # -- actions on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """Return True if the user may undo and cancel reviews and decide about their writes. (Nobody edits a review: it
-        is a record.)"""
+        """Return True if the user may undo and cancel reviews and decide about their writes. (Reviews themselves cannot
+        be edited.)"""
         return bool(request.user.has_perm(PERMISSION))
 
     @admin.action(description="Undo the selected reviews", permissions=["decide"])
@@ -113,7 +113,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     @admin.action(description="Review again", permissions=["decide"])
     def review_again(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
-        self.message_user(request, *again_many(request, queryset))
+        self.message_user(request, *review_again_many(request, queryset))
 
     @admin.action(description="Cancel", permissions=["decide"])
     def cancel_reviews(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
@@ -124,18 +124,18 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         return {
             "undo": row.change_set is not None and row.state in _UNDOABLE,
             "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
-            "cancel": row.state in ReviewRun.OPEN,  # one that waits for a person is rejected instead
+            "cancel": row.state in ReviewRun.OPEN,  # a review that awaits approval is rejected instead
             "again": row.session_id is not None and row.state in _FAILED and not row.writes,
         }[verb]
 
     def do(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
         if verb == "undo":
             work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-            say_undone(self, request, in_turns(work))
+            say_undone(self, request, run_slices(work))
         elif verb == "put_back":
             self._put_back(request, row)
         elif verb == "cancel":
-            cancelled = review_cancel(row, CANCELLED, actor=staff_actor(request))
+            cancelled = review_cancel(row, CANCEL_REASON, actor=staff_actor(request))
             self.message_user(request, "Cancelled." if cancelled else "It was over already.")
         elif row.session is None:
             raise NotFound("Its session was deleted.")
@@ -157,7 +157,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     @method_decorator(require_POST)
     def now_view(self, request: HttpRequest, session_id: UUID) -> HttpResponse:
-        """Review a session now (POST); the button is on the session's page."""
+        """Start a review of a session. The button is on the session's page."""
         if not request.user.has_perm(PERMISSION):
             raise PermissionDenied
         session = get_object_or_404(Session, pk=session_id)
@@ -177,7 +177,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
 
 def _undo_of(run: ReviewRun) -> ChangeSet | None:
-    """Return the undo that a restore would take back; None where the review is not undone."""
+    """Return the undo that "Restore" would undo, or None if the review is not undone."""
     if run.change_set is None:
         return None
     newest, undone = undo_tips(run.owner_id, [run.change_set])[run.change_set]

@@ -1,4 +1,4 @@
-"""The writes of a review as its page in the admin shows them: what each does to the words, and what became of it."""
+"""The writes of a review as its admin page shows them, with diffs and states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,28 +18,28 @@ from reviews.writes import WriteState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRow(ShownWrite):
-    """One write. `url` is the page of the memory that it is about, "" where there is none."""
+    """A write. `url` is the page of its memory, or "" if there is none."""
 
     url: str
 
     @property
     def state_badge(self) -> SafeString | str:
-        """What became of it; "" while it is staged."""
+        """The badge of its state, or "" while it is staged."""
         state = self.write.state
         return "" if state == WriteState.STAGED else badge(str(state.label), *LOOK_OF[state])
 
     @property
     def diff(self) -> SafeString | str:
-        """What it does to the words; "" where they are not kept."""
+        """The diff of the content, or "" if the content is no longer stored."""
         html = pieces_html(self.pieces)
         return format_html("<del>{}</del>", html) if html and self.write.action == "delete" else html
 
 
 def write_rows(owner_id: UUID, runs: Sequence[ReviewRun]) -> dict[UUID, list[WriteRow]]:
-    """Return the writes of an owner's reviews, by review; one query, none where none is about a stored memory."""
+    """Return the writes of an owner's reviews, by review. One query, none if no write is about a stored memory."""
     numbers = {write.number for run in runs for write in run.writes} - {0}
-    found = Memory.objects.filter(owner_id=owner_id, number__in=numbers) if numbers else Memory.objects.none()
-    urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in found.values_list("number", "pk")}
+    rows = Memory.objects.filter(owner_id=owner_id, number__in=numbers) if numbers else Memory.objects.none()
+    urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in rows.values_list("number", "pk")}
     return {
         run.pk: [
             WriteRow(write=write, about=about_words(write, TARGETS), url=urls.get(write.number, ""))

@@ -1,4 +1,4 @@
-"""The reviews that read a turn, on the page of its run in the admin. The page is gateway.admin's, with this added."""
+"""Adds the reviews that read a turn to the admin page of its run, which belongs to gateway.admin."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ from reviews.admin.review_columns import error_words
 from reviews.admin.review_writes import write_rows
 from reviews.models import ReviewRun
 
-MOST = 5
+MAX_REVIEWS = 5
 
 admin.site.unregister(Run)
 
 
 @admin.register(Run)
 class ReviewedRunAdmin(RunAdmin):
-    """Executions of turns, and the reviews that followed."""
+    """Runs of turns, and the reviews that read them."""
 
     def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
-        """Return the turn, and its reviews for those who may see reviews."""
+        """Return the turn, and its reviews for users who may view reviews."""
         context: dict[str, Any] = super().page_context(request, row)
         turn = context["turn"]
         if not turn["sight"].reviews:
@@ -33,14 +33,14 @@ class ReviewedRunAdmin(RunAdmin):
 
 
 def reviews_of_turn(run: Run, first_seq: int, last_seq: int) -> list[dict[str, Any]]:
-    """Return the first MOST reviews whose range holds messages of a run, as the page shows them, with what each wrote
-    or wanted to. Two queries, one where there is none."""
+    """Return the first MAX_REVIEWS reviews whose range overlaps the messages of a run, with their writes, as the page
+    shows them. Two queries, one if there are no reviews."""
     if not first_seq:
         return []
     rows = ReviewRun.objects.filter(
         owner_id=run.owner_id, session_id=run.session_id, first_seq__lte=last_seq, last_seq__gte=first_seq
     )
-    reviews = list(rows.order_by("pk")[:MOST])
+    reviews = list(rows.order_by("pk")[:MAX_REVIEWS])
     writes = write_rows(run.owner_id, reviews)
     return [
         {

@@ -1,4 +1,4 @@
-"""What the operations of this app answer: see memories/api/answers.py."""
+"""The response schemas of this app's operations: see memories/api/answers.py."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -9,7 +9,7 @@ from memories.api.answers import Evidence, Id, MemoryId, Moment, Undone, list_of
 
 
 class Write(TypedDict):
-    """One write of a review, in the order of the model's calls."""
+    """A write of a review, in the order of the model's calls."""
 
     index: int
     action: str
@@ -20,15 +20,15 @@ class Write(TypedDict):
     before: str | None
     after: str | None
     state: str
-    reason: Annotated[str, Field(description="Why it was not saved, or waits.")]
+    reason: Annotated[str, Field(description="Why it was not saved, or why it waits.")]
     evidence: Evidence
-    rule: NotRequired[Annotated[str, Field(description="The rule that has it wait for a decision.")]]
+    rule: NotRequired[Annotated[str, Field(description="The rule because of which it waits for a decision.")]]
     edited: NotRequired[bool]
-    times: NotRequired[Annotated[int, Field(description="How often it was wanted again while it waited.")]]
+    times: NotRequired[Annotated[int, Field(description="How often it was proposed again while it waited.")]]
 
 
 class Review(TypedDict):
-    """A background review and what it wrote."""
+    """A background review and its writes."""
 
     id: Id
     object: Literal["review"]
@@ -42,9 +42,7 @@ class Review(TypedDict):
     finished_at: Moment | None
     usage: dict[str, Any]
     error: dict[str, Any] | None
-    dropped_calls: Annotated[
-        dict[str, int], Field(description="Names of tools whose calls were dropped, and how often.")
-    ]
+    dropped_calls: Annotated[dict[str, int], Field(description="The number of dropped calls, by name of the tool.")]
     change_set: Id | None
     writes: list[Write]
 
@@ -61,19 +59,19 @@ class Proposal(TypedDict):
     after: str | None
     target: str
     category: str | None
-    reason: Annotated[str, Field(description="Why it waits, in words.")]
-    rule: Annotated[str, Field(description="Why it waits, for programs; empty: the agent's settings say so.")]
+    reason: Annotated[str, Field(description="Why it waits, as text.")]
+    rule: Annotated[str, Field(description="Why it waits, for programs; empty if the agent's settings require it.")]
     evidence: Evidence
     session_id: Id | None
     review_id: Id
     state: Literal["waiting", "approved", "rejected", "expired"]
-    times: Annotated[int, Field(description="How often it was wanted.")]
+    times: Annotated[int, Field(description="How often it was proposed.")]
     created_at: Moment
     expires_at: Moment | None
 
 
 class Standing(TypedDict):
-    """How many of a book's sessions may be read, rest, or are done with; `text` says it in sentences."""
+    """How many of a book's sessions may be read, are resting, or are finished; `text` says it in sentences."""
 
     ready: int
     resting: int
@@ -86,7 +84,7 @@ class Standing(TypedDict):
 
 
 class Consolidation(TypedDict):
-    """A run of the consolidation and its progress."""
+    """A consolidation run and its progress."""
 
     id: Id
     object: Literal["consolidation"]
@@ -116,13 +114,13 @@ class Consolidation(TypedDict):
 
 
 class StartedConsolidation(Consolidation):
-    """A run that was asked for, and how the book's sessions stand."""
+    """A requested run, and the state of the book's sessions."""
 
     standing: Standing
 
 
 class ConsolidationPreview(TypedDict):
-    """What a run would read, and what it would cost."""
+    """A preview of a run: what it would read, and what it would cost."""
 
     object: Literal["consolidation_preview"]
     book: str

@@ -1,4 +1,4 @@
-"""/api/consolidations: what consolidation does; asking for a run, looking first, stopping; forgetting a session."""
+"""/api/consolidations: consolidation runs, previewing, starting and stopping them, and forgetting a session."""
 
 from dataclasses import asdict
 from typing import Any
@@ -34,8 +34,9 @@ class ConsolidationIn(Body):
 @router.post("/consolidations", response={202: Any})
 @writing
 def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[Any]:
-    """Rebuild now, also before any cool-down and while an earlier run rests; with `force` also when nothing changed;
-    with `dry_run` only look. `standing` says which sessions may be read, which rest until when, which are unchanged."""
+    """Start a consolidation, ignoring cool-downs and a paused earlier run; with `force`, even if nothing has changed.
+    With `dry_run` only return a preview. `standing` tells how many sessions may be read, are resting, or are
+    unchanged."""
     caller = request.auth
     book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
     if body.dry_run:
@@ -49,7 +50,7 @@ def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[An
 def consolidation_list(
     request: ApiRequest, book: ShortText | None = None, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
-    """Runs, newest first."""
+    """List runs, newest first."""
     rows = ConsolidationRun.objects.filter(owner_id=request.auth.owner_id).select_related("book")
     rows = request.auth.limits.filter(rows, book="book__name")
     if book and book != ALL_BOOKS:
@@ -60,14 +61,14 @@ def consolidation_list(
 @router.get("/consolidations/{run_id}")
 @reading
 def consolidation_read(request: ApiRequest, run_id: str) -> dict[str, Any]:
-    """One run with its progress."""
+    """Return a run with its progress."""
     return run_json(_run(request.auth, run_id))
 
 
 @router.post("/consolidations/{run_id}/stop")
 @writing
 def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
-    """Stop a run; what is done stays done."""
+    """Stop a run. What it has done so far is kept."""
     run = _run(request.auth, run_id)
     runs.cancel(run, "Stopped by a person.")
     return run_json(_run(request.auth, run_id))
@@ -76,14 +77,14 @@ def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
 @router.post("/sessions/{session_id}/forget", response={204: None})
 @writing
 def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]:
-    """Forget what was made of a session in the background; its transcript and the memories it gave stay."""
+    """Forget what was derived from a session in the background. Its transcript and its memories are kept."""
     caller = request.auth
     session_forget(session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
     return Status(204, None)
 
 
 def run_json(run: ConsolidationRun) -> dict[str, Any]:
-    """Return a run as the API shows it. The row comes with its book."""
+    """Return a run as the API shows it. `book` should be selected with the row."""
     return as_shape(Consolidation, run, object="consolidation", book=run.book.name, ceiling=run.ceiling or None)
 
 

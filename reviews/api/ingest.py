@@ -1,4 +1,4 @@
-"""/api/memories/ingest: memories from messages, without a turn."""
+"""/api/memories/ingest: review messages that a client brings without a turn."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -10,9 +10,9 @@ from pydantic import Field, StringConstraints
 from gateway.api.openai_body import check_length
 from gateway.api.turn_body import MessageParts, MessageText, check_types
 from gateway.command_syntax import COMMAND, without_commands
+from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.fingerprint import text_of
-from gateway.runs.held import is_ending
 from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
@@ -26,8 +26,9 @@ from reviews.selectors import review_get
 
 router = Router()
 WAIT_SECONDS = 60.0
-# Where the worker is another process, only the row says how far it is.
-_FIRST_LOOK_SECONDS, _LOOK_SECONDS = 0.2, 1.0  # a server that ends gives requests two seconds
+# The review's row is polled, since the worker may be another process. A server that shuts down gives requests two
+# seconds.
+_FIRST_POLL_SECONDS, _MAX_POLL_SECONDS = 0.2, 1.0
 
 
 class IngestMessage(Schema):
@@ -36,9 +37,9 @@ class IngestMessage(Schema):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: MessageText | MessageParts | None = None
 
-    def said(self, where: str) -> dict[str, str] | None:
-        """Return the message as a review reads it, in words, or None for one that says nothing of the person or the
-        assistant. Raises InvalidRequest, TooLarge."""
+    def as_dialogue(self, where: str) -> dict[str, str] | None:
+        """Return the message as role and text for a review, or None if it is not part of the dialogue. `where` names it
+        in errors. Raises InvalidRequest, TooLarge."""
         check_types(self.content, f"{where}.content")
         check_length(self.content, where)
         text = text_of(self.content)
@@ -53,34 +54,34 @@ class IngestIn(Body):
         Field(
             min_length=1,
             max_length=BROUGHT_MESSAGES,
-            description=f"Together {BROUGHT_CHARACTERS:,} characters at most, after which it is 413.",
+            description=f"At most {BROUGHT_CHARACTERS:,} characters together; more is answered with 413.",
         ),
     ]
     book: ShortText | None = None
     session_id: Annotated[
         Annotated[str, StringConstraints(max_length=MAX_EXTERNAL_ID)] | None,
-        Field(description="A session's id, or an id of yours as in X-Daybook-Session: a new one makes a session."),
+        Field(description="A session's id, or your own id as in X-Daybook-Session; a new one creates a session."),
     ] = None
     wait: Annotated[bool, Field(description=f"Answer when the review has ended, after {WAIT_SECONDS:g} s at most.")] = (
         False
     )
 
-    def said(self) -> list[dict[str, str]]:
-        """Return what person and assistant said to each other, oldest first: no commands and no answers to them.
-        Raises InvalidRequest, TooLarge."""
-        read = [message.said(f"messages[{index}]") for index, message in enumerate(self.messages)]
-        said, _ = without_commands([message for message in read if message is not None])
-        if not any(message["role"] == "user" for message in said):
+    def dialogue(self) -> list[dict[str, str]]:
+        """Return the dialogue of person and assistant, oldest first, without commands and the answers to them. Raises
+        InvalidRequest, TooLarge."""
+        messages = [message.as_dialogue(f"messages[{index}]") for index, message in enumerate(self.messages)]
+        dialogue, _ = without_commands([message for message in messages if message is not None])
+        if not any(message["role"] == "user" for message in dialogue):
             raise InvalidRequest(
-                f"Bring at least one message of the role user that has words and is no {COMMAND} command.",
+                f"Bring at least one message of the role user that has text and is not a {COMMAND} command.",
                 param="messages",
             )
-        if sum(len(message["content"]) for message in said) > BROUGHT_CHARACTERS:
+        if sum(len(message["content"]) for message in dialogue) > BROUGHT_CHARACTERS:
             raise TooLarge(
                 f"The messages have more than {BROUGHT_CHARACTERS:,} characters together. Bring them in parts.",
                 limit=BROUGHT_CHARACTERS,
             )
-        return list(said)
+        return list(dialogue)
 
 
 @router.post("/memories/ingest", response={202: Any, 200: Any})
@@ -93,15 +94,16 @@ async def memory_ingest(
             "",
             alias="Idempotency-Key",
             max_length=SHORT_LENGTH,
-            description="The same key of the same owner answers the same review.",
+            description="A repeated key of the same owner returns the same review.",
         ),
     ],
 ) -> Status[Any]:
-    """Review messages that were said elsewhere: 202 with the review or, with `wait`, 200 when it has ended."""
+    """Review messages of a conversation held elsewhere. Answers 202 with the review; with `wait`, 200 once it has
+    ended."""
     prepared = await in_read_thread(
         ingest_prepare,
         request.auth,
-        body.said(),
+        body.dialogue(),
         book=body.book,
         session_ref=body.session_id or "",
         idempotency_key=idempotency_key,
@@ -109,20 +111,19 @@ async def memory_ingest(
     review = await in_thread(review_ingest, request.auth, prepared)
     if not body.wait:
         return Status(202, review_json(review))
-    review = await _at_its_end(request.auth, review)
+    review = await _wait_for_end(request.auth, review)
     return Status(202 if review.state in ReviewRun.OPEN else 200, review_json(review))
 
 
-async def _at_its_end(caller: Caller, review: ReviewRun) -> ReviewRun:
-    """Return the review when it has ended, or as it is when the time is up or the server ends. Waiting changes nothing
-    about it."""
+async def _wait_for_end(caller: Caller, review: ReviewRun) -> ReviewRun:
+    """Return the review once it has ended, or its present state after WAIT_SECONDS or when the server shuts down."""
     loop = asyncio.get_running_loop()
-    until, pause = loop.time() + WAIT_SECONDS, _FIRST_LOOK_SECONDS
+    deadline, pause = loop.time() + WAIT_SECONDS, _FIRST_POLL_SECONDS
     while review.state in ReviewRun.OPEN and not is_ending():
-        left = until - loop.time()
-        if left <= 0 or (review.not_before - timezone.now()).total_seconds() > left:
-            break  # such as one that waits for the next day
-        await asyncio.sleep(min(pause, left))
-        pause = min(1.5 * pause, _LOOK_SECONDS)
+        remaining = deadline - loop.time()
+        if remaining <= 0 or (review.not_before - timezone.now()).total_seconds() > remaining:
+            break  # it cannot end in time, for example because it waits for tomorrow's quota
+        await asyncio.sleep(min(pause, remaining))
+        pause = min(1.5 * pause, _MAX_POLL_SECONDS)
         review = await in_read_thread(review_get, caller.owner_id, review.pk, limits=caller.limits)
     return review

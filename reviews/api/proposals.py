@@ -1,4 +1,4 @@
-"""/api/proposals: writes of reviews, turns, apps and imports that wait for a person, and deciding about each."""
+"""/api/proposals: writes of reviews, turns, apps and imports that wait for a decision, and deciding about each."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from ninja import Router
 from pydantic import Field
 
 from memories.api.answers import as_shape
-from memories.api.bodies import NO_FILTER, Body, Content, one_of
+from memories.api.bodies import EMPTY_AS_NONE, Body, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.caller import ApiRequest, Caller
 from memories.limits import PageSize, ShortText
@@ -14,51 +14,51 @@ from memories.pagination import DEFAULT_LIMIT, page_json
 from reviews import approvals
 from reviews.api.answers import Proposal
 from reviews.api.reviews import decision_record
-from reviews.proposals import ProposalState, Waiting, proposal_get, proposals_list
+from reviews.proposals import ProposalState, ProposedWrite, proposal_get, proposals_list
 
 router = Router()
 
 
 class ProposalApproval(Body):
-    content: Annotated[Content | None, Field(description="Other words to save instead of those proposed.")] = None
+    content: Annotated[Content | None, Field(description="Content to save instead of the proposed one.")] = None
 
 
 @router.get("/proposals")
 @reading
 def proposal_list(
     request: ApiRequest,
-    state: Annotated[ProposalState | None, NO_FILTER, one_of(ProposalState)] = None,
+    state: Annotated[ProposalState | None, EMPTY_AS_NONE, inline_enum(ProposalState)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText = "",
 ) -> dict[str, Any]:
-    """Writes that wait for a decision, or waited, newest first."""
+    """List the writes that wait, or waited, for a decision, newest first."""
     caller = request.auth
-    found, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, most=limit)
-    return page_json([proposal_json(one) for one in found], has_more=more)
+    proposals, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, page_size=limit)
+    return page_json([proposal_json(proposal) for proposal in proposals], has_more=more)
 
 
 @router.get("/proposals/{proposal_id}")
 @reading
 def proposal_read(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
-    """One write that waits or waited for a decision."""
+    """Return a write that waits, or waited, for a decision."""
     return _read(request.auth, proposal_id)
 
 
 @router.post("/proposals/{proposal_id}/approve")
 @writing
 def proposal_approve(request: ApiRequest, proposal_id: str, body: ProposalApproval | None = None) -> dict[str, Any]:
-    """Save it; with `content` in other words."""
+    """Save the write, optionally with other `content`."""
     return _decide(request.auth, proposal_id, True, body.content if body else None)
 
 
 @router.post("/proposals/{proposal_id}/reject")
 @writing
 def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
-    """Turn it down."""
+    """Reject the write."""
     return _decide(request.auth, proposal_id, False, None)
 
 
-def proposal_json(waiting: Waiting) -> dict[str, Any]:
+def proposal_json(waiting: ProposedWrite) -> dict[str, Any]:
     """Return a held write as the API shows it."""
     review, write = waiting.review, waiting.write
     return as_shape(

@@ -1,4 +1,4 @@
-"""/api/reviews: what the background reviews did, and taking it back; and asking for one."""
+"""/api/reviews: background reviews, requesting one, undoing their writes, and deciding about held writes."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +9,7 @@ from pydantic import Field, StrictInt
 
 from gateway.services import session_get
 from memories.api.answers import as_shape
-from memories.api.bodies import NO_FILTER, Body, Content, one_of
+from memories.api.bodies import EMPTY_AS_NONE, Body, Content, inline_enum
 from memories.api.operations import reading, writing
 from memories.audit.log import Action, audit_record_own
 from memories.caller import ApiRequest, Caller
@@ -40,7 +40,7 @@ class ApprovalIn(WritesIn):
 @router.post("/sessions/{session_id}/review", response={202: Any})
 @writing
 def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
-    """Review a session now."""
+    """Start a review of a session."""
     caller = request.auth
     session = session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
     return Status(202, review_json(review_session(caller.owner_id, session.pk)))
@@ -51,11 +51,11 @@ def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
 def review_list(
     request: ApiRequest,
     session_id: ShortText | None = None,
-    state: Annotated[ReviewRun.State | None, NO_FILTER, one_of(ReviewRun.State)] = None,
+    state: Annotated[ReviewRun.State | None, EMPTY_AS_NONE, inline_enum(ReviewRun.State)] = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:
-    """Reviews, newest first."""
+    """List reviews, newest first."""
     caller = request.auth
     rows = ReviewRun.objects.filter(owner_id=caller.owner_id)
     rows = caller.limits.filter(rows, book="book__name", agent="agent_name")
@@ -69,13 +69,13 @@ def review_list(
 @router.get("/reviews/{review_id}")
 @reading
 def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
-    """One review with its writes."""
+    """Return a review with its writes."""
     return review_json(_get(request.auth, review_id))
 
 
 @router.post("/reviews/{review_id}/undo")
 async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
-    """Take back what a review wrote, or some of it."""
+    """Undo all writes of a review, or some of them."""
     caller, only = request.auth, _indexes(body.writes if body else None)
     review = await in_read_thread(_get, caller, review_id)
     work = review_undo_slices(review, actor=caller.actor, origin=WriteOrigin.USER, only=only)
@@ -85,7 +85,7 @@ async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None
 @router.post("/reviews/{review_id}/approve")
 @writing
 def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None = None) -> dict[str, Any]:
-    """Save writes that wait for a decision, all or some; `edits` replaces the words of some by index."""
+    """Save all or some of the writes that wait for a decision; `edits` replaces their content, by index."""
     body = body or ApprovalIn()
     approve = partial(approvals.review_approve, edits=body.edits)
     return _decide(request.auth, review_id, body.writes, approve, "Approved")
@@ -94,7 +94,7 @@ def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None 
 @router.post("/reviews/{review_id}/reject")
 @writing
 def review_reject(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
-    """Turn down writes that wait for a decision, all or some."""
+    """Reject all or some of the writes that wait for a decision."""
     writes = body.writes if body else None
     return _decide(request.auth, review_id, writes, approvals.review_reject, "Rejected")
 
@@ -115,17 +115,17 @@ def _get(caller: Caller, review_id: str) -> ReviewRun:
 
 
 def _decide(
-    caller: Caller, review_id: str, writes: list[int] | None, decide: Callable[..., ReviewRun], decided: str
+    caller: Caller, review_id: str, writes: list[int] | None, decide: Callable[..., ReviewRun], verb: str
 ) -> dict[str, Any]:
     review, only = _get(caller, review_id), _indexes(writes)
-    done = decide(review, actor=caller.actor, only=only)
+    review = decide(review, actor=caller.actor, only=only)
     chosen = "all writes" if only is None else "writes " + ", ".join(map(str, sorted(only)))[:100]
-    decision_record(caller, review, f"{decided} {chosen}.")
-    return review_json(done)
+    decision_record(caller, review, f"{verb} {chosen}.")
+    return review_json(review)
 
 
 def decision_record(caller: Caller, review: ReviewRun, note: str) -> None:
-    """Note in the audit log what the owner decided about writes that waited."""
+    """Record the owner's decision about held writes in the audit log."""
     audit_record_own(Action.CHANGE, caller.owner_id, caller.actor, kind="review run", object_id=review.pk, note=note)
 
 

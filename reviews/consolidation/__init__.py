@@ -1,3 +1,3 @@
-"""Consolidation: past sessions become durable documents. Extraction reads one session at a time; synthesis writes
-MEMORY.md, memory_summary.md and skills from all that was noted.
-Off unless `memories.enabled`; see docs/consolidation.md."""
+"""Consolidation turns past sessions into durable documents. Extraction takes notes from one session at a time;
+synthesis writes MEMORY.md, memory_summary.md and skills from all notes. It is off unless `memories.enabled`; see
+docs/consolidation.md."""

@@ -1,4 +1,4 @@
-"""The models' answers as values: strict about what is stored, lenient about fences and words around the JSON."""
+"""Parsing model answers: strict about what is stored, lenient about fences and text around the JSON."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ MAX_SKILLS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionAnswer:
-    """What one session gave; both empty: nothing durable."""
+    """The notes on one session; both empty if it contains nothing durable."""
 
     raw_memory: str
     synopsis: str
@@ -21,7 +21,8 @@ class ExtractionAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisAnswer:
-    """The documents as the model wrote them. `refused`: skills left out for their name, a clash, or no words."""
+    """The documents as the model wrote them. `refused` counts skills dropped for an invalid or duplicate name, for
+    being empty, or beyond MAX_SKILLS."""
 
     memory_md: str
     memory_summary: str
@@ -36,17 +37,17 @@ def parse_extraction(text: str) -> ExtractionAnswer:
 
 
 def parse_synthesis(text: str) -> SynthesisAnswer:
-    """Raises AnswerUnusable: both documents are needed. A skill that may not be called so is left out and counted."""
+    """Raises AnswerUnusable unless both documents are there. Skills that cannot be stored are dropped and counted."""
     data = _object(text, "memory_md")
     memory, summary = _text(data, "memory_md"), _text(data, "memory_summary")
     if not memory or not summary:
         raise AnswerUnusable("The model left a document empty.")
     given = data.get("skills") or []
     if not isinstance(given, list):
-        raise AnswerUnusable("`skills` is no list.")
+        raise AnswerUnusable("`skills` is not a list.")
     skills: dict[str, tuple[str, str]] = {}
     for skill in given:
-        # An invalid name is refused, never changed into another one.
+        # An invalid name is refused rather than corrected.
         name, content = _string(skill, "name"), storable_text(_string(skill, "content")).strip()
         clash = name.casefold() in skills
         if is_skill_name(name) and content and not clash and len(skills) < MAX_SKILLS:
@@ -57,7 +58,7 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """Return the JSON object in an answer: the last one that has the key."""
+    """Return the last JSON object in an answer that has the key, or else the first object. Raises AnswerUnusable."""
     found: dict[str, Any] | None = None
     for data in objects_in(text):
         if found is None or key in data:
@@ -68,7 +69,7 @@ def _object(text: str, key: str) -> dict[str, Any]:
 
 
 def _text(data: dict[str, Any], key: str) -> str:
-    """Return a text of the answer; null counts as empty, since some models write it so. Raises AnswerUnusable."""
+    """Return a text field; null counts as empty, since some models write that. Raises AnswerUnusable."""
     value = data.get(key, ...)
     if value is None:
         return ""

@@ -1,5 +1,5 @@
-"""Taking away: clearing a book (tombstones, undoable for a time), and forgetting what a session gave.
-Open reviews and consolidations of the scope end, and past sessions count as dealt with, so that nothing comes back.
+"""Clearing a book (with tombstones, so that it can be undone for some time), and forgetting a session's notes. A clear
+also cancels the book's open reviews and consolidations and passes over its sessions, so that nothing comes back.
 Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
 
 import hashlib
@@ -39,10 +39,10 @@ from reviews.models import ClearedReview, ConsolidationState, Extraction, Review
 
 CODE_MINUTES = 10
 FIRST_BATCH = 200
-"""Memories that are deleted in the same transaction as documents and proposals."""
+"""How many memories are deleted in the same transaction as documents and proposals."""
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
-EMPTY: dict[str, Any] = {
+ERASED: dict[str, Any] = {
     "raw_memory": "",
     "synopsis": "",
     "usage": {},
@@ -52,13 +52,13 @@ EMPTY: dict[str, Any] = {
     "before_clear": None,
     "cleared_by": None,
 }
-"""An extraction without words, of a session that counts as dealt with."""
-_MARKED = ("state", "through_seq", "floor_seq")
+"""The fields of an extraction without texts, of a session that is passed over."""
+_POSITION_FIELDS = ("state", "through_seq", "floor_seq")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a clear of a book takes away, in numbers."""
+    """How many objects a clear of a book removes."""
 
     memories: int
     documents: int
@@ -68,7 +68,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
-    """What was taken away; undone with the change set."""
+    """The result of a clear, which can be undone by its change set."""
 
     change_set: UUID
     contents: Contents
@@ -76,7 +76,7 @@ class Cleared:
 
 
 def contents_of(book: Book) -> Contents:
-    """Return what a clear would take away."""
+    """Return the numbers of objects that a clear would remove."""
     records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
     return Contents(
         memories=live_in(book).count(),
@@ -87,7 +87,7 @@ def contents_of(book: Book) -> Contents:
 
 
 def clear_code_make(book: Book) -> str:
-    """Return a new one-time code for clearing a book; it takes the place of an older one."""
+    """Return a new one-time code for clearing a book. It replaces an older one."""
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
     expires_at = timezone.now() + timedelta(minutes=CODE_MINUTES)
     values = {"owner_id": book.owner_id, "sha256": _hash(code), "expires_at": expires_at}
@@ -96,16 +96,16 @@ def clear_code_make(book: Book) -> str:
 
 
 def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
-    """Take away all memory data of a book, of this book only, as one change set, if the code is the present one; it is
-    good once. Transcripts stay. In slices. Raises Conflict.
+    """Remove all memory data of one book, in slices and as one change set, if the code is valid; it can be used once.
+    Transcripts stay. Raises Conflict.
 
-    First the conversations so far count as dealt with, some at a time. Then one transaction raises the book's epoch, so
-    that nothing in the background writes to it any more, and takes away the documents, the proposals and the first
-    memories; the other memories follow in transactions of their own. If it is interrupted between them, what is done
-    can be undone, and clearing again takes away the rest."""
+    First the sessions so far are passed over, a batch at a time. Then one transaction raises the book's epoch, so that
+    background work no longer writes to it, and removes the documents, the proposals and the first memories. The other
+    memories are deleted in later transactions. If the clear is interrupted between them, the part that is done can be
+    undone, and another clear removes the rest."""
     source = Source(actor=actor, origin=WriteOrigin.USER, kind=ChangeSet.Kind.CLEAR)
     with transaction.atomic():
-        # Gone before anything else happens: of two that send it at once, one goes on.
+        # Deleted first, so that only one of two concurrent requests continues.
         rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
@@ -123,11 +123,11 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
 
 
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
-    """Do everything that must happen at once, and delete the first batch of memories. Returns the changes of these, and
-    the number of the last memory that belongs to the clear."""
+    """Do what must happen in one transaction, including the deletion of the first batch of memories. Returns their
+    changes, and the number of the last memory to clear."""
     reviews_withdraw(book, change_set)
     cancel_all(Q(book=book), REASON)
-    # What began, or was noted in the background, since the conversations were passed over.
+    # Sessions that began, or were extracted in the background, since the others were passed over.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
     _pass_over(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
     with book_writing(book, source, change_set=change_set) as writer:
@@ -139,35 +139,35 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
         generations_raise([book.pk], epoch=True)
-        # Of the owner: the record of the book's conversations is out of recall, too.
+        # For the whole owner, since the records of the book's conversations are no longer recalled either.
         invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
-        if not changes:  # else leaving the writing tells it
+        if not changes:  # otherwise book_writing notifies on exit
             book_changed(book, source, ())
     return changes, through
 
 
 def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Slices[Cleared]:
-    """Delete the memories that are left, up to the number `through`, a batch at a time."""
+    """Delete the remaining memories up to the number `through`, a batch at a time."""
     if len(cleared.changes) < FIRST_BATCH:
         return cleared
     changes = list(cleared.changes)
     change_set = ChangeSet.objects.get(pk=cleared.change_set)
 
-    def delete(most: int) -> int:
+    def delete(size: int) -> int:
         with book_writing(book, source, change_set=change_set, silent=True) as writer:
-            deleted = _delete_memories(writer, most, through=through)
+            deleted = _delete_memories(writer, size, through=through)
         changes.extend(deleted)
         return len(deleted)
 
     try:
         yield from _in_batches(delete)
-    finally:  # also where the client has gone
+    finally:  # also if the client has disconnected
         book_changed(book, source, ())
     return replace(cleared, changes=changes)
 
 
 def _in_batches(work: Batch) -> Slices[None]:
-    """Do work in transactions of a bounded time until none is left, with others' turns before each."""
+    """Do the work in batches of bounded time until none is left, yielding before each."""
     size, count = BatchSize(), 1
     while count:
         yield
@@ -175,80 +175,81 @@ def _in_batches(work: Batch) -> Slices[None]:
             count = work(size.rows)
 
 
-def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
-    """Bring records, notes and proposals back when a clear is undone, and remove them again when that is undone."""
+def note_clear_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
+    """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
     now = timezone.now()
-    withdrawn_return(root, taken_back=taken_back)
+    withdrawn_return(root, undo=is_undo)
     records = ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk)
-    records.update(cleared_at=None if taken_back else now)
+    records.update(cleared_at=None if is_undo else now)
     rows = list(Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).select_related("session"))
-    if taken_back:
+    if is_undo:
         sessions_return({row.session: (row.floor_seq, _reviewed_before(row)) for row in rows})
     else:
         positions = sessions_pass_over(Session.objects.filter(pk__in=[row.session_id for row in rows]))
     for row in rows:
-        if taken_back:
-            for name in _MARKED:
+        if is_undo:
+            for name in _POSITION_FIELDS:
                 setattr(row, name, (row.before_clear or {}).get(name, getattr(row, name)))
         else:
-            row.before_clear = _before(row, positions)
-            _mark(row, row.session)
-        row.cleared_at = None if taken_back else now
-    Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at"], batch_size=500)
+            row.before_clear = _undo_data(row, positions)
+            _move_to_end(row, row.session)
+        row.cleared_at = None if is_undo else now
+    Extraction.objects.bulk_update(rows, [*_POSITION_FIELDS, "before_clear", "cleared_at"], batch_size=500)
 
 
 def notes_forget(owner_id: UUID, session_id: UUID) -> None:
-    """Erase what a session gave that was deleted or is to be forgotten, and have the documents written without it."""
+    """Erase the notes on a session that was deleted or is forgotten, and have the documents rewritten without them."""
     ClearedReview.objects.filter(owner_id=owner_id, review__session=session_id).delete()
     row = Extraction.objects.filter(owner_id=owner_id, session_id=session_id).first()
     if row is None:
         return
-    had_words = bool(row.raw_memory or row.synopsis)
-    Extraction.objects.filter(pk=row.pk).update(**EMPTY)
-    if had_words and row.cleared_at is None:
+    had_notes = bool(row.raw_memory or row.synopsis)
+    Extraction.objects.filter(pk=row.pk).update(**ERASED)
+    if had_notes and row.cleared_at is None:
         note_change(row.owner_id, row.book_id, forgotten=True)
 
 
 def purge_cleared(before: datetime) -> int:
-    """Empty the notes, and delete the proposals, of clears that can no longer be undone. Returns how many notes."""
+    """Erase the notes and delete the proposals of clears that can no longer be undone. Returns the number of notes."""
     ClearedReview.objects.filter(cleared_at__lt=before).delete()
-    return Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis="").update(**EMPTY)
+    return Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis="").update(**ERASED)
 
 
-def _delete_memories(writer: BookWriter, most: int, *, through: int | None = None) -> list[dict[str, Any]]:
-    """Delete the book's first live memories, `most` at most; with `through` none that has a larger number."""
+def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = None) -> list[dict[str, Any]]:
+    """Delete up to `limit` live memories of the book, lowest numbers first, with numbers up to `through` if given."""
     book = writer.book
     rows = live_in(book).order_by("number")
     if through is not None:
         rows = rows.filter(number__lte=through)
-    return [change_json(writer.gather_deleted(memory)) for memory in rows[:most]]
+    return [change_json(writer.gather_deleted(memory)) for memory in rows[:limit]]
 
 
 def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
-    """Count these sessions of the book as dealt with up to their present end; nothing before that is read again."""
+    """Mark sessions of the book as read up to their current end, so that no message before it is read again."""
     positions = sessions_pass_over(sessions)
-    ends = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
-    rows = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=ends))
-    known = {row.session_id for row in rows}
-    made = [
+    by_id = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
+    existing = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=by_id))
+    known = {row.session_id for row in existing}
+    new = [
         Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
-        for session in ends.values()
+        for session in by_id.values()
         if session.pk not in known
     ]
     now = timezone.now()
-    for row in (*rows, *made):
-        row.before_clear = _before(row, positions)
+    for row in (*existing, *new):
+        row.before_clear = _undo_data(row, positions)
         row.cleared_at, row.cleared_by = now, change_set
-        _mark(row, ends[row.session_id])
-    Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500)
-    Extraction.objects.bulk_create(made, batch_size=500)
+        _move_to_end(row, by_id[row.session_id])
+    changed = [*_POSITION_FIELDS, "before_clear", "cleared_at", "cleared_by"]
+    Extraction.objects.bulk_update(existing, changed, batch_size=500)
+    Extraction.objects.bulk_create(new, batch_size=500)
 
 
-def _before(row: Extraction, positions: ReviewPositions) -> dict[str, Any]:
-    """Return what an undo of the clear puts back: of the notes, and how far their session was reviewed."""
-    before = {name: getattr(row, name) for name in _MARKED}
+def _undo_data(row: Extraction, positions: ReviewPositions) -> dict[str, Any]:
+    """Return what an undo of the clear restores: the extraction's position and its session's review position."""
+    before = {name: getattr(row, name) for name in _POSITION_FIELDS}
     return before | ({"reviewed": list(positions[row.session_id])} if row.session_id in positions else {})
 
 
@@ -257,7 +258,7 @@ def _reviewed_before(row: Extraction) -> tuple[int, int] | None:
     return (reviewed[0], reviewed[1]) if reviewed else None
 
 
-def _mark(row: Extraction, session: Session) -> None:
+def _move_to_end(row: Extraction, session: Session) -> None:
     row.state = Extraction.State.PASSED
     row.through_seq = row.floor_seq = session.message_seq
 

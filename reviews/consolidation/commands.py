@@ -1,4 +1,4 @@
-"""The verbs of `/memory` that consolidation fills: clear and reset in two steps, enqueue and rebuild."""
+"""The `/memory` verbs of consolidation: clear and reset, which need a confirmation code, and enqueue and rebuild."""
 
 from django.conf import settings
 
@@ -17,7 +17,7 @@ _TEMPORARY = "Temporary session. No memory is read and none is saved, so there i
 
 
 def register_commands() -> None:
-    """Say what carries these verbs out; called from the AppConfig's ready()."""
+    """Register the verbs' handlers; called from the AppConfig's ready()."""
     for verb, handler in (("clear", _clear), ("reset", _clear), ("enqueue", _rebuild), ("rebuild", _rebuild)):
         register_handler(verb, handler)
 
@@ -31,7 +31,7 @@ def _clear(call: CommandCall) -> Slices[CommandReply]:
     try:
         cleared = yield from clear_confirmed(book, call.command.code, actor=call.caller.actor)
     except Conflict as refused:
-        return CommandReply(text=f"Nothing was deleted. {refused} `{COMMAND} {call.command.verb}` gives one.")
+        return CommandReply(text=f"Nothing was deleted. {refused} `{COMMAND} {call.command.verb}` returns one.")
     text = (
         f"Deleted {_words(cleared.contents)} in book {book.name}. "
         f"You can undo this for {settings.UNDO_DAYS} days on the Memories page, "
@@ -62,7 +62,7 @@ def _rebuild(call: CommandCall) -> CommandReply:
         return CommandReply(text=str(refused))
     standing = standing_of(book, force=True)
     if run.state == ConsolidationRun.State.SCHEDULED and not run.selected:
-        none = "" if standing.ready else " No session can be read now, so it works with the notes there are."
+        none = "" if standing.ready else " No session can be read now, so it uses the existing notes."
         text = f"Consolidation of book {book.name} is scheduled.{none} {standing.text} Memories shows its progress."
         return CommandReply(text=text)
     done = f"{run.sessions_done} of {run.sessions_total} sessions"
@@ -74,7 +74,7 @@ def _book(call: CommandCall) -> Book:
 
 
 def _words(contents: Contents) -> str:
-    waiting = f", what {counted(contents.proposals, 'review')} proposed" if contents.proposals else ""
+    waiting = f", the proposals of {counted(contents.proposals, 'review')}" if contents.proposals else ""
     return (
         f"{memories(contents.memories)}, {counted(contents.documents, 'document')}{waiting} "
         f"and the notes of {counted(contents.sessions, 'session')}"

@@ -1,4 +1,4 @@
-"""A session as an extraction reads it: who said what, without secrets, cut to a token budget from both ends."""
+"""A session's conversation as extraction reads it: without secrets, and truncated in the middle to a token budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ import scanning
 from gateway.runs.answers import answers_elsewhere
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
-from reviews.frozen import as_evidence, reviewable, spoken_of
+from reviews.frozen import message_for_review, reviewable, spoken_of
 
 Item = dict[str, Any]
-_PER_ITEM = 8
-_LEFT_OUT = 40
+_ITEM_TOKENS = 8  # overhead of an item
+_NOTE_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
-    """Items `{role, content}` in order, the number of the last message they cover, and secrets taken out; and the same
-    messages as evidence of what is noted."""
+    """Items `{role, content}` in order, the number of the last message read, and the number of redacted secrets.
+    `conversation` has the same messages as evidence for the notes."""
 
     items: tuple[Item, ...]
     through_seq: int
@@ -28,30 +28,30 @@ class SessionRecord:
 
 
 def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: int) -> SessionRecord:
-    """Read a session beyond message `floor`. Tool results are only mentioned: a web page is no evidence."""
+    """Read a session's messages after `floor`. Tool results are replaced by placeholders."""
     items: list[Item] = []
     through = redacted = 0
     rows = list(reviewable(owner_id, session_id).filter(seq__gt=floor).order_by("seq"))
     for row in rows:
         through = row.seq
-        if message := as_evidence(row):
+        if message := message_for_review(row):
             clean = scanning.redact(message["content"])
             redacted += clean.count
             items.append({"role": message["role"], "content": clean.text})
     return SessionRecord(
-        items=tuple(cut_both_ends(items, token_limit)),
+        items=tuple(keep_both_ends(items, token_limit)),
         through_seq=through,
         redacted=redacted,
         conversation=Conversation(spoken_of(rows), answers=answers_elsewhere(owner_id, session_id)),
     )
 
 
-def cut_both_ends(items: Sequence[Item], token_limit: int) -> list[Item]:
-    """Return the beginning and the end of a conversation, within the limit: a session begins with what is wanted and
-    ends with what held. What is left out is said in its place."""
+def keep_both_ends(items: Sequence[Item], token_limit: int) -> list[Item]:
+    """Return the beginning and the end of a conversation, within the limit, and a note in place of the middle. The
+    beginning states what the person wants, and the end what was agreed on."""
     if sum(map(_cost, items)) <= token_limit:
         return list(items)
-    half = max(0, token_limit - _LEFT_OUT) // 2
+    half = max(0, token_limit - _NOTE_TOKENS) // 2
     head, used = _take(items, half, from_end=False)
     tail, _ = _take(items[used:][::-1], half, from_end=True)
     left_out = len(items) - len(head) - len(tail)
@@ -64,9 +64,9 @@ def _take(items: Sequence[Item], budget: int, *, from_end: bool) -> tuple[list[I
     for item in items:
         cost = _cost(item)
         if cost > budget:
-            # A message too long for what is left gives the part that is nearer to its end of the conversation.
-            room = int((budget - _PER_ITEM) * (4 if item["content"].isascii() else 1.5))
-            if room > _PER_ITEM:
+            # Of a message that exceeds the rest of the budget, keep the part nearer to that end of the conversation.
+            room = int((budget - _ITEM_TOKENS) * (4 if item["content"].isascii() else 1.5))
+            if room > _ITEM_TOKENS:
                 text = item["content"][-room:] if from_end else item["content"][:room]
                 taken.append({**item, "content": f"… {text}" if from_end else f"{text} …"})
             break
@@ -76,4 +76,4 @@ def _take(items: Sequence[Item], budget: int, *, from_end: bool) -> tuple[list[I
 
 
 def _cost(item: Item) -> int:
-    return text_tokens(item["content"]) + _PER_ITEM
+    return text_tokens(item["content"]) + _ITEM_TOKENS

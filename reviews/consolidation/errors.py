@@ -1,22 +1,22 @@
-"""What can stop a part of a consolidation, beside the upstream's errors."""
+"""Errors of consolidation, besides those of the upstream."""
 
 from memories.errors import DomainError
 
 
 class AnswerUnusable(DomainError):
-    """The model's answer is not what was asked for, or must not be stored. Asked again, it may be."""
+    """The model's answer does not have the requested form or must not be stored. A retry may succeed."""
 
     code, http_type, http_status = "unusable_answer", "api_error", 502
 
 
-class TriedAgain(DomainError):
-    """Sessions could not be read, and are tried again after a pause; the message is the first one's."""
+class RetryLater(DomainError):
+    """Sessions could not be read and will be retried after a pause. The message is that of the first one."""
 
     code, http_type, http_status = "tried_again", "api_error", 502
 
 
 class RunCancelled(Exception):
-    """The book was cleared, or somebody stopped the run: nothing more of it may be written."""
+    """The book was cleared or the run stopped, so the run must not write anything more."""
 
 
 class QuotaExceeded(Exception):
@@ -27,5 +27,5 @@ class QuotaExceeded(Exception):
         self.scope = scope
 
 
-class Stale(Exception):
-    """What a synthesis had read was changed meanwhile (a person's edit wins): it must be done again."""
+class SourcesChanged(Exception):
+    """The sources of a synthesis changed during the model call; it must be repeated, so that a person's edit wins."""

@@ -1,5 +1,5 @@
-"""Phase 1: the sessions of a run are chosen once, then read one by one, several at a time. Each is a unit that is
-committed alone, with its own look at lease, run and epoch: a crash loses at most those that were being read."""
+"""Phase 1 of consolidation: choose the run's sessions once, then read them, several concurrently. Each session is
+committed separately, after checking lease, run and epoch, so a crash loses only the sessions being read."""
 
 import asyncio
 from collections import deque
@@ -17,106 +17,106 @@ from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import Cleaned, OutputRejected, clean_output
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
-from memories.evidence import HeldStep, Hold
+from memories.evidence import HeldWrites, Hold
 from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
-from reviews.consolidation.errors import AnswerUnusable, QuotaExceeded, TriedAgain
+from reviews.consolidation.errors import AnswerUnusable, QuotaExceeded, RetryLater
 from reviews.consolidation.held import held_keep, without_foreign_lines
-from reviews.consolidation.model_call import Answer, ask, is_down, is_lasting
-from reviews.consolidation.quotas import Meter, Spent
-from reviews.consolidation.runs import ConsolidationClaim, hold
-from reviews.consolidation.selection import rested, sessions_of
+from reviews.consolidation.model_call import Answer, ask, is_down, is_permanent
+from reviews.consolidation.quotas import Meter, Usage
+from reviews.consolidation.runs import ConsolidationClaim, lock_claimed
+from reviews.consolidation.selection import readable, sessions_of
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
-Unit = Extraction.State
+State = Extraction.State
 _RETRY_FACTOR = 4
 
 
 @dataclass(slots=True)
-class Extracted:
-    """Why the reading of sessions ended: all done, the slice's time, a pause, or a quota."""
+class ExtractionResult:
+    """Why extraction stopped: `quota` is used up, or it is to resume at `resume_at` because the slice is over (now) or
+    after `error`. Neither is set when all sessions are done."""
 
     resume_at: datetime | None = None
     error: DomainError | None = None
     quota: str = ""
-    _left: deque[UUID] = field(default_factory=deque)
+    _queue: deque[UUID] = field(default_factory=deque)
 
     @property
-    def stops(self) -> bool:
+    def stopped(self) -> bool:
         return self.resume_at is not None or bool(self.quota)
 
 
 @transaction.atomic
 def choose_sessions(claim: ConsolidationClaim) -> int:
-    """Choose what this run reads, once, and queue it. Returns how many."""
-    run = hold(claim)
+    """Choose and queue the sessions of a run, unless this was done before. Returns the run's number of sessions."""
+    run = lock_claimed(claim)
     if run.selected:
         return run.sessions_total
-    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force, most=run.max_sessions)
+    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force, max_sessions=run.max_sessions)
     for session in chosen:
         values = {
             "run": run,
             "book": claim.run.book,
-            "state": Unit.QUEUED,
+            "state": State.QUEUED,
             "attempts": 0,
             "not_before": timezone.now(),
             "said_at": session.last_active_at,
         }
         Extraction.objects.update_or_create(session=session, defaults={"owner_id": run.owner_id, **values})
-    # A run that somebody joined chooses once more; what it read by then stays counted.
+    # A run that a request has joined chooses again; the sessions it has read still count.
     total = run.sessions_done + len(chosen)
     ConsolidationRun.objects.filter(pk=run.pk).update(selected=True, sessions_total=total)
     return total
 
 
-async def extract(claim: ConsolidationClaim, meter: Meter, *, until: float) -> Extracted:
-    """Read the run's sessions until none is left, something stops it, or the loop's clock passes `until`.
+async def extract(claim: ConsolidationClaim, meter: Meter, *, until: float) -> ExtractionResult:
+    """Read the run's sessions until all are done, a quota or a pause stops it, or the loop's clock passes `until`.
 
-    Raises LeaseLost, RunCancelled, UpstreamUndecided, and a refusal of an upstream that would be the same for every
-    session."""
+    Raises LeaseLost, RunCancelled, UpstreamUndecided, and permanent errors of an upstream."""
     await in_thread(choose_sessions, claim)
-    outcome = Extracted()
-    while not outcome.stops:
+    result = ExtractionResult()
+    while not result.stopped:
         due, waiting = await in_thread(_queued, claim.run.pk)
         if not due:
             if waiting is not None:
-                outcome.resume_at = waiting.not_before
-                outcome.error = TriedAgain(str((waiting.error or {}).get("message", "A session could not be read.")))
-            return outcome
-        outcome._left.extend(due)
+                result.resume_at = waiting.not_before
+                result.error = RetryLater(str((waiting.error or {}).get("message", "A session could not be read.")))
+            return result
+        result._queue.extend(due)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(claim.limits.concurrency, len(due))):
-                group.create_task(_reader(claim, meter, outcome, until))
-    return outcome
+                group.create_task(_reader(claim, meter, result, until))
+    return result
 
 
-async def _reader(claim: ConsolidationClaim, meter: Meter, outcome: Extracted, until: float) -> None:
-    while outcome._left and not outcome.stops:
+async def _reader(claim: ConsolidationClaim, meter: Meter, result: ExtractionResult, until: float) -> None:
+    while result._queue and not result.stopped:
         if asyncio.get_running_loop().time() >= until:
-            outcome.resume_at = timezone.now()
+            result.resume_at = timezone.now()
             return
-        await _read_one(claim, meter, outcome, outcome._left.popleft())
+        await _read_session(claim, meter, result, result._queue.popleft())
 
 
-async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted, unit_id: UUID) -> None:
-    unit = await in_thread(_prepare, claim, unit_id)
-    if unit is None:
+async def _read_session(claim: ConsolidationClaim, meter: Meter, result: ExtractionResult, extraction_id: UUID) -> None:
+    prepared = await in_thread(_prepare, claim, extraction_id)
+    if prepared is None:
         return
-    extraction, record, target = unit
-    # What the synthesis will need of the run is left for it.
-    leave = Spent(requests=1, tokens=min(claim.limits.synthesis_token_limit, claim.limits.max_tokens_per_run // 4))
+    extraction, record, target = prepared
+    # Leave enough of the run's quota for the synthesis.
+    keep_free = Usage(requests=1, tokens=min(claim.limits.synthesis_token_limit, claim.limits.max_tokens_per_run // 4))
     messages = extraction_messages(thread_id=str(extraction.session_id), items=record.items)
     try:
-        answer = await ask(claim, meter, messages, target=target, leave=leave)
-        found = parse_extraction(answer.text)
-        cleaned, held = await asyncio.to_thread(_clean, found, claim.limits.max_secrets, extraction, record)
+        answer = await ask(claim, meter, messages, target=target, keep_free=keep_free)
+        notes = parse_extraction(answer.text)
+        cleaned, held = await asyncio.to_thread(_clean, notes, claim.limits.max_secrets, extraction, record)
     except QuotaExceeded as reached:
-        outcome.quota = reached.scope
+        result.quota = reached.scope
     except RateLimited as error:
-        outcome.resume_at, outcome.error = claim.after_rest(error), error
+        result.resume_at, result.error = claim.after_rest(error), error
     except DomainError as error:
-        if is_lasting(error):
+        if is_permanent(error):
             raise
         await in_thread(_store_failure, claim, extraction, record, error)
     else:
@@ -125,46 +125,44 @@ async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted,
 
 
 def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
-    """Return the units that may be read now, newest session first; if there are none, the one that may be tried
-    next."""
-    rows = Extraction.objects.filter(run_id=run_id, state=Unit.QUEUED)
+    """Return the extractions that are due, newest session first, or, if none is, the next one to retry."""
+    rows = Extraction.objects.filter(run_id=run_id, state=State.QUEUED)
     now = timezone.now()
     due = list(rows.filter(not_before__lte=now).order_by("-said_at", "-session_id").values_list("pk", flat=True))
     return due, None if due else rows.order_by("not_before").first()
 
 
-def _prepare(claim: ConsolidationClaim, unit_id: UUID) -> tuple[Extraction, SessionRecord, ModelTarget] | None:
-    """Return the unit, its conversation and the model that reads it, or None where there is nothing to ask: the session
-    was deleted, somebody goes on with it, or nothing is left to read. Raises UpstreamUndecided."""
-    units = Extraction.objects.filter(pk=unit_id, run=claim.run, state=Unit.QUEUED)
-    unit = units.select_related("session__agent").first()
-    if unit is None:
+def _prepare(claim: ConsolidationClaim, extraction_id: UUID) -> tuple[Extraction, SessionRecord, ModelTarget] | None:
+    """Return the extraction, its session's conversation and the model that reads it. Returns None if the session was
+    deleted, is in use again, or has nothing to read. Raises UpstreamUndecided."""
+    rows = Extraction.objects.filter(pk=extraction_id, run=claim.run, state=State.QUEUED)
+    extraction = rows.select_related("session__agent").first()
+    if extraction is None:
         return None
-    if not rested(claim.limits, timezone.now()).filter(pk=unit.session_id).exists():
-        _let_go(claim, unit)
+    if not readable(claim.limits, timezone.now()).filter(pk=extraction.session_id).exists():
+        _pass_over(claim, extraction)
         return None
-    record = read_record(
-        unit.owner_id, unit.session_id, floor=unit.floor_seq, token_limit=claim.limits.extraction_token_limit
-    )
+    limit = claim.limits.extraction_token_limit
+    record = read_record(extraction.owner_id, extraction.session_id, floor=extraction.floor_seq, token_limit=limit)
     if not record.items:
-        _let_go(claim, unit, through_seq=record.through_seq)
+        _pass_over(claim, extraction, through_seq=record.through_seq)
         return None
     book = claim.run.book.name
-    target = BackgroundModels.now(book).of_session(book, agent_settings(unit.session.agent), "default")
-    return unit, record, target
+    target = BackgroundModels.now(book).of_session(book, agent_settings(extraction.session.agent), "default")
+    return extraction, record, target
 
 
 def _clean(
-    found: ExtractionAnswer, most_secrets: int, unit: Extraction, record: SessionRecord
-) -> tuple[tuple[Cleaned, Cleaned], HeldStep]:
-    """Return both texts, fit to be stored, and the lines of them that wait for a person. Raises AnswerUnusable."""
+    notes: ExtractionAnswer, max_secrets: int, extraction: Extraction, record: SessionRecord
+) -> tuple[tuple[Cleaned, Cleaned], HeldWrites]:
+    """Return both texts, cleaned for storage, and their lines that must wait for approval. Raises AnswerUnusable."""
     try:
-        raw = clean_output(found.raw_memory, most_secrets=most_secrets)
-        synopsis = clean_output(found.synopsis, most_secrets=most_secrets)
+        raw = clean_output(notes.raw_memory, most_secrets=max_secrets)
+        synopsis = clean_output(notes.synopsis, most_secrets=max_secrets)
     except OutputRejected as rejected:
-        raise AnswerUnusable(f"What the model wrote was rejected. {rejected}") from None
-    agent = unit.session.agent
-    held = HeldStep(session_id=unit.session_id, agent=agent.name)
+        raise AnswerUnusable(f"The model's answer was rejected. {rejected}") from None
+    agent = extraction.session.agent
+    held = HeldWrites(session_id=extraction.session_id, agent=agent.name)
     hold = Hold(agent_settings(agent).memory_hold)
     return (
         without_foreign_lines(raw, record.conversation, hold, held),
@@ -174,15 +172,19 @@ def _clean(
 
 @transaction.atomic
 def _store(
-    claim: ConsolidationClaim, unit: Extraction, record: SessionRecord, answer: Answer, cleaned: tuple[Cleaned, Cleaned]
+    claim: ConsolidationClaim,
+    extraction: Extraction,
+    record: SessionRecord,
+    answer: Answer,
+    cleaned: tuple[Cleaned, Cleaned],
 ) -> bool:
-    """Store what a session gave. False if it was deleted meanwhile."""
-    hold(claim)
+    """Store a session's notes. Returns False if the session was deleted meanwhile."""
+    lock_claimed(claim)
     raw, synopsis = cleaned
     empty = not (raw.text or synopsis.text)
     now = timezone.now()
-    stored = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED).update(
-        state=Unit.EMPTY if empty else Unit.EXTRACTED,
+    stored = Extraction.objects.filter(pk=extraction.pk, run=claim.run, state=State.QUEUED).update(
+        state=State.EMPTY if empty else State.EXTRACTED,
         raw_memory=raw.text,
         synopsis=synopsis.text,
         through_seq=record.through_seq,
@@ -198,7 +200,7 @@ def _store(
     )
     if not stored:
         return False
-    if not empty or unit.raw_memory or unit.synopsis:
+    if not empty or extraction.raw_memory or extraction.synopsis:
         note_change(claim.run.owner_id, claim.run.book_id)
     ConsolidationRun.objects.filter(pk=claim.run.pk).update(
         sessions_done=F("sessions_done") + 1,
@@ -211,16 +213,18 @@ def _store(
 
 
 @transaction.atomic
-def _store_failure(claim: ConsolidationClaim, unit: Extraction, record: SessionRecord, error: DomainError) -> None:
-    """Note a failed try; after the last one the session is left alone until it changes, or until the next run if the
-    server was down, which says nothing about the session."""
-    hold(claim)
-    attempts = unit.attempts + 1
+def _store_failure(
+    claim: ConsolidationClaim, extraction: Extraction, record: SessionRecord, error: DomainError
+) -> None:
+    """Note a failed attempt. After the last one the session is not read again until it changes or, if the failure was
+    a server that was down, until the next run."""
+    lock_claimed(claim)
+    attempts = extraction.attempts + 1
     given_up = attempts > claim.limits.max_retries
-    rows = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED)
+    rows = Extraction.objects.filter(pk=extraction.pk, run=claim.run, state=State.QUEUED)
     changed = rows.update(
-        state=Unit.FAILED if given_up else Unit.QUEUED,
-        through_seq=record.through_seq if given_up and not is_down(error) else unit.through_seq,
+        state=State.FAILED if given_up else State.QUEUED,
+        through_seq=record.through_seq if given_up and not is_down(error) else extraction.through_seq,
         attempts=attempts,
         not_before=timezone.now() + retry_pause(attempts, claim.limits.retry_seconds),
         error={"code": error.code, "message": str(error)},
@@ -231,17 +235,16 @@ def _store_failure(claim: ConsolidationClaim, unit: Extraction, record: SessionR
 
 
 @transaction.atomic
-def _let_go(claim: ConsolidationClaim, unit: Extraction, *, through_seq: int | None = None) -> None:
-    hold(claim)
-    rows = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED)
-    through = max(unit.through_seq, through_seq or 0)
-    if rows.update(state=Unit.PASSED, through_seq=through):
+def _pass_over(claim: ConsolidationClaim, extraction: Extraction, *, through_seq: int = 0) -> None:
+    lock_claimed(claim)
+    rows = Extraction.objects.filter(pk=extraction.pk, run=claim.run, state=State.QUEUED)
+    if rows.update(state=State.PASSED, through_seq=max(extraction.through_seq, through_seq)):
         ConsolidationRun.objects.filter(pk=claim.run.pk).update(sessions_total=F("sessions_total") - 1)
 
 
 def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
-    """Note that a book's extractions changed, so that its documents are written again; in the caller's transaction.
-    `forgotten`: words were erased, so the documents are made from the remaining notes alone."""
+    """Note that a book's extractions changed, so that its documents are rewritten; in the caller's transaction.
+    `forgotten`: texts were erased, so the documents are rewritten from the remaining notes alone."""
     ConsolidationState.objects.get_or_create(book_id=book_id, defaults={"owner_id": owner_id})
     row = ConsolidationState.objects.filter(book_id=book_id)
     row.update(changes=F("changes") + 1)
@@ -250,5 +253,5 @@ def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> No
 
 
 def retry_pause(attempts: int, seconds: float) -> timedelta:
-    """Return the pause after a failed try: each one four times as long as the one before."""
+    """Return the pause after a failed attempt, each four times as long as the previous one."""
     return timedelta(seconds=seconds * _RETRY_FACTOR ** (attempts - 1))

@@ -1,30 +1,30 @@
-"""Notes of a session that rest on text from elsewhere: they are left out of what documents are made from, and wait for
-a person as memories of their own."""
+"""Lines of a session's notes that rest on foreign text (not the person's own words): they are removed from the notes,
+and proposed to the person as memories instead."""
 
 from dataclasses import replace
 
 from memories.artifacts.cleaning import Cleaned
-from memories.evidence import Conversation, HeldStep, Hold, Proposal, decide
+from memories.evidence import Conversation, HeldWrites, Hold, Proposal, decide
 from memories.models import Book, Evidence, EvidenceKind, Target
-from memories.verdicts import Judged
+from memories.verdicts import ScanVerdict
 from reviews.models import ReviewRun
 from reviews.proposals import proposals_keep
 
-MOST_LINES = 300
-"""Lines of notes that are looked at; more than that are left out where the session read text from elsewhere."""
-_SCANNED = Judged("", "", "", "")
+MAX_LINES = 300
+"""How many lines of a note are checked if its session contains foreign text; the rest are dropped."""
+_SCANNED = ScanVerdict("", "", "", "")
 _OWN = Evidence(kind=EvidenceKind.OWN_WORDS)
 
 
-def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold, held: HeldStep | None) -> Cleaned:
-    """Return a note without the lines that rest on text from elsewhere; they are added to `held`."""
+def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold, held: HeldWrites | None) -> Cleaned:
+    """Return a note without the lines that rest on foreign text; these are added to `held` if it is given."""
     if hold == Hold.OFF or not conversation.untrusted:
         return text
     kept: list[str] = []
     lines = text.text.splitlines(keepends=True)
-    for line in lines[:MOST_LINES]:
-        words = line.strip().lstrip("-*•0123456789.) ").strip()
-        evidence = (conversation.leaning(words) if words and words[0] != "#" else None) or _OWN
+    for line in lines[:MAX_LINES]:
+        content = line.strip().lstrip("-*•0123456789.) ").strip()
+        evidence = (conversation.closest_foreign(content) if content and content[0] != "#" else None) or _OWN
         doubt = decide(_SCANNED, evidence, hold)
         if doubt is None:
             kept.append(line)
@@ -35,7 +35,7 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
                     target=Target.MEMORY,
                     category="note",
                     keywords=[],
-                    after=words,
+                    after=content,
                     evidence=evidence,
                     rule=doubt.rule,
                     reason=doubt.reason,
@@ -44,10 +44,10 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
     return replace(text, text="".join(kept).strip(), dropped=text.dropped + len(lines) - len(kept))
 
 
-def held_keep(book: Book, held: HeldStep) -> None:
-    """Keep held lines, but none of this session that was decided about: it may be read many times."""
+def held_keep(book: Book, held: HeldWrites) -> None:
+    """Store held lines as proposals, except those decided about in an earlier extraction of the same session."""
     earlier = ReviewRun.objects.filter(owner_id=book.owner_id, session=held.session_id, trigger=ReviewRun.Trigger.NOTES)
-    known = {write.after for run in earlier for write in run.writes if not write.waiting}
-    held.proposals = [proposal for proposal in held.proposals if proposal.after not in known]
+    decided = {write.after for run in earlier for write in run.writes if not write.waiting}
+    held.proposals = [proposal for proposal in held.proposals if proposal.after not in decided]
     if held.proposals:
         proposals_keep(book, held, trigger=ReviewRun.Trigger.NOTES)

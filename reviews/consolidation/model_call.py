@@ -1,4 +1,4 @@
-"""Calls a model within the time limit and the quotas. No transaction is open while it answers."""
+"""Calling a model within the time limit and the quotas. No transaction is open during the call."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,20 +12,18 @@ from gateway.upstream.fault_classes import CERTIFICATE, CONNECT, LOCKED, fault_c
 from memories.database.access import in_thread
 from memories.errors import DomainError, InvalidRequest
 from memories.tokens import text_tokens
-from reviews.consolidation.quotas import Meter, Spent, book_usage
+from reviews.consolidation.quotas import Meter, Usage, record_usage
 from reviews.consolidation.runs import ConsolidationClaim
 
 ANSWER_TOKENS = 2000
-"""What an answer is estimated at before it is there."""
+"""The estimate for an answer."""
 
-_LASTING = (LOCKED, CERTIFICATE)
+_PERMANENT = (LOCKED, CERTIFICATE)
 _DOWN = frozenset({502, 503, 504, 529})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a model said, and what it took."""
-
     text: str
     model: str
     usage: dict[str, Any]
@@ -37,12 +35,12 @@ async def ask(
     messages: tuple[dict[str, Any], ...],
     *,
     target: ModelTarget,
-    leave: Spent | None = None,
+    keep_free: Usage | None = None,
 ) -> Answer:
-    """Call the model and record the usage. Raises QuotaExceeded before anything is sent, and DomainErrors."""
+    """Call the model and record the usage. Raises QuotaExceeded, without sending anything, and DomainErrors."""
     estimate = estimated_tokens(messages)
-    meter.reserve(estimate, leave=leave)
-    taken = 0
+    meter.reserve(estimate, keep_free=keep_free)
+    tokens = 0
     try:
         result = await model_call.ask(
             target,
@@ -51,28 +49,28 @@ async def ask(
             owner=str(claim.run.owner_id),
             request_id=str(claim.run.pk),
         )
-        taken = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + text_tokens(result.text)
+        tokens = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + text_tokens(result.text)
     finally:
-        run, day = await asyncio.shield(in_thread(book_usage, claim.run.pk, claim.run.owner_id, taken))
+        run, day = await asyncio.shield(in_thread(record_usage, claim.run.pk, claim.run.owner_id, tokens))
         meter.settle(estimate, run, day)
     return Answer(text=result.text, model=result.model or target.model, usage=result.usage)
 
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
-    """Return about how many tokens a request and its answer take."""
+    """Return the estimated tokens of a request and its answer."""
     return sum(text_tokens(str(message["content"])) for message in messages) + ANSWER_TOKENS
 
 
-def is_lasting(error: DomainError) -> bool:
-    """Return True if a refusal will be the same for every request: a wrong key, no credit, an unknown model, a
-    certificate that is not accepted, no upstream."""
+def is_permanent(error: DomainError) -> bool:
+    """Return True if every request would fail like this: a wrong key, no credit, an unknown model, a certificate that
+    is not accepted, no upstream."""
     if isinstance(error, UpstreamUndecided):
         return True
     not_configured = isinstance(error, InvalidRequest) and not isinstance(error, RequestRefused)
-    return not_configured or fault_class(error) in _LASTING
+    return not_configured or fault_class(error) in _PERMANENT
 
 
 def is_down(error: DomainError) -> bool:
-    """Return True if nobody could be answered: no connection, or a status by which a server or its proxy says so. A 500
-    may be about this request only."""
+    """Return True if the server is down: no connection, or a status that says so. A 500 may concern this request
+    only."""
     return fault_class(error) is CONNECT or error.details.get("status") in _DOWN

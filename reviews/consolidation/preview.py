@@ -1,4 +1,4 @@
-"""What a run would read and about what it would cost, before anything is asked or written."""
+"""A preview of a run: what it would read, and an estimate of its tokens and cost."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
@@ -23,14 +23,14 @@ from reviews.consolidation.selection import current_versions, needs_synthesis, n
 from reviews.consolidation.standing import Standing, standing_of
 from reviews.models import ConsolidationState
 
-# What one session's notes are estimated at before they are written.
+# The estimate for the notes on one session.
 _NOTE_TOKENS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What would be read, and the estimate. `cost` is None where a model has no price; `obstacle` says why nothing
-    would be read at all, because no upstream may be given the book."""
+    """What a run would read, and the estimate. `cost` is None if a model has no price. `obstacle` is set if no upstream
+    may be given the book, so that nothing would be read."""
 
     book: str
     enabled: bool
@@ -45,7 +45,7 @@ class Preview:
     obstacle: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the API shows."""
+        """Return the preview as the API shows it."""
         return asdict(self) | {
             "object": "consolidation_preview",
             "sessions_total": len(self.sessions),
@@ -55,7 +55,7 @@ class Preview:
 
     @property
     def text(self) -> str:
-        """The sentence of the page and the command."""
+        """The preview in sentences, for the page and the command."""
         if self.obstacle:
             return f"A rebuild would read nothing. {self.obstacle}"
         if not self.requests:
@@ -69,7 +69,7 @@ class Preview:
 
 
 def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
-    """Return what a run that is asked for now would do. Nothing is written and no model is asked."""
+    """Return what a run requested now would do. Writes nothing and calls no model."""
     limits = consolidation_settings()
     models = BackgroundModels.now(book.name)
     nothing = Preview(
@@ -86,7 +86,7 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
     state = ConsolidationState.objects.filter(book=book).first()
     versions = current_versions(book)
     changed = bool(sessions) or needs_synthesis(state, versions)
-    # Without notes, the documents are written again only where notes that they had were forgotten.
+    # Without notes, the documents are rewritten only if notes were forgotten.
     sources = bool(sessions) or notes_in(book).exists() or bool(state and state.from_notes and versions)
     due = (force or changed) and sources
     if due:
@@ -105,11 +105,11 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
 def _sessions_read(
     book: Book, limits: ConsolidationSettings, models: BackgroundModels, estimate: "_Estimate", *, force: bool
 ) -> list[dict[str, Any]]:
-    """Return the sessions that would be read, as the API shows them, and add to the estimate what that takes."""
+    """Return the sessions that would be read, as the API shows them, and add their tokens to the estimate."""
     sessions = []
     for session in sessions_of(book, limits, timezone.now(), force=force):
-        known = getattr(session, "extraction", None)
-        floor = known.floor_seq if known else 0
+        extraction = getattr(session, "extraction", None)
+        floor = extraction.floor_seq if extraction else 0
         record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
         tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
         estimate.add(models.of_session(book.name, agent_settings(session.agent), "default").model, tokens)
@@ -117,16 +117,16 @@ def _sessions_read(
     return sessions
 
 
-def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
+def _synthesis_tokens(book: Book, new_sessions: int, max_notes: int) -> int:
     notes = sum(map(text_tokens, chain.from_iterable(notes_in(book).values_list("raw_memory", "synopsis"))))
     documents = sum(text_tokens(artifact.content) for artifact in live_artifacts(book.owner_id, book.pk))
     prompt = estimated_tokens(synthesis_messages(documents=(), notes=()))
-    return prompt + documents + min(most, notes + new_sessions * _NOTE_TOKENS)
+    return prompt + documents + min(max_notes, notes + new_sessions * _NOTE_TOKENS)
 
 
 @dataclass(slots=True)
 class _Estimate:
-    """Tokens and answers, by model."""
+    """The number of tokens and of answers, by model."""
 
     tokens: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
@@ -135,14 +135,14 @@ class _Estimate:
         self.tokens[model] += tokens
         self.answers[model] += 1
 
-    def cost(self, reader: str) -> float | None:
-        """Return what it costs; None if one of the models, or `reader` where nothing is asked, has no price."""
-        known = prices()
+    def cost(self, default_model: str) -> float | None:
+        """Return the cost, or None if one of the models (`default_model` if there are none) has no price."""
+        by_model = prices()
         total = 0.0
-        for model in self.tokens or (reader,):
-            price = known.get(model)
+        for model in self.tokens or (default_model,):
+            price = by_model.get(model)
             if price is None:
                 return None
-            written = min(self.tokens[model], self.answers[model] * ANSWER_TOKENS)
-            total += cost_of(price, self.tokens[model] - written, written)
+            output = min(self.tokens[model], self.answers[model] * ANSWER_TOKENS)
+            total += cost_of(price, self.tokens[model] - output, output)
         return round(total, 4)

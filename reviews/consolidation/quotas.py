@@ -1,5 +1,5 @@
-"""Quotas of consolidation: model requests and tokens, per run and per owner and day (UTC). A request reserves its
-estimate before it is sent, and its usage is recorded afterwards, even if its answer cannot be used."""
+"""Quotas of consolidation: model requests and tokens, per run and per owner and day (UTC). A request reserves an
+estimate before it is sent; its usage is recorded afterwards, even if the answer is unusable."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -16,70 +16,68 @@ from reviews.quotas import begin_of
 
 
 @dataclass(slots=True, kw_only=True)
-class Spent:
-    """Requests and tokens."""
-
+class Usage:
     requests: int = 0
     tokens: int = 0
 
 
 @dataclass(slots=True)
 class Meter:
-    """The running sums of a worker's slice; other workers' share of the day comes in with every booking."""
+    """The usage of a run and of its owner's day, in memory. Each recorded request refreshes it from the rows, which
+    include the usage of other workers."""
 
     limits: ConsolidationSettings
-    run: Spent
-    day: Spent
-    reserved: Spent
+    run: Usage
+    day: Usage
+    reserved: Usage
 
     @classmethod
     def of(cls, run: ConsolidationRun, limits: ConsolidationSettings) -> "Meter":
-        """Return the meter of a run, from the rows as they are now."""
-        return cls(limits, Spent(requests=run.requests, tokens=run.tokens), day_spent(run.owner_id), Spent())
+        return cls(limits, Usage(requests=run.requests, tokens=run.tokens), day_spent(run.owner_id), Usage())
 
-    def reserve(self, tokens: int, *, leave: Spent | None = None) -> None:
-        """Reserve an estimate; `leave` keeps that much of the run's quota free for later. Raises QuotaExceeded."""
-        leave = leave or Spent()
-        for scope, spent, requests, most in (
-            ("day", self.day, self.limits.max_requests_per_day, self.limits.max_tokens_per_day),
-            ("run", self.run, self.limits.max_requests_per_run, self.limits.max_tokens_per_run),
+    def reserve(self, tokens: int, *, keep_free: Usage | None = None) -> None:
+        """Reserve a request and an estimate of its tokens, and leave `keep_free` of the run's quota unused. Raises
+        QuotaExceeded."""
+        for scope, used, free, max_requests, max_tokens in (
+            ("day", self.day, None, self.limits.max_requests_per_day, self.limits.max_tokens_per_day),
+            ("run", self.run, keep_free, self.limits.max_requests_per_run, self.limits.max_tokens_per_run),
         ):
-            kept = leave if scope == "run" else Spent()
-            if spent.requests + self.reserved.requests + 1 + kept.requests > requests:
+            free = free or Usage()
+            if used.requests + self.reserved.requests + 1 + free.requests > max_requests:
                 raise QuotaExceeded(scope)
-            if spent.tokens + self.reserved.tokens + tokens + kept.tokens > most:
+            if used.tokens + self.reserved.tokens + tokens + free.tokens > max_tokens:
                 raise QuotaExceeded(scope)
         self.reserved.requests += 1
         self.reserved.tokens += tokens
 
-    def settle(self, reserved: int, run: Spent, day: Spent) -> None:
-        """Replace the reservation of a finished request by the sums of the rows."""
+    def settle(self, reserved: int, run: Usage, day: Usage) -> None:
+        """Replace the reservation of a finished request with the recorded usage."""
         self.reserved.requests -= 1
         self.reserved.tokens -= reserved
         self.run, self.day = run, day
 
 
 @transaction.atomic
-def book_usage(run_id: UUID, owner_id: UUID, tokens: int) -> tuple[Spent, Spent]:
-    """Add a request to the run and to the owner's day. Returns the sums of both, run first."""
+def record_usage(run_id: UUID, owner_id: UUID, tokens: int) -> tuple[Usage, Usage]:
+    """Add a request to the run and to the owner's day. Returns the totals of the run and of the day."""
     day, _ = ConsolidationDay.objects.get_or_create(owner_id=owner_id, day=today())
     for rows in (ConsolidationDay.objects.filter(pk=day.pk), ConsolidationRun.objects.filter(pk=run_id)):
         rows.update(requests=F("requests") + 1, tokens=F("tokens") + tokens)
     run = ConsolidationRun.objects.values_list("requests", "tokens").get(pk=run_id)
-    return Spent(requests=run[0], tokens=run[1]), day_spent(owner_id)
+    return Usage(requests=run[0], tokens=run[1]), day_spent(owner_id)
 
 
-def day_spent(owner_id: UUID) -> Spent:
-    """Return what the owner's day took so far."""
+def day_spent(owner_id: UUID) -> Usage:
+    """Return the owner's usage today."""
     row = ConsolidationDay.objects.filter(owner_id=owner_id, day=today()).first()
-    return Spent(requests=row.requests, tokens=row.tokens) if row else Spent()
+    return Usage(requests=row.requests, tokens=row.tokens) if row else Usage()
 
 
 def today() -> date:
-    """Return the day that is counted (UTC)."""
+    """Return the current day (UTC)."""
     return timezone.now().date()
 
 
 def tomorrow() -> datetime:
-    """Return when the next day begins."""
+    """Return the beginning of the next day (UTC)."""
     return begin_of(today() + timedelta(days=1))

@@ -1,5 +1,5 @@
-"""Asking for a consolidation. A book has one open run at most: a request while it is open joins it. Lock order as in
-reviews.consolidation.runs."""
+"""Requesting a consolidation. A book has at most one open run, and a request while it is open joins it. The lock order
+is that of reviews.consolidation.runs."""
 
 from datetime import datetime
 
@@ -22,57 +22,59 @@ Trigger = ConsolidationRun.Trigger
 def consolidation_request(
     book: Book, *, trigger: Trigger, actor: str = "system", force: bool = False, max_sessions: int | None = None
 ) -> ConsolidationRun:
-    """Schedule a run of the book, or return the one that is open already, woken if somebody asks and it rests.
-    A run that was asked for knows no cool-down and goes to the queue at once; the others wait for the sweep, which lets
-    a few at a time in. `force`: also when nothing changed. `max_sessions`: its share of what one start reads, None for
-    all of it. Raises Conflict when consolidation is off, or no upstream may be given the book."""
+    """Schedule a run of the book, or return its open run, resumed if a person requests it and it is paused.
+
+    A run with the trigger REQUEST ignores the cool-down and is enqueued at once; others wait for the sweep, which
+    enqueues a few at a time. `force` writes the documents even if nothing changed. `max_sessions` is the run's share of
+    the sessions that one start reads; None for all. Raises Conflict if consolidation is off, UpstreamUndecided if no
+    upstream may be given the book."""
     if not consolidation_settings().enabled:
         raise Conflict(OFF)
     if obstacle := BackgroundModels.now(book.name).obstacle(book.name):
         raise UpstreamUndecided(obstacle)
-    asked = trigger == Trigger.REQUEST
-    present = Book.objects.get(pk=book.pk)
+    requested = trigger == Trigger.REQUEST
+    book = Book.objects.get(pk=book.pk)
     now = timezone.now()
     try:
         with transaction.atomic():
             run = ConsolidationRun.objects.create(
-                owner_id=present.owner_id,
-                book=present,
+                owner_id=book.owner_id,
+                book=book,
                 trigger=trigger,
                 actor=actor,
-                rebuild=asked,
+                rebuild=requested,
                 force=force,
                 max_sessions=max_sessions,
-                book_epoch=present.epoch,
+                book_epoch=book.epoch,
                 prompts=prompts_sha256(),
                 not_before=now,
-                enqueued_at=now if asked else None,
+                enqueued_at=now if requested else None,
             )
     except IntegrityError:
-        return _join_open(present, asked=asked, force=force)
-    if asked:
+        return _join_open(book, requested=requested, force=force)
+    if requested:
         enqueue(run.pk)
     return run
 
 
-def _join_open(book: Book, *, asked: bool, force: bool) -> ConsolidationRun:
+def _join_open(book: Book, *, requested: bool, force: bool) -> ConsolidationRun:
     rows = ConsolidationRun.objects.select_for_update(of=("self",)).select_related("book")
-    found = rows.filter(book=book, state__in=ConsolidationRun.OPEN).first()
-    if found is None:
+    run = rows.filter(book=book, state__in=ConsolidationRun.OPEN).first()
+    if run is None:
         raise Conflict("Another consolidation of this book has just ended. Ask again.")
-    if not asked:
-        return found
-    found.rebuild, found.force = True, found.force or force
+    if not requested:
+        return run
+    run.rebuild, run.force = True, run.force or force
     now = timezone.now()
-    if found.state != State.RUNNING and (found.enqueued_at is None or found.not_before > now):
-        _wake(found, now)
-    found.save()
-    return found
+    if run.state != State.RUNNING and (run.enqueued_at is None or run.not_before > now):
+        _resume(run, now)
+    run.save()
+    return run
 
 
-def _wake(run: ConsolidationRun, now: datetime) -> None:
-    """End the rest of a run that somebody asks for: it and its sessions are tried anew, as often as a new run would.
-    What it has no share of as the run of a start, it may read now. The caller saves it."""
+def _resume(run: ConsolidationRun, now: datetime) -> None:
+    """Enqueue a paused or waiting run now, with fresh attempts and without the limit `max_sessions`. The caller saves
+    it."""
     Extraction.objects.filter(run=run, state=Extraction.State.QUEUED).update(not_before=now, attempts=0)
     if run.max_sessions is not None and run.phase == ConsolidationRun.Phase.EXTRACTION:
         run.max_sessions, run.selected = None, False

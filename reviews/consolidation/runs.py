@@ -1,6 +1,6 @@
-"""Consolidation runs, write side: claimed, advanced, paused, ended (asked for: requests.py). A claim is the lease of a
-book's phase; every transaction that writes looks at it again (`hold`). Attempts are counted here, never by the queue.
-Lock order: lease → run → book → extractions → state of the book → artifacts → owner."""
+"""State transitions of consolidation runs: claim, advance, pause and end (requests.py creates them). A claim holds the
+lease of a book's phase, and every transaction that writes checks it again (`lock_claimed`). Attempts are counted here,
+not by the queue. Lock order: lease → run → book → extractions → state of the book → artifacts → owner."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
 TASK = "reviews.consolidation.tasks.consolidation_execute"
 MAX_ATTEMPTS = 5
-# After so long a run lets other jobs of the queue go first.
+# How long a run works before it lets other jobs of the queue go first.
 SLICE_SECONDS = 60.0
 BACKSTOP_SECONDS = 300
 OFF = "Consolidation is off. An administrator turns it on with memories.enabled."
@@ -38,7 +38,7 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationClaim:
-    """A run that this worker holds in one phase, with the settings it works by."""
+    """A run that this worker holds in one phase, and the settings for it."""
 
     run: ConsolidationRun
     token: UUID
@@ -49,27 +49,27 @@ class ConsolidationClaim:
         return lease_name(self.run.book_id, self.run.phase)
 
     def after_rest(self, error: DomainError) -> datetime:
-        """Return when to go on after an upstream asked for a pause."""
-        return timezone.now() + timedelta(seconds=jobs.rest_after(error, least=self.limits.retry_seconds))
+        """Return when to resume after an upstream asked for a pause."""
+        return timezone.now() + timedelta(seconds=jobs.retry_pause(error, least=self.limits.retry_seconds))
 
 
 def lease_name(book_id: UUID, phase: str) -> str:
-    """Return the name of the lease, of which there is one per book and phase."""
+    """Return the name of the lease of a book and phase."""
     return f"consolidation:{book_id}:{phase}"
 
 
 def enqueue(run_id: UUID) -> None:
-    """Hand a slice of a run to the queue, in the caller's transaction."""
-    # The queue's own timeout is a backstop above a slice and the answer it may wait for.
+    """Enqueue a slice of a run, in the caller's transaction."""
+    # The queue's timeout is a backstop: longer than a slice plus the answer that it may wait for.
     jobs.enqueue(TASK, run_id, timeout=int(SLICE_SECONDS + consolidation_settings().request_seconds) + BACKSTOP_SECONDS)
 
 
 def claim(run_id: UUID) -> ConsolidationClaim | None:
-    """Take a run's present phase. None when there is nothing to do now: each cause is logged."""
+    """Claim a run's current phase. Returns None, and logs why, if it cannot be claimed now."""
     try:
         return _claim(run_id)
-    except NotClaimed as why:
-        why.log("consolidation", run_id)
+    except NotClaimed as reason:
+        reason.log("consolidation", run_id)
         return None
 
 
@@ -94,17 +94,17 @@ def _claim(run_id: UUID) -> ConsolidationClaim:
         ):
             raise NotClaimed("moved_on", phase=run.phase)
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
-    found = ConsolidationClaim(run=run, token=token, limits=limits)
-    if cause := _ended_by(found):
-        jobs.lease_release(found.lease, token)
+    claim = ConsolidationClaim(run=run, token=token, limits=limits)
+    if cause := _end_impossible(claim):
+        jobs.lease_release(claim.lease, token)
         raise NotClaimed(cause)
-    return found
+    return claim
 
 
-def _ended_by(found: ConsolidationClaim) -> str:
-    """End a run that was just claimed but can not be done. Returns the cause for the log; "" if it can be done."""
-    run = found.run
-    if not found.limits.enabled:
+def _end_impossible(claim: ConsolidationClaim) -> str:
+    """End a run that was just claimed but cannot be executed. Returns the cause for the log, or "" if it can be."""
+    run = claim.run
+    if not claim.limits.enabled:
         cancel(run, OFF)
         return "off"
     if run.book.epoch != run.book_epoch:
@@ -114,16 +114,17 @@ def _ended_by(found: ConsolidationClaim) -> str:
         cancel(run, obstacle)
         return "upstream_undecided"
     if run.attempts > MAX_ATTEMPTS:
-        fail(found, DomainError("The worker went away again and again."), code="worker_lost")
+        fail(claim, DomainError("The worker stopped or died during each attempt."), code="worker_lost")
         return "worker_lost"
     return ""
 
 
-def hold(held: ConsolidationClaim) -> ConsolidationRun:
-    """Lock lease, run and book of a claim. Raises LeaseLost; RunCancelled if it was ended or the book cleared."""
-    jobs.lease_require(held.lease, held.token)
-    run = ConsolidationRun.objects.select_for_update().get(pk=held.run.pk)
-    if run.state != State.RUNNING or run.phase != held.run.phase:
+def lock_claimed(claim: ConsolidationClaim) -> ConsolidationRun:
+    """Lock a claim's lease, run and book. Raises LeaseLost, or RunCancelled if the run ended or the book was
+    cleared."""
+    jobs.lease_require(claim.lease, claim.token)
+    run = ConsolidationRun.objects.select_for_update().get(pk=claim.run.pk)
+    if run.state != State.RUNNING or run.phase != claim.run.phase:
         raise RunCancelled("The run was stopped.")
     book = Book.objects.select_for_update().get(pk=run.book_id)
     if book.epoch != run.book_epoch:
@@ -131,53 +132,53 @@ def hold(held: ConsolidationClaim) -> ConsolidationRun:
     return run
 
 
-def heartbeat(held: ConsolidationClaim) -> bool:
-    """Renew the lease; False when it is lost or the run was ended by somebody."""
-    if not jobs.lease_extend(held.lease, held.token, seconds=held.limits.lease_seconds):
+def heartbeat(claim: ConsolidationClaim) -> bool:
+    """Renew the lease. Returns False if it is lost or the run has ended."""
+    if not jobs.lease_extend(claim.lease, claim.token, seconds=claim.limits.lease_seconds):
         return False
-    return ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING).exists()
+    return ConsolidationRun.objects.filter(pk=claim.run.pk, state=State.RUNNING).exists()
 
 
 @transaction.atomic
-def advance(held: ConsolidationClaim) -> ConsolidationClaim | None:
-    """Move a run from extraction to synthesis and exchange the leases, in one transaction. Returns None if the other
-    lease is taken."""
-    hold(held)
-    following = lease_name(held.run.book_id, Phase.SYNTHESIS)
-    token = jobs.lease_take(following, seconds=held.limits.lease_seconds)
+def advance(claim: ConsolidationClaim) -> ConsolidationClaim | None:
+    """Move a run from extraction to synthesis and exchange the leases, in one transaction. Returns None if the lease
+    of the synthesis is taken."""
+    lock_claimed(claim)
+    next_lease = lease_name(claim.run.book_id, Phase.SYNTHESIS)
+    token = jobs.lease_take(next_lease, seconds=claim.limits.lease_seconds)
     if token is None:
         return None
-    ConsolidationRun.objects.filter(pk=held.run.pk).update(phase=Phase.SYNTHESIS, attempts=0)
-    jobs.lease_release(held.lease, held.token)
-    run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
-    return replace(held, run=run, token=token)
+    ConsolidationRun.objects.filter(pk=claim.run.pk).update(phase=Phase.SYNTHESIS, attempts=0)
+    jobs.lease_release(claim.lease, claim.token)
+    run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
+    return replace(claim, run=run, token=token)
 
 
-def pause(held: ConsolidationClaim, until: datetime, error: DomainError | None = None) -> None:
-    """Let a run rest until a moment; the sweep takes it up again. Without `error` it only lets other jobs run."""
+def pause(claim: ConsolidationClaim, until: datetime, error: DomainError | None = None) -> None:
+    """Pause a run until a time, after which the sweep resumes it. If that time is now, enqueue its next slice."""
     now = timezone.now()
     problem = {"code": error.code, "message": str(error)} if error else None
     with transaction.atomic():
-        hold(held)
-        ConsolidationRun.objects.filter(pk=held.run.pk).update(
+        lock_claimed(claim)
+        ConsolidationRun.objects.filter(pk=claim.run.pk).update(
             state=State.PAUSED if until > now else State.SCHEDULED,
             attempts=0,
             not_before=until,
             enqueued_at=None if until > now else now,
             error=problem,
         )
-        jobs.lease_release(held.lease, held.token)
+        jobs.lease_release(claim.lease, claim.token)
         if until <= now:
-            enqueue(held.run.pk)
+            enqueue(claim.run.pk)
 
 
-def finish(held: ConsolidationClaim, **values: Any) -> None:
-    """End a run that did its work, in the caller's transaction, with the lease held. The last statement notifies."""
-    run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
+def finish(claim: ConsolidationClaim, **values: Any) -> None:
+    """End a run that is done and notify its owner, in the caller's transaction, which has locked the claim."""
+    run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
     worked = bool(run.sessions_done or values.get("written") or values.get("removed"))
     state = State.COMPLETED if worked else State.NOTHING_TO_DO
     _end(ConsolidationRun.objects.filter(pk=run.pk), state, phase=Phase.DONE, attempts=0, **values)
-    jobs.lease_release(held.lease, held.token)
+    jobs.lease_release(claim.lease, claim.token)
     useful = run.sessions_done > run.sessions_failed or values.get("written") or values.get("removed")
     if useful or run.rebuild:
         run.refresh_from_db()
@@ -186,36 +187,36 @@ def finish(held: ConsolidationClaim, **values: Any) -> None:
         notify(owner_id=run.owner_id, kind=kind, book=run.book.name, text=text)
 
 
-def fail(held: ConsolidationClaim, error: DomainError, *, code: str = "") -> None:
-    """End a run that can't go on; what is done stays done."""
+def fail(claim: ConsolidationClaim, error: DomainError, *, code: str = "") -> None:
+    """End a run after an error; extractions that are stored are kept."""
     with transaction.atomic():
-        mine = ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING, phase=held.run.phase)
-        _end(mine, State.FAILED, error={"code": code or error.code, "message": str(error)})
-        jobs.lease_release(held.lease, held.token)
+        unchanged = ConsolidationRun.objects.filter(pk=claim.run.pk, state=State.RUNNING, phase=claim.run.phase)
+        _end(unchanged, State.FAILED, error={"code": code or error.code, "message": str(error)})
+        jobs.lease_release(claim.lease, claim.token)
 
 
 def cancel(run: ConsolidationRun, reason: str) -> bool:
-    """Stop a run that is not over; what is done stays done. Returns True if this call stopped it."""
+    """Cancel an open run; extractions that are stored are kept. Returns True if this call cancelled it."""
     return cancel_all(Q(pk=run.pk), reason) == 1
 
 
-def cancel_all(which: Q, reason: str) -> int:
-    """Stop all open runs of a scope, in the caller's transaction. Returns how many."""
-    rows = ConsolidationRun.objects.filter(which, state__in=ConsolidationRun.OPEN)
+def cancel_all(condition: Q, reason: str) -> int:
+    """Cancel the open runs that match a condition, in the caller's transaction. Returns how many."""
+    rows = ConsolidationRun.objects.filter(condition, state__in=ConsolidationRun.OPEN)
     return _end(rows, State.CANCELLED, error={"code": "cancelled", "message": reason})
 
 
 def recover() -> int:
-    """Queue runs whose worker died, and due runs without a job. Of runs that nobody asked for only a few are let in at
-    a time, so that reviews need not wait behind them. Returns how many were queued."""
+    """Enqueue runs whose worker died, and due runs without a job. Runs that nobody requested are limited to
+    `parallel_runs`, so that reviews do not have to wait for them. Returns how many were enqueued."""
     now, limits = timezone.now(), consolidation_settings()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
         if not jobs.lease_is_held(lease_name(run.book_id, run.phase), seconds=limits.lease_seconds):
-            mine = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
-            mine.update(state=State.SCHEDULED, enqueued_at=None)
+            unchanged = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
+            unchanged.update(state=State.SCHEDULED, enqueued_at=None)
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
-    at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(jobs.without_job(now)).count()
-    slots = max(0, limits.parallel_runs - at_work)
+    active = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(jobs.without_job(now)).count()
+    slots = max(0, limits.parallel_runs - active)
     lost = due.filter(jobs.without_job(now)).order_by("not_before")
     count = 0
     for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:
@@ -227,8 +228,8 @@ def recover() -> int:
 
 
 def _end(runs: "QuerySet[ConsolidationRun]", state: ConsolidationRun.State, **values: Any) -> int:
-    """End runs, in the caller's transaction; sessions that were chosen and not read are as if they had not been. `runs`
-    filters by what the runs must still be. Returns how many it was."""
+    """End runs, in the caller's transaction, and pass over their queued sessions. `runs` filters by the state that they
+    must still have. Returns the number of runs updated."""
     ids = list(runs.values_list("pk", flat=True))
     Extraction.objects.filter(run__in=ids, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
     return runs.update(state=state, finished_at=timezone.now(), **values)

@@ -1,5 +1,5 @@
-"""Selects the sessions that are read and the books that are due. The rules are one query, so that few rows are read
-that are not chosen."""
+"""Selecting the sessions to read and the books that are due. The rules are part of the queries, so that few rows are
+fetched in vain."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -14,24 +14,24 @@ from gateway.models import Message, Run, Session
 from memories.artifacts.store import live_artifacts, versions_of
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
-from reviews.frozen import STANDING
+from reviews.frozen import IN_CURRENT_TURNS
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
-NEWS = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
-"""Sessions that changed since they were last dealt with; wants the column `said_through`."""
+CHANGED = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("end_seq"))
+"""Sessions with messages after their last extraction. Requires the annotation `end_seq` (see `end_seq()`)."""
 
 
 def eligible(limits: ConsolidationSettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
-    """Return the sessions of all owners that may be read and changed since they were last dealt with, newest first.
-    `force` includes those whose extraction failed."""
-    rows = rested(limits, now).annotate(said_through=said_through())
-    changed = NEWS | Q(extraction__state=Extraction.State.FAILED) if force else NEWS
-    return rows.filter(changed, said_through__isnull=False).order_by("-last_active_at", "-id")
+    """Return the readable sessions of all owners that changed since their last extraction, newest first. `force`
+    includes those whose extraction failed."""
+    rows = readable(limits, now).annotate(end_seq=end_seq())
+    changed = CHANGED | Q(extraction__state=Extraction.State.FAILED) if force else CHANGED
+    return rows.filter(changed, end_seq__isnull=False).order_by("-last_active_at", "-id")
 
 
-def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
-    """Return the sessions of all owners that may be read at all: rested, not too old, not in use, not temporary. A
-    chosen session is checked again before it is read, since somebody may have gone on with it."""
+def readable(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
+    """Return the sessions of all owners that may be read: idle for long enough, not too old, not in use, not temporary.
+    A chosen session is checked again before it is read, since it may be in use again."""
     return Session.objects.filter(
         ~in_use(),
         temporary=False,
@@ -41,59 +41,56 @@ def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
 
 
 def sessions_in(book: Book) -> "QuerySet[Session]":
-    """Return the sessions whose memories go to the book; temporary sessions give none."""
+    """Return the sessions whose agent uses the book, without temporary ones."""
     return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
 
 
 def sessions_of(
-    book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, most: int | None = None
+    book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, max_sessions: int | None = None
 ) -> list[Session]:
-    """Return the sessions that one run reads: `most` or `max_rollouts_per_startup`, found among `scan_limit`."""
-    most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
+    """Return the sessions that one run reads: at most `max_sessions` and `max_rollouts_per_startup` of the newest
+    `scan_limit`."""
+    if max_sessions is None:
+        max_sessions = limits.max_rollouts_per_startup
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
-    rows = rows.annotate(has_words=said_by_person()).select_related("agent", "extraction")
-    found: list[Session] = []
-    for session in rows[: limits.scan_limit]:
-        if len(found) == most:
-            break
-        if session.has_words:
-            found.append(session)
-    return found
+    rows = rows.annotate(has_new=has_user_message()).select_related("agent", "extraction")
+    found: list[Session] = [session for session in rows[: limits.scan_limit] if session.has_new]
+    return found[: min(max_sessions, limits.max_rollouts_per_startup)]
 
 
 def notes_in(book: Book) -> "QuerySet[Extraction]":
-    """Return the notes of the book's sessions that are still read: not empty ones, and none that were cleared."""
+    """Return the notes on the book's sessions that are neither empty nor cleared."""
     rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
     return rows.exclude(raw_memory="", synopsis="")
 
 
-def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> list[Book]:
-    """Return the books that have sessions to read or documents to write, are past the cool-down, have no open run, and
-    may be given to an upstream. Those with sessions come first, and of them the one whose last run is longest ago, so
-    that none waits for ever."""
+def due_books(limits: ConsolidationSettings, now: datetime, *, max_books: int) -> list[Book]:
+    """Return up to `max_books` books that have sessions to read or documents to write, are past the cool-down, have no
+    open run, and may be given to an upstream. Books with sessions come first, ordered by the time of their last run, so
+    that none waits forever."""
     models = BackgroundModels.now()
-    under_way = ConsolidationRun.objects.filter(
+    open_runs = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
-    sessions = eligible(limits, now).filter(said_by_person(), ~Exists(under_way))
-    sessions = models.given(sessions, "agent__book")
+    sessions = eligible(limits, now).filter(has_user_message(), ~Exists(open_runs))
+    sessions = models.readable(sessions, "agent__book")
     latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
     sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
     waiting = sessions.order_by(F("last_run").asc(nulls_first=True), "owner_id", "agent__book")
-    names = waiting.values_list("owner_id", "agent__book", "last_run").distinct()[:most]
+    names = waiting.values_list("owner_id", "agent__book", "last_run").distinct()[:max_books]
     found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name, _ in names)}
-    for state in _synthesis_due(models, limits, now, most=most):
+    for state in _synthesis_due(models, limits, now, max_books=max_books):
         found.setdefault(state.book_id, state.book)
-    return list(found.values())[:most]
+    return list(found.values())[:max_books]
 
 
 def waiting_sessions(
     books: Sequence[Book], limits: ConsolidationSettings, now: datetime
 ) -> dict[tuple[UUID, str], int]:
-    """Return how many sessions each of these books has to read, by owner and name. One query."""
-    rows = eligible(limits, now).filter(said_by_person(), owner_id__in={book.owner_id for book in books})
-    counted = rows.order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
-    return {(owner_id, name): number for owner_id, name, number in counted}
+    """Return the number of sessions to read by owner and name of the book, for the owners of these books. One query."""
+    rows = eligible(limits, now).filter(has_user_message(), owner_id__in={book.owner_id for book in books})
+    counts = rows.order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
+    return {(owner_id, name): number for owner_id, name, number in counts}
 
 
 def needs_synthesis(state: ConsolidationState | None, versions: dict[str, int]) -> bool:
@@ -103,7 +100,7 @@ def needs_synthesis(state: ConsolidationState | None, versions: dict[str, int]) 
     return state.changes > state.synthesized or versions != state.artifact_versions
 
 
-def has_cooled(state: ConsolidationState | None, limits: ConsolidationSettings, now: datetime) -> bool:
+def cooldown_over(state: ConsolidationState | None, limits: ConsolidationSettings, now: datetime) -> bool:
     """Return True if the last synthesis was long enough ago."""
     if state is None or state.last_synthesis_at is None:
         return True
@@ -115,14 +112,14 @@ def current_versions(book: Book) -> dict[str, int]:
     return versions_of(list(live_artifacts(book.owner_id, book.pk)))
 
 
-def said_in(session: OuterRef) -> "QuerySet[Message]":
-    """Return the messages of a session that count, as for a review (reviews.frozen.reviewable)."""
-    return Message.objects.filter(STANDING, session=session).exclude(kind=Message.Kind.COMMAND)
+def _readable_messages() -> "QuerySet[Message]":
+    """Return the messages of the outer query's session that a review may read, too (reviews.frozen.reviewable)."""
+    return Message.objects.filter(IN_CURRENT_TURNS, session=OuterRef("pk")).exclude(kind=Message.Kind.COMMAND)
 
 
-def said_through() -> Subquery:
-    """Return a subquery for the number of the last message that counts; null if there is none."""
-    return Subquery(said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1])
+def end_seq() -> Subquery:
+    """Return a subquery for the number of a session's last readable message; null if there is none."""
+    return Subquery(_readable_messages().order_by("-seq").values("seq")[:1])
 
 
 def in_use() -> Exists:
@@ -131,23 +128,23 @@ def in_use() -> Exists:
     return Exists(Run.objects.filter(session=OuterRef("pk"), state__in=open_states))
 
 
-def said_by_person() -> Exists:
-    """Return the condition that a person said something in the session after what was cleared."""
+def has_user_message() -> Exists:
+    """Return the condition that the session has a user message which was not cleared."""
     floor = Coalesce(OuterRef("extraction__floor_seq"), 0)
-    return Exists(said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=floor))
+    return Exists(_readable_messages().filter(role=Message.Role.USER, seq__gt=floor))
 
 
 def _synthesis_due(
-    models: BackgroundModels, limits: ConsolidationSettings, now: datetime, *, most: int
+    models: BackgroundModels, limits: ConsolidationSettings, now: datetime, *, max_books: int
 ) -> Iterable[ConsolidationState]:
     cooled = Q(last_synthesis_at__isnull=True) | Q(
         last_synthesis_at__lte=now - timedelta(hours=limits.synthesis_cooldown_hours)
     )
-    under_way = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
-    rested_states = ConsolidationState.objects.filter(cooled, ~Exists(under_way)).select_related("book")
-    states = list(models.given(rested_states, "book__name"))
+    open_runs = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
+    cooled_states = ConsolidationState.objects.filter(cooled, ~Exists(open_runs)).select_related("book")
+    states = list(models.readable(cooled_states, "book__name"))
     rows = Artifact.objects.filter(book__in=[state.book_id for state in states], deleted_at__isnull=True)
     versions: dict[UUID, dict[str, int]] = {state.book_id: {} for state in states}
     for book_id, path, version in rows.values_list("book_id", "path", "version"):
         versions[book_id][path] = version
-    return [state for state in states if needs_synthesis(state, versions[state.book_id])][:most]
+    return [state for state in states if needs_synthesis(state, versions[state.book_id])][:max_books]

@@ -1,6 +1,6 @@
-"""Phase 2: all notes and the documents as they are become the documents anew, in one answer and one transaction.
-What was read is noted before; if any of it was changed when the answer is there, nothing is written: a person's edit
-during the model call wins, and the synthesis is due again."""
+"""Phase 2 of consolidation: rewrite the documents from all notes and the current documents, in one answer and one
+transaction. If a source changed during the model call, nothing is written and the synthesis is repeated, so that a
+person's edit wins."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -13,11 +13,10 @@ from django.utils import timezone
 
 import scanning
 from gateway.agents.model_choice import BackgroundModels
-from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import OutputRejected, clean_output
 from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts.store import (
-    Replaced,
+    ReplaceResult,
     artifact_usage,
     artifacts_remove,
     artifacts_replace,
@@ -31,12 +30,12 @@ from memories.services import Source, book_writing
 from memories.tokens import text_tokens
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
-from reviews.consolidation.errors import AnswerUnusable, Stale
+from reviews.consolidation.errors import AnswerUnusable, SourcesChanged
 from reviews.consolidation.extraction import retry_pause
-from reviews.consolidation.model_call import ask, is_lasting
+from reviews.consolidation.model_call import ask, is_permanent
 from reviews.consolidation.quotas import Meter
-from reviews.consolidation.runs import ConsolidationClaim, fail, finish, hold, pause
-from reviews.consolidation.selection import has_cooled, needs_synthesis, notes_in
+from reviews.consolidation.runs import ConsolidationClaim, fail, finish, lock_claimed, pause
+from reviews.consolidation.selection import cooldown_over, needs_synthesis, notes_in
 from reviews.models import ConsolidationRun, ConsolidationState
 
 ACTOR = "consolidation"
@@ -44,7 +43,7 @@ ACTOR = "consolidation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What a synthesis read, and the counts that tell whether it still holds."""
+    """What a synthesis read. `changes` and `versions` tell later whether a source changed."""
 
     changes: int
     versions: dict[str, int]
@@ -58,7 +57,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisOutput:
-    """Documents fit to be stored, `{path: content}`, and what was taken out of them."""
+    """Documents ready to be stored, `{path: content}`, and the numbers of redacted secrets and dropped lines."""
 
     documents: dict[str, str]
     redacted: int = 0
@@ -66,38 +65,39 @@ class SynthesisOutput:
 
 
 async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
-    """Write the documents anew if it is time, and end the run. A failure lets the run rest, and ends it at last.
+    """Rewrite the documents if that is due, and end the run. After an error the run is paused or, if its attempts are
+    used up, ended.
 
     Raises LeaseLost, RunCancelled, QuotaExceeded, RateLimited."""
     sources = await in_thread(read_sources, claim)
     if sources is None:
-        await in_thread(_end_without, claim)
+        await in_thread(_finish_unchanged, claim)
         return
     try:
-        written = await _write(claim, meter, sources)
-        await in_thread(_apply, claim, sources, written)
-    except Stale:
-        again = AnswerUnusable("A document or a note was changed meanwhile; it is read again.")
-        await in_thread(_try_again, claim, again, timedelta())
+        output = await _write(claim, meter, sources)
+        await in_thread(_apply, claim, sources, output)
+    except SourcesChanged:
+        changed = AnswerUnusable("A document or a note was changed meanwhile; it is read again.")
+        await in_thread(_retry, claim, changed, timedelta())
     except RateLimited:
         raise
     except DomainError as error:
-        if is_lasting(error):
+        if is_permanent(error):
             await in_thread(fail, claim, error)
             return
-        await in_thread(_try_again, claim, error, None)
+        await in_thread(_retry, claim, error, None)
 
 
 def read_sources(claim: ConsolidationClaim) -> Sources | None:
-    """Return what the model is given; None if nothing changed, the cool-down is not over, or there are no sources."""
+    """Return the sources, or None if nothing changed, the cool-down is not over, or there is nothing to read."""
     run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
     book = run.book
-    # The count first: what changes after this reading is noticed when the answer is stored.
+    # The state first, so that changes after this point are detected when the answer is stored.
     state = ConsolidationState.objects.filter(book=book).first()
     artifacts = list(live_artifacts(book.owner_id, book.pk))
     versions = versions_of(artifacts)
     if not run.force:
-        cooled = run.rebuild or has_cooled(state, claim.limits, timezone.now())
+        cooled = run.rebuild or cooldown_over(state, claim.limits, timezone.now())
         if not cooled or not needs_synthesis(state, versions):
             return None
     notes = notes_of(claim)
@@ -114,13 +114,13 @@ def read_sources(claim: ConsolidationClaim) -> Sources | None:
 
 
 def notes_of(claim: ConsolidationClaim) -> tuple[SessionNotes, ...]:
-    """Return the book's notes, newest session first, within the limits of number and tokens; without secrets."""
+    """Return the book's notes without secrets, newest session first, within the limits of number and tokens."""
     rows = notes_in(claim.run.book).order_by("-said_at", "-session_id")
-    left = claim.limits.synthesis_token_limit
+    tokens_left = claim.limits.synthesis_token_limit
     notes: list[SessionNotes] = []
     for row in rows[: claim.limits.max_extractions]:
-        left -= text_tokens(row.raw_memory) + text_tokens(row.synopsis)
-        if left < 0 and notes:
+        tokens_left -= text_tokens(row.raw_memory) + text_tokens(row.synopsis)
+        if tokens_left < 0 and notes:
             break
         notes.append(
             SessionNotes(
@@ -135,11 +135,11 @@ def notes_of(claim: ConsolidationClaim) -> tuple[SessionNotes, ...]:
 
 def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentDocument]:
     usage = artifact_usage(artifacts[0].owner_id, artifacts) if artifacts else {}
-    found = []
+    documents = []
     for artifact in artifacts:
         read = usage.get(artifact.pk)
         content = "\n".join(artifact.person_lines) if only_people else artifact.content
-        found.append(
+        documents.append(
             CurrentDocument(
                 path=artifact.path,
                 content=scanning.redact(content).text,
@@ -149,60 +149,55 @@ def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentD
                 last_read=f"{read.last_read_at:%Y-%m-%d}" if read and read.last_read_at else "",
             )
         )
-    return found
+    return documents
 
 
 async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> SynthesisOutput:
     """Raises DomainErrors, QuotaExceeded."""
     if not sources.notes:
-        # Everything that was noted was forgotten: what people wrote is what is left, and no model is needed.
+        # All notes were forgotten: the documents consist of what people wrote, and no model is needed.
         return SynthesisOutput(documents={document.path: document.content for document in sources.documents})
-    target = await in_thread(_target, claim)
+    book = claim.run.book.name
+    target = await in_thread(lambda: BackgroundModels.now(book).of_book(book, "smol"))
     answer = await ask(claim, meter, sources.messages, target=target)
     return await asyncio.to_thread(_clean, parse_synthesis(answer.text), claim.limits.max_secrets)
 
 
-def _target(claim: ConsolidationClaim) -> ModelTarget:
-    """Return the model that writes the book's documents. Raises UpstreamUndecided."""
-    book = claim.run.book.name
-    return BackgroundModels.now(book).of_book(book, "smol")
-
-
-def _clean(answer: SynthesisAnswer, most_secrets: int) -> SynthesisOutput:
+def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
     """Scan every document. Raises AnswerUnusable."""
-    given = {MEMORY_PATH: answer.memory_md, SUMMARY_PATH: answer.memory_summary}
-    given |= {skill_path(name): content for name, content in answer.skills}
+    texts = {MEMORY_PATH: answer.memory_md, SUMMARY_PATH: answer.memory_summary}
+    texts |= {skill_path(name): content for name, content in answer.skills}
     documents: dict[str, str] = {}
     redacted, dropped = 0, answer.refused
-    for path, text in given.items():
+    for path, text in texts.items():
         try:
-            cleaned = clean_output(text, most_secrets=most_secrets)
+            cleaned = clean_output(text, most_secrets=max_secrets)
         except OutputRejected as rejected:
-            raise AnswerUnusable(f"What the model wrote for {path} was rejected. {rejected}") from None
+            raise AnswerUnusable(f"The model's text for {path} was rejected. {rejected}") from None
         redacted += cleaned.redacted
         dropped += cleaned.dropped
         if cleaned.text:
             documents[path] = cleaned.text
     if MEMORY_PATH not in documents or SUMMARY_PATH not in documents:
-        raise AnswerUnusable("The scan left nothing of a document.")
+        raise AnswerUnusable("The scan removed all lines of a document.")
     return SynthesisOutput(documents=documents, redacted=redacted, dropped=dropped)
 
 
 @transaction.atomic
-def _apply(claim: ConsolidationClaim, sources: Sources, written: SynthesisOutput) -> None:
-    """Replace the documents together, or nothing. Raises Stale, LeaseLost, RunCancelled."""
-    run = hold(claim)
+def _apply(claim: ConsolidationClaim, sources: Sources, output: SynthesisOutput) -> None:
+    """Replace the documents in one transaction and end the run. Raises SourcesChanged, LeaseLost, RunCancelled."""
+    run = lock_claimed(claim)
     ConsolidationState.objects.get_or_create(book_id=run.book_id, defaults={"owner_id": run.owner_id})
     state = ConsolidationState.objects.select_for_update().get(book_id=run.book_id)
-    present = live_artifacts(run.owner_id, run.book_id).select_for_update()
-    if state.changes != sources.changes or versions_of(list(present)) != sources.versions:
-        raise Stale
+    current = live_artifacts(run.owner_id, run.book_id).select_for_update()
+    if state.changes != sources.changes or versions_of(list(current)) != sources.versions:
+        raise SourcesChanged
     source = Source(actor=ACTOR, origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)
     with book_writing(claim.run.book, source) as writer:
-        replaced: Replaced = artifacts_replace(writer, written.documents)
+        replaced: ReplaceResult = artifacts_replace(writer, output.documents)
         if not sources.notes:
-            gone = artifacts_remove(writer, sources.versions.keys() - written.documents.keys())
-            replaced = replace(replaced, removed=(*replaced.removed, *gone))
+            removed = artifacts_remove(writer, sources.versions.keys() - output.documents.keys())
+            replaced = replace(replaced, removed=(*replaced.removed, *removed))
     state.synthesized, state.last_synthesis_at, state.from_notes = state.changes, timezone.now(), False
     state.artifact_versions = versions_of(list(live_artifacts(run.owner_id, run.book_id)))
     state.save()
@@ -212,24 +207,26 @@ def _apply(claim: ConsolidationClaim, sources: Sources, written: SynthesisOutput
         removed=list(replaced.removed),
         kept=list(replaced.kept),
         change_set=writer.change_set.pk if writer.change_set else None,
-        redacted=F("redacted") + written.redacted,
-        dropped=F("dropped") + written.dropped,
+        redacted=F("redacted") + output.redacted,
+        dropped=F("dropped") + output.dropped,
         error=None,
     )
 
 
 @transaction.atomic
-def _end_without(claim: ConsolidationClaim) -> None:
-    hold(claim)
+def _finish_unchanged(claim: ConsolidationClaim) -> None:
+    lock_claimed(claim)
     finish(claim, error=None)
 
 
-def _try_again(claim: ConsolidationClaim, error: DomainError, rest: timedelta | None) -> None:
-    """Count a failed try, and let the run rest for `rest` or a growing pause; after the last one it has failed."""
+def _retry(claim: ConsolidationClaim, error: DomainError, delay: timedelta | None) -> None:
+    """Count a failed attempt and pause the run for `delay`, by default a growing one; fail it after the last one."""
     runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
     runs.update(failures=F("failures") + 1)
     failures = runs.values_list("failures", flat=True).get()
     if failures > claim.limits.max_retries:
         fail(claim, error)
         return
-    pause(claim, timezone.now() + (retry_pause(failures, claim.limits.retry_seconds) if rest is None else rest), error)
+    if delay is None:
+        delay = retry_pause(failures, claim.limits.retry_seconds)
+    pause(claim, timezone.now() + delay, error)

@@ -1,4 +1,4 @@
-"""Functions that the queue's worker calls."""
+"""Jobs of consolidation."""
 
 from uuid import UUID
 

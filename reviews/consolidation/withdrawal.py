@@ -1,7 +1,6 @@
-"""What a clear does to reviews and to how far sessions are reviewed, and how an undo of it brings that back: proposals
-that waited for a person wait again, and what nobody had reviewed yet is reviewed after all. Reviews that were under way
-are not taken up; the next one reads their turns.
-Lock order: reviews → sessions, both before the book; called by reviews.consolidation.clear."""
+"""The effect of clearing a book on reviews and on the review positions of sessions, and its undo: proposals wait again,
+and messages that had not been reviewed are due again. Open reviews are not resumed; the next one reads their turns.
+Lock order: reviews → sessions, both before the book. Called by reviews.consolidation.clear."""
 
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -18,28 +17,28 @@ REASON = "The book was cleared."
 _BATCH = 500
 
 ReviewPositions = Mapping[UUID, tuple[int, int]]
-"""By session: through which message it is reviewed, and how many turns it had since."""
+"""By session: the number of the last reviewed message, and how many turns it had since."""
 
 
 def reviews_withdraw(book: Book, change_set: ChangeSet) -> None:
-    """End the book's open reviews, and keep what waited for a person for an undo of this clear. A review has one such
-    row, of its latest clear."""
+    """Cancel the book's undecided reviews, and store those that waited for approval so that an undo of the clear can
+    restore them. A review has one such row, of its latest clear."""
     runs = list(ReviewRun.objects.select_for_update().filter(book=book, state__in=ReviewRun.UNDECIDED).order_by("pk"))
     waiting = [run for run in runs if run.state == State.AWAITING_APPROVAL]
     ClearedReview.objects.filter(review__in=[run.pk for run in waiting]).delete()
-    kept = [
+    cleared = [
         ClearedReview(
             review=run, owner_id=run.owner_id, change_set=change_set.pk, writes=run.writes, waits_since=run.finished_at
         )
         for run in waiting
     ]
-    ClearedReview.objects.bulk_create(kept, batch_size=_BATCH)
+    ClearedReview.objects.bulk_create(cleared, batch_size=_BATCH)
     reviews_cancel(ReviewRun.objects.filter(pk__in=[run.pk for run in runs]), REASON)
     _name_change_set([run.pk for run in waiting], change_set)
 
 
 def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
-    """Count everything said so far as reviewed. Returns how far it was reviewed before."""
+    """Mark all messages of the sessions as reviewed. Returns their previous positions."""
     rows = sessions.select_for_update(of=("self",)).order_by("pk")
     positions = {pk: (through, turns) for pk, through, turns in rows.values_list(
         "pk", "reviewed_through", "turns_since_memory_review")}  # fmt: skip
@@ -48,24 +47,24 @@ def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
 
 
 def withdrawn_lock(root: ChangeSet) -> None:
-    """Lock the reviews and sessions of a clear, before the book is locked to undo the clear or redo it."""
+    """Lock the reviews and sessions of a clear, before the book is locked to undo or redo the clear."""
     if root.kind == ChangeSet.Kind.CLEAR:
-        kept = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
-        list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=kept).order_by("pk"))
+        cleared = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
+        list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=cleared).order_by("pk"))
         passed = Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).values("session")
         list(Session.objects.select_for_update(of=("self",)).filter(pk__in=passed).order_by("pk"))
 
 
-def withdrawn_return(root: ChangeSet, *, taken_back: bool) -> None:
-    """Let writes wait again that a clear ended and nobody decided about since, now that it is undone; or end them
-    again, now that its undo is undone."""
+def withdrawn_return(root: ChangeSet, *, undo: bool) -> None:
+    """Undo a clear for reviews: let the writes that it cancelled wait again, unless somebody decided about them since.
+    With `undo` False, redo the clear: cancel them again."""
     epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
         run = ReviewRun.objects.filter(pk=row.review_id)
-        if taken_back:
-            ended = run.filter(state=State.CANCELLED, error__change_set=str(root.pk), session__isnull=False)
-            waits = State.AWAITING_APPROVAL
-            reviews_end(ended, waits, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
+        if undo:
+            cancelled = run.filter(state=State.CANCELLED, error__change_set=str(root.pk), session__isnull=False)
+            waiting = State.AWAITING_APPROVAL
+            reviews_end(cancelled, waiting, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
         elif row.review.state == State.AWAITING_APPROVAL:
             row.writes = row.review.writes
             row.save(update_fields=["writes"])
@@ -74,11 +73,12 @@ def withdrawn_return(root: ChangeSet, *, taken_back: bool) -> None:
 
 
 def sessions_return(before: Mapping[Session, tuple[int, tuple[int, int] | None]]) -> None:
-    """Restore how far sessions were reviewed before a clear. Each is given with the message up to which the clear
-    passed it over: a session that was reviewed beyond that stays as it is. The caller has locked the sessions."""
+    """Restore the review positions of sessions before a clear. `before` has, by session, the number of the last message
+    that the clear passed over, and the earlier position. A session that was reviewed beyond that message is not
+    changed. The caller has locked the sessions."""
     changed = []
-    for session, (passed, position) in before.items():
-        if position and session.reviewed_through == passed:
+    for session, (passed_through, position) in before.items():
+        if position and session.reviewed_through == passed_through:
             session.reviewed_through = position[0]
             session.turns_since_memory_review = min(session.turns, session.turns_since_memory_review + position[1])
             changed.append(session)

@@ -1,4 +1,4 @@
-"""One document in the page's drawer: rendered, with its history as lines that changed."""
+"""A document in the page's drawer, rendered, and its history as changed lines."""
 
 from difflib import SequenceMatcher
 from typing import Any
@@ -11,7 +11,7 @@ from memories.page.rows import origin_label
 from memories.viewers import Viewer
 from reviews.page.panel import document_name
 
-MOST_REVISIONS = 30
+MAX_REVISIONS = 30
 _VERBS = {
     ArtifactRevision.Action.WRITE: "changed it",
     ArtifactRevision.Action.REMOVE: "removed it",
@@ -30,13 +30,13 @@ def shown_document(artifact: Artifact, viewer: Viewer) -> dict[str, Any]:
 
 
 def newest_revisions(artifact: Artifact) -> list[ArtifactRevision]:
-    """Return the newest revisions of a document, newest first. One query."""
+    """Return the newest revisions of a document, newest first."""
     rows = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
-    return list(rows[:MOST_REVISIONS])
+    return list(rows[:MAX_REVISIONS])
 
 
 def document_history(artifact: Artifact, viewer: Viewer) -> list[dict[str, Any]]:
-    """Return the newest revisions as the drawer shows them, each with the lines it changed. One query."""
+    """Return the newest revisions as the drawer shows them, with the lines that each changed. One query."""
     return [
         {
             "revision": revision,
@@ -56,12 +56,12 @@ def revision_verb(revision: ArtifactRevision) -> str:
 
 
 def lines_of(revision: ArtifactRevision) -> list[tuple[Piece, ...]]:
-    """Return the lines that a revision changed, each as a row of pieces."""
-    return changed_lines(words_of(revision.before), words_of(revision.after))
+    """Return the lines that a revision changed, as diffs."""
+    return changed_lines(text_of_state(revision.before), text_of_state(revision.after))
 
 
 def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
-    """Return the stretches of lines that changed, with their words compared; of a new text all its lines."""
+    """Return word diffs of the blocks of lines that changed; for a new text, all its lines."""
     if not before:
         return [(Piece("same", line),) for line in after.splitlines() if line.strip()]
     old, new = before.splitlines(), after.splitlines()
@@ -74,19 +74,19 @@ def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
 
 def _about(artifact: Artifact, viewer: Viewer) -> str:
     day = viewer.day(artifact.updated_at)
-    mine = len(artifact.person_lines) + len(artifact.struck_lines)
+    edited_lines = len(artifact.person_lines) + len(artifact.struck_lines)
     if artifact.scan_rule:
         return f"Rule {artifact.scan_rule} blocks this document. It is not sent to a model until its text is changed."
     if artifact.write_origin == WriteOrigin.ADMIN:
         return f"Changed by an administrator on {day}. The next consolidation keeps what they changed."
-    if mine:
-        return f"Last changed on {day}. You changed {counted(mine, 'line')}; the next consolidation keeps them."
+    if edited_lines:
+        return f"Last changed on {day}. You changed {counted(edited_lines, 'line')}; the next consolidation keeps them."
     writer = "consolidation" if artifact.write_origin == WriteOrigin.CONSOLIDATION else "you"
     return f"Written by {writer} on {day}."
 
 
-def words_of(state: dict[str, object] | None) -> str:
-    """Return the words of a revision's state; of a removed document there are none."""
+def text_of_state(state: dict[str, object] | None) -> str:
+    """Return the content in a revision's state; "" if the document was removed."""
     if not state or state.get("deleted_at"):
         return ""
     return str(state.get("content", ""))

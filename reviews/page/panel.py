@@ -1,4 +1,4 @@
-"""The panel beside the reviews: how consolidation stands in one book, and the documents it keeps."""
+"""The panel beside the reviews: the state of a book's consolidation, and its documents."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,12 +20,12 @@ from reviews.page.undo import near_minute
 
 State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
-_BAR = 99.6
+_BAR_WIDTH = 99.6
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """One step of a run. `fill` is the bar's width out of 100, None where there is no bar."""
+    """A step of a run. `fill` is the bar's width out of 100, or None for no bar."""
 
     name: str
     state: Literal["done", "now", "next"]
@@ -34,8 +34,8 @@ class ProgressStep:
 
 
 def panel_of(viewer: Viewer, name: str) -> dict[str, Any]:
-    """Return the panel of one book, also one that is not there yet. `idle`: how long sessions rest until they are read;
-    `said`: how the last run ended, or why the open one waits; `obstacle`: why none can begin."""
+    """Return the panel of a book, which may not exist yet. `idle` is how long sessions must be idle before they are
+    read; `said`, how the last run ended or why the open one is paused; `obstacle`, why no run can begin."""
     limits = consolidation_settings()
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     names = sorted(books or {name})
@@ -46,24 +46,24 @@ def panel_of(viewer: Viewer, name: str) -> dict[str, Any]:
         return {"book": name, "books": names, "enabled": limits.enabled, "idle": idle}
     runs = ConsolidationRun.objects.filter(owner_id=viewer.owner.pk, book=book).select_related("book__owner")
     run = runs.order_by("-id").first()
-    open_ = run is not None and run.state in ConsolidationRun.OPEN
+    is_open = run is not None and run.state in ConsolidationRun.OPEN
     return {
         "book": name,
         "books": names,
         "enabled": limits.enabled,
         "idle": idle,
         "run": run,
-        "open": open_,
-        "steps": _steps(run) if run and open_ else (),
-        "quotas": _quotas(run, limits) if run and open_ else (),
-        "said": _said(run, viewer) if run else "",
+        "open": is_open,
+        "steps": _steps(run) if run and is_open else (),
+        "quotas": _quotas(run, limits) if run and is_open else (),
+        "said": _outcome_text(run, viewer) if run else "",
         "obstacle": obstacle_of(book),
         "documents": _documents(viewer, book),
     }
 
 
 def document_name(path: str) -> str:
-    """Return how a document is called on the page: `skills/restore-a-dump` for a skill."""
+    """Return the name of a document on the page: `skills/restore-a-dump` for a skill, else the path."""
     skill = skill_name(path)
     return f"skills/{skill}" if skill else path
 
@@ -77,7 +77,7 @@ def _steps(run: ConsolidationRun) -> list[ProgressStep]:
             "Read each one",
             "next" if not chosen else "now" if reading else "done",
             f"{done} of {total}" if chosen else "next",
-            round(_BAR * done / total, 1) if chosen and reading and total else None,
+            round(_BAR_WIDTH * done / total, 1) if chosen and reading and total else None,
         ),
         ProgressStep("Write the documents", "next" if reading else "now", "next" if reading else ""),
     ]
@@ -85,7 +85,7 @@ def _steps(run: ConsolidationRun) -> list[ProgressStep]:
 
 def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[str, str]]:
     rows = [("Tokens", f"{run.tokens:,} of at most {limits.max_tokens_per_run:,}")]
-    # The model that reads the book's sessions; none where no upstream may be given the book.
+    # The price of the model that reads the book's sessions, if an upstream may be used for the book.
     book, models = run.book.name, BackgroundModels.now(run.book.name)
     price = None if models.obstacle(book) else price_of(models.of_book(book, "default").model)
     if price is not None:
@@ -96,7 +96,7 @@ def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[
     return rows
 
 
-def _said(run: ConsolidationRun, viewer: Viewer) -> str:
+def _outcome_text(run: ConsolidationRun, viewer: Viewer) -> str:
     problem = str((run.error or {}).get("message", ""))
     if run.state == State.PAUSED:
         return f"It is paused until {near_minute(viewer, run.not_before)}. {problem}".strip()
@@ -115,8 +115,8 @@ def _documents(viewer: Viewer, book: Book) -> list[dict[str, Any]]:
     artifacts = list(live_artifacts(viewer.owner.pk, book.pk))
     usage = artifact_usage(viewer.owner.pk, artifacts)
     return [
-        {"artifact": one, "name": document_name(one.path), "meta": _meta(one, usage.get(one.pk), viewer)}
-        for one in artifacts
+        {"artifact": row, "name": document_name(row.path), "meta": _meta(row, usage.get(row.pk), viewer)}
+        for row in artifacts
     ]
 
 

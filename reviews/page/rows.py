@@ -1,5 +1,5 @@
-"""Rows of the reviews page: each run with what it changed, in words. Read for many runs at once: the number of queries
-does not grow with the number of rows."""
+"""Rows of the reviews page: each review with its changes as text. The number of queries does not depend on the number
+of rows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,23 +36,23 @@ _ICONS = {
     State.CANCELLED: "off",
     State.UNDONE: "undo",
 }
-_NAME = 40
-_NOT_SHOWN = (WriteState.REFUSED, WriteState.KNOWN, WriteState.JOINED)
+_MAX_NAME = 40
+_HIDDEN = (WriteState.REFUSED, WriteState.KNOWN, WriteState.JOINED)
 _TARGETS = {str(target): str(target.label).lower() for target in Target}
 _STRUCK = (WriteState.UNDONE, WriteState.REJECTED, WriteState.EXPIRED)
-_LATER = {
+_NOTES = {
     WriteState.REJECTED: "rejected",
     WriteState.EXPIRED: "not decided in time",
     WriteState.SKIPPED: "changed since, not undone",
 }
-_NO_SESSION: dict[str, str] = {ReviewRun.Trigger.APP: "A connected app", ReviewRun.Trigger.IMPORT: "An import"}
-_AGAIN = "Nothing was saved. The next review reads these turns too."
+_FALLBACK_TITLES: dict[str, str] = {ReviewRun.Trigger.APP: "A connected app", ReviewRun.Trigger.IMPORT: "An import"}
+_RETRY_NOTE = "Nothing was saved. The next review reads these turns too."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(ShownWrite):
-    """One write of a review. `alone`: it can be taken back by itself; `restorable` is the change that took it back,
-    `back_words` how its button says so."""
+    """A write of a review. `alone` means that it can be undone by itself; `restorable` is the change set that undid it,
+    and `back_words` the label of the button that restores it."""
 
     struck: bool
     note: str
@@ -62,13 +62,14 @@ class Change(ShownWrite):
 
     @property
     def name(self) -> str:
-        """The beginning of its words, for the names of its buttons."""
-        return Truncator(self.write.after or self.write.before or "").chars(_NAME)
+        """The beginning of the text, to label buttons with."""
+        return Truncator(self.write.after or self.write.before or "").chars(_MAX_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One review of the timeline. `version` changes with what is shown; `new_day` names the day that begins here."""
+    """A review in the timeline. `version` changes whenever the row looks different; `new_day` is the name of the day if
+    this is its first row. `later` has the indexes of writes that can still be saved."""
 
     review: ReviewRun
     version: str
@@ -91,7 +92,7 @@ class Row:
 
 
 def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
-    """Return rows in the given order; the first row of each day names the day."""
+    """Return rows in the given order. The first row of each day has `new_day` set."""
     ids = {review.session_id for review in reviews if review.session_id}
     found = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
     sessions = {session.pk: session for session in found}
@@ -114,10 +115,10 @@ def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
 
 
 def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: Turns | None, steps: Steps) -> Row:
-    changes = [_change(write) for write in review.writes if write.state not in _NOT_SHOWN]
+    changes = [_change(write) for write in review.writes if write.state not in _HIDDEN]
     applied = [change for change in changes if change.write.state == "applied"]
     restorable = _restorable(review, changes, steps)
-    changes = changes if restorable else _single(changes, steps, viewer)
+    changes = changes if restorable else _with_single_actions(changes, steps, viewer)
     newest = max(steps.values(), key=lambda step: step.pk, default=None)
     state = State(review.state)
     rejected = state == State.CANCELLED and (review.error or {}).get("code") == "rejected"
@@ -134,9 +135,9 @@ def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: T
         day=viewer.local(review.created_at).date(),
         time=f"{viewer.local(review.created_at):%H:%M}",
         icon_label=IconLabel(_ICONS[state], "Rejected" if rejected else str(state.label)),
-        title=title_of(session) if session else _NO_SESSION.get(review.trigger, "A session that was deleted"),
+        title=title_of(session) if session else _FALLBACK_TITLES.get(review.trigger, "A session that was deleted"),
         turns=turns if session else None,
-        span=_span(review, turns.last - turns.first + 1 if turns else 0),
+        span=_usage_text(review, turns.last - turns.first + 1 if turns else 0),
         outcome=_outcome(review, viewer),
         changes=[change for change in changes if not change.write.waiting],
         waiting=[change for change in changes if change.write.waiting],
@@ -150,7 +151,7 @@ def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: T
 
 
 def _change(write: ReviewWrite) -> Change:
-    note = _LATER.get(write.state, "")
+    note = _NOTES.get(write.state, "")
     if write.edited and write.state == WriteState.APPLIED:
         note = "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
     return Change(
@@ -162,40 +163,42 @@ def _change(write: ReviewWrite) -> Change:
 
 
 def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
-    """Return the one change that took back all that a review wrote, if it was one."""
+    """Return the change set that undid all writes of the review; None unless a single one did."""
     if review.state != State.UNDONE:
         return None
-    found = {steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps}
-    return found.pop() if len(found) == 1 else None
+    undos = {steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps}
+    return undos.pop() if len(undos) == 1 else None
 
 
-def _single(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Change]:
-    """Return the changes with what can be done to each by itself. What was taken back together is put back together."""
-    several = sum(change.write.state == "applied" for change in changes) > 1
-    together = Counter(
+def _with_single_actions(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Change]:
+    """Return the changes with the undo or restore that each can have by itself. Writes that were undone together are
+    restored together, by a button at the first of them."""
+    is_one_of_several = sum(change.write.state == "applied" for change in changes) > 1
+    undone_together = Counter(
         steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps
     )
-    found = []
+    result: list[Change] = []
     for change in changes:
         step = steps.get(change.write.number) if change.write.state == "undone" else None
         if step is None:
-            found.append(replace(change, alone=several and change.write.state == "applied"))
+            result.append(replace(change, alone=is_one_of_several and change.write.state == "applied"))
             continue
-        words = _action_words("Restore", together.pop(step.pk, 0))
-        offered = step.pk if step.pk not in {c.restorable for c in found} else None
-        found.append(replace(change, restorable=offered, back_words=words, note=undone_words(step, viewer)))
-    return found
+        words = _action_words("Restore", undone_together.pop(step.pk, 0))
+        offered = step.pk if step.pk not in {c.restorable for c in result} else None
+        result.append(replace(change, restorable=offered, back_words=words, note=undone_words(step, viewer)))
+    return result
 
 
 def _action_words(verb: str, number: int) -> str:
-    """`Undo`, `Undo both`, `Undo all 3`."""
+    """Return text such as `Undo`, `Undo both` or `Undo all 3`."""
     if number < 2:
         return verb
     return f"{verb} both" if number == 2 else f"{verb} all {number}"
 
 
-def _span(review: ReviewRun, turns: int) -> str:
-    """`qwen3-8b · 1,870 tokens · 4 s`; of one that runs: `Reading 3 turns · 9 of at most 30 seconds`."""
+def _usage_text(review: ReviewRun, turns: int) -> str:
+    """Return text such as `qwen3-8b · 1,870 tokens · 4 s`; for a running review, `Reading 3 turns · 9 of at most 30
+    seconds`."""
     if review.state == State.RUNNING and review.started_at:
         seconds = max(0, int((timezone.now() - review.started_at).total_seconds()))
         most = review.settings.get("memory_review_timeout", 30)
@@ -210,10 +213,10 @@ def _span(review: ReviewRun, turns: int) -> str:
 
 
 def _outcome(review: ReviewRun, viewer: Viewer) -> str:
-    """Return why it came to nothing, or when it goes on; "" where its state and its changes say all."""
+    """Return why the review saved nothing, or when it begins; "" if its state and changes say it all."""
     reason = reason_words(review, own=True)
     if review.state in ReviewRun.FAILED:
-        return f"{reason or 'It could not be finished.'} {_AGAIN}"
+        return f"{reason or 'It could not be finished.'} {_RETRY_NOTE}"
     if review.state == State.CANCELLED:
         return f"{reason} Nothing was saved.".strip()
     if review.state == State.SCHEDULED:

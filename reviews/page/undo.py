@@ -1,5 +1,5 @@
-"""How the writes of reviews were taken back, for the timeline: all at once or one by one, and what puts each back.
-Read for many reviews at once: the number of queries does not grow with them."""
+"""The undos of reviews for the timeline, of a whole review or of single writes, and their redos. The number of queries
+does not depend on the number of reviews."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Steps = Mapping[int, ChangeSet]
 
 
 def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
-    """Return, by change set of a review and by number of the memory, the newest undo or redo that touched it."""
+    """Return the newest undo or redo by change set of a review and number of a memory."""
     steps = {step.pk: (root, step) for root, step, _ in undo_steps(owner_id, sets)}
     by_set: dict[UUID, dict[int, ChangeSet]] = defaultdict(dict)
     if steps:
@@ -26,12 +26,12 @@ def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
 
 
 def near_minute(viewer: Viewer, moment: datetime) -> str:
-    """`today, 18:41`, `20 Nov, 18:41`."""
+    """Return text such as `today, 18:41` or `20 Nov, 18:41`."""
     return f"{viewer.near_day(moment)}, {viewer.local(moment):%H:%M}"
 
 
 def undone_words(step: ChangeSet, viewer: Viewer) -> str:
-    """`Undone by you, 18:41`; with the day when it was another one."""
+    """Return text such as `Undone by you, 18:41`, with the day unless it was today."""
     who = "you" if step.actor == viewer.actor else "somebody else"
     near = viewer.near_day(step.created_at)
     return f"Undone by {who}{'' if near == 'today' else f' {near}'}, {viewer.local(step.created_at):%H:%M}"

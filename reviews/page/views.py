@@ -1,5 +1,5 @@
-"""The reviews page: the timeline, consolidation and its documents. What changes something goes through the native API,
-except cancelling a review, which only the page does; all of it ends in the services."""
+"""The reviews page: the timeline, consolidation and its documents. Changes go through the native API, except for
+cancelling a review, which only this page does."""
 
 from typing import Any
 from uuid import UUID
@@ -22,16 +22,16 @@ from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
 from reviews.page.panel import panel_of
 from reviews.page.rows import rows_of
-from reviews.quotas import day_of
+from reviews.quotas import usage_today
 from reviews.selectors import review_get
 
-STRETCH = 30
-MOST_ROWS = 300
+BATCH_ROWS = 30
+MAX_ROWS = 300
 
 
 @page_view
 def reviews(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """`/reviews/`: the timeline, beside it consolidation; with `doc` one of its documents is open."""
+    """`/reviews/`: the timeline and the consolidation panel; `doc` opens one of the documents."""
     book = _book(request)
     context = _timeline(request, viewer) | {"tab": "reviews", "intro": _intro(viewer), "panel": panel_of(viewer, book)}
     artifact = _document(viewer, book, request.GET.get("doc", ""))
@@ -42,24 +42,24 @@ def reviews(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @fragment_view
 def timeline_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The runs, newest first; `n` of them, or as many as it takes to hold the one called `through`."""
+    """The newest `n` reviews, or as many as needed to include the review `through`."""
     return render(request, "reviews/timeline.html", _timeline(request, viewer) | {"intro": _intro(viewer)})
 
 
 @fragment_view
 def consolidation_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The panel of one book."""
+    """The consolidation panel of a book."""
     return render(request, "reviews/panel.html", {"panel": panel_of(viewer, _book(request))})
 
 
 @fragment_view
 def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """One document (`path` of `book`), its history or editor (`view`), or a revision's text (`revision`)."""
+    """A document (`path` in `book`), its history or editor (`view`), or the text of a `revision`."""
     artifact = _document(viewer, _book(request), request.GET.get("path", ""))
     if artifact is None:
         return HttpResponse(status=404)
-    if given := request.GET.get("revision"):
-        revision = row_by_id(ArtifactRevision.objects.filter(artifact=artifact), given)
+    if revision_id := request.GET.get("revision"):
+        revision = row_by_id(ArtifactRevision.objects.filter(artifact=artifact), revision_id)
         if revision is None:
             return HttpResponse(status=404)
         return HttpResponse(str(revision.after.get("content", "")), content_type="text/plain; charset=utf-8")
@@ -73,7 +73,7 @@ def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @action_view
 def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
-    """Stop a review that is scheduled or running. Answers 204, also when it is over already."""
+    """Cancel a review that is scheduled or running. Answers 204 even if it has ended."""
     review = review_get(viewer.owner.pk, review_id)
     if review.state in ReviewRun.OPEN:
         services.review_cancel(review, "You cancelled it.")
@@ -82,21 +82,21 @@ def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Http
 
 def _timeline(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
     rows = ReviewRun.objects.filter(owner_id=viewer.owner.pk).order_by("-id")
-    shown = _shown(request)
+    shown = _requested_rows(request)
     if (through := parse_uuid(request.GET.get("through", ""))) is not None:
-        shown = min(MOST_ROWS, max(shown, rows.filter(pk__gte=through).count()))
+        shown = min(MAX_ROWS, max(shown, rows.filter(pk__gte=through).count()))
     found = list(rows[: shown + 1])
-    more = min(shown + STRETCH, MOST_ROWS) if len(found) > shown and shown < MOST_ROWS else 0
+    more = min(shown + BATCH_ROWS, MAX_ROWS) if len(found) > shown and shown < MAX_ROWS else 0
     return {"rows": rows_of(found[:shown], viewer), "number": shown, "more": more}
 
 
-def _shown(request: HttpRequest) -> int:
+def _requested_rows(request: HttpRequest) -> int:
     given = request.GET.get("n", "")
-    return min(max(int(given), STRETCH), MOST_ROWS) if given.isdecimal() and len(given) < 6 else STRETCH
+    return min(max(int(given), BATCH_ROWS), MAX_ROWS) if given.isdecimal() and len(given) < 6 else BATCH_ROWS
 
 
 def _intro(viewer: Viewer) -> dict[str, Any]:
-    """Return how often reviews run, how many wait for a decision, and whether the day is used up."""
+    """Return how often reviews run, how many wait for a decision, and whether today's quota is used up."""
     agents = [agent_settings(agent) for agent in Agent.objects.all()]
     intervals = {agent.memory_review_interval for agent in agents} - {0}
     waiting = ReviewRun.objects.filter(owner_id=viewer.owner.pk, state=ReviewRun.State.AWAITING_APPROVAL).count()
@@ -106,7 +106,7 @@ def _intro(viewer: Viewer) -> dict[str, Any]:
         "after_turns": bool(interval or intervals),
         "interval": interval,
         "waiting": f"{counted(waiting, 'review needs', 'reviews need')} your decision." if waiting else "",
-        "used_up": day_of(viewer.owner).reached,
+        "used_up": usage_today(viewer.owner).reached,
     }
 
 

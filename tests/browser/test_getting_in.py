@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from gateway.accounts import password_reset
 from gateway.accounts.invitations import invitation_create
-from gateway.accounts.logins import forget_noted
+from gateway.accounts.logins import forget_recent_logins
 from gateway.models import Login
 from tests.browser.axe import findings_wide_and_narrow, serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
@@ -130,7 +130,7 @@ def test_another_browser_is_signed_out_and_its_open_page_notices(visitor: NewVis
     elsewhere = visitor("alice", user_agent="Mozilla/5.0 (iPhone; like Mac OS X) Version/18.5 Safari/604.1")
     elsewhere.expect_trouble("401")
     elsewhere.expect_trouble("403")  # its socket may try again before the page has gone
-    forget_noted()  # the cookie came to the browser without a page
+    forget_recent_logins()  # the cookie came to the browser without a page
     other = elsewhere.open("/memories/")
     expect(other.get_by_role("heading", name="Memories")).to_be_visible()
     # Where a browser was seen is stored a little later than the page is answered.

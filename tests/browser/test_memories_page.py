@@ -388,7 +388,7 @@ def test_pasted_text_is_imported_in_the_format_that_is_chosen(alices: Visitor, t
     dialog = page.get_by_role("dialog", name="Import memories")
     dialog.get_by_label("Or paste it here").fill("# Hobbies\n- Keeps bees.\n- Rows.")
     expect(dialog).to_contain_text("2 memories: 2 new. Nothing is saved yet. Read as: Markdown list.")
-    dialog.get_by_label("Format").select_option("Text, one memory a line or paragraph")
+    dialog.get_by_label("Format").select_option("Text, one memory per line or paragraph")
     expect(dialog).to_contain_text("3 memories: 3 new.")
     dialog.get_by_label("Format").select_option("Markdown list")
     dialog.get_by_role("button", name="Import 2").click()

@@ -39,6 +39,7 @@ def test_zoomed_in_a_notice_leaves_room_for_the_conversation(visitor: NewVisitor
     page = visitor("alice", viewport=ZOOMED).open("/")
     told.answer("There you are.")
     ask(page, "hello")
+    expect(page.get_by_role("heading", name="hello")).to_be_visible()  # it takes its room when the session has a title
     before = height(page, "#log")
     assert before > 100
     review_saved()

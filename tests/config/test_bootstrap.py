@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from config.environment import ConfigurationError
 from config.processes import bootstrap
-from config.processes.bootstrap import KEPT_BACKUPS, back_up, first_credentials
+from config.processes.bootstrap import MAX_BACKUPS, back_up, first_credentials
 from gateway.keys import key_hash
 from gateway.models import ApiKey
 
@@ -116,8 +116,8 @@ def upgrading(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatc
 
 
 def test_only_the_newest_copies_are_kept(upgrading: Path) -> None:
-    made = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(KEPT_BACKUPS + 2)]
-    assert sorted((upgrading / "backups").iterdir()) == made[-KEPT_BACKUPS:]
+    made = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(MAX_BACKUPS + 2)]
+    assert sorted((upgrading / "backups").iterdir()) == made[-MAX_BACKUPS:]
 
 
 def test_the_copy_with_which_an_upgrade_began_is_kept_however_often_it_is_interrupted(
@@ -129,15 +129,15 @@ def test_the_copy_with_which_an_upgrade_began_is_kept_however_often_it_is_interr
     backups, oldest = upgrading / "backups", []
     with monkeypatch.context() as patched:
         patched.setattr(bootstrap, "call_command", killed)
-        for _ in range(KEPT_BACKUPS + 2):
+        for _ in range(MAX_BACKUPS + 2):
             with pytest.raises(KeyboardInterrupt):
                 bootstrap._migrate(upgrading / "daybook.sqlite3")
             oldest.append(min(backups.glob("before-*.sqlite3")))
             (backups / "before-20260101T000000000000Z.part").touch()  # a copy that was interrupted
     assert set(oldest) == {oldest[0]}
     bootstrap._migrate(upgrading / "daybook.sqlite3")
-    assert len(list(backups.glob("before-*"))) == KEPT_BACKUPS + 1, "what was interrupted is not left"
-    last = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(KEPT_BACKUPS)]
+    assert len(list(backups.glob("before-*"))) == MAX_BACKUPS + 1, "what was interrupted is not left"
+    last = [bootstrap._migrate(upgrading / "daybook.sqlite3") for _ in range(MAX_BACKUPS)]
     assert sorted(backups.iterdir()) == last
 
 

@@ -12,7 +12,7 @@ from gateway.agents.settings import AgentSettings, ConsolidationSettings
 from tests.factories import agent_make
 
 CONSOLIDATION = [
-    ({"max_rollout_age_days": 1, "min_rollout_idle_hours": 24}, "it rests for min_rollout_idle_hours (24)"),
+    ({"max_rollout_age_days": 1, "min_rollout_idle_hours": 24}, "it must be idle for min_rollout_idle_hours (24)"),
     ({"max_requests_per_run": 1}, "max_requests_per_run is 1"),
     ({"max_tokens_per_run": 1000}, "max_tokens_per_run leaves 750 tokens"),
     ({"max_tokens_per_day": 1000}, "max_tokens_per_day leaves 1,000 tokens"),

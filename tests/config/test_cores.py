@@ -38,7 +38,7 @@ def threads() -> Iterator[dict[str, int]]:
 def test_a_busy_loop_and_its_writer_get_the_idlest_core(threads: dict[str, int]) -> None:
     idlest = max(ALL)
     found = Cores()
-    found.choose(computed=0.5, waited=0.0, idle={core: 100 if core == idlest else 20 for core in ALL})
+    found.choose(running=0.5, waiting=0.0, idle={core: 100 if core == idlest else 20 for core in ALL})
     found.apply()
     assert os.sched_getaffinity(os.getpid()) == {idlest}
     assert os.sched_getaffinity(threads["daybook-db_0"]) == {idlest}
@@ -47,27 +47,31 @@ def test_a_busy_loop_and_its_writer_get_the_idlest_core(threads: dict[str, int])
 
 def test_who_has_to_wait_for_the_core_is_let_go_for_a_while(threads: dict[str, int]) -> None:
     found = Cores()
-    found.choose(computed=0.5, waited=0.2, idle={})
-    assert found.kept_on is not None
-    found.choose(computed=0.3, waited=0.5, idle={})
-    assert found.kept_on is not None  # the writer and the loop wait for each other, too
-    found.choose(computed=0.0, waited=0.2, idle={})
-    assert found.kept_on is not None  # for once: somebody else had a burst
-    found.choose(computed=0.0, waited=0.0, idle={})
-    found.choose(computed=0.3, waited=0.65, idle={})
-    found.choose(computed=0.3, waited=0.65, idle={})
+    found.choose(running=0.5, waiting=0.2, idle={})
+    assert found.pinned_to is not None
+    found.choose(running=0.3, waiting=0.5, idle={})
+    assert found.pinned_to is not None  # the writer and the loop wait for each other, too
+    found.choose(running=0.0, waiting=0.2, idle={})
+    assert found.pinned_to is not None  # for once: somebody else had a burst
+    found.choose(running=0.0, waiting=0.0, idle={})
+    found.choose(running=0.3, waiting=0.65, idle={})
+    found.choose(running=0.3, waiting=0.65, idle={})
     found.apply()
     assert {frozenset(os.sched_getaffinity(one)) for one in (os.getpid(), *threads.values())} == {frozenset(ALL)}
-    busy = [found.kept_on for _ in range(cores._REST) if found.choose(computed=0.5, waited=0.0, idle={}) is None]
-    assert busy == [None] * cores._REST
-    found.choose(computed=0.5, waited=0.0, idle={})
-    assert found.kept_on is not None
+    busy = [
+        found.pinned_to
+        for _ in range(cores._UNPINNED_ROUNDS)
+        if found.choose(running=0.5, waiting=0.0, idle={}) is None
+    ]
+    assert busy == [None] * cores._UNPINNED_ROUNDS
+    found.choose(running=0.5, waiting=0.0, idle={})
+    assert found.pinned_to is not None
 
 
 def test_an_idle_loop_stays_where_it_is() -> None:
     found = Cores()
-    found.choose(computed=0.1, waited=0.0, idle={})
-    assert found.kept_on is None
+    found.choose(running=0.1, waiting=0.0, idle={})
+    assert found.pinned_to is None
 
 
 def test_the_watch_measures_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ _WRITE = (
 _FORGET = """
 import os, pathlib, sqlite3
 from django.db import connection
-from memories.sweep import log_sweep
+from memories.sweep import wal_sweep
 file = pathlib.Path(os.environ['DAYBOOK_HOME'], 'daybook.sqlite3')
 with connection.cursor() as cursor:
     cursor.execute('CREATE TABLE t (x)')
@@ -28,12 +28,12 @@ holds = lambda: [b'Quillonthorpe' in path.read_bytes() for path in (file, file.w
 other = sqlite3.connect(file)
 other.execute('BEGIN')
 other.execute('SELECT * FROM t').fetchall()
-log_sweep()
+wal_sweep()
 before = holds()
 other.rollback()
 from memories import sweep
-sweep._log_due = 0
-log_sweep()
+sweep._wal_sweep_due = 0
+wal_sweep()
 with connection.cursor() as cursor:
     waits = cursor.execute('PRAGMA busy_timeout').fetchone()[0]
 print(before, holds(), waits)

@@ -127,7 +127,7 @@ def test_without_a_worker_it_fails_and_says_what_starts_one() -> None:
     with pytest.raises(SystemExit) as end:
         call_command("doctor", stdout=out, no_color=True)
     assert end.value.code == 1
-    assert "failed   worker: none was heard for 20 s; `up` or `worker` starts one" in out.getvalue()
+    assert "failed   worker: no heartbeat for 20 s; `up` or `worker` starts one" in out.getvalue()
 
 
 @pytest.mark.django_db
@@ -213,7 +213,7 @@ def test_webhooks_that_a_renewed_signing_key_disables_are_counted(settings: Sett
     assert [found for found in findings() if found.check == "webhooks"] == []
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "a-new-key-0123456789-0123456789-abcdef"
     (found,) = [found for found in findings() if found.check == "webhooks"]
-    assert (found.level, found.text.startswith("2 webhooks were made with an older signing key")) == (
+    assert (found.level, found.text.startswith("2 webhooks were created with an older signing key")) == (
         Level.WARNING,
         True,
     )

@@ -66,7 +66,7 @@ async def test_it_names_a_configured_upstream(
 @pytest.mark.django_db
 async def test_without_a_worker_it_is_not_ready(request_to: HttpRequest, settings: Settings) -> None:
     settings.SWEEP_SECONDS = 0.2
-    expected = {"status": "unready", "model": "demo", "reasons": ["no worker was heard for 15 s"]}
+    expected = {"status": "unready", "model": "demo", "reasons": ["no heartbeat of a worker for 15 s"]}
     assert _told(await health.readyz(request_to)) == (503, expected)
 
 
@@ -74,7 +74,7 @@ async def test_without_a_worker_it_is_not_ready(request_to: HttpRequest, setting
 async def test_with_a_nearly_full_disk_it_is_not_ready(
     worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr(health, "MIN_FREE_BYTES", 10**18)
     status, body = _told(await health.readyz(request_to))
     assert status == 503
     assert "the disk of DAYBOOK_HOME has" in body["reasons"][0]

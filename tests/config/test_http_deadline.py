@@ -105,7 +105,7 @@ async def test_what_follows_a_body_is_no_header(address: Address) -> None:
 async def test_connections_that_wait_make_room_the_longest_first(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_deadline, "MOST_WAITING", 3)
+    monkeypatch.setattr(http_deadline, "MAX_WAITING", 3)
     idle = [await asyncio.open_connection(*address) for _ in range(4)]
     assert await closes(idle[0][0])
     request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -117,7 +117,7 @@ async def test_connections_that_wait_make_room_the_longest_first(
 
 
 async def test_one_that_is_being_answered_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_deadline, "MOST_WAITING", 2)
+    monkeypatch.setattr(http_deadline, "MAX_WAITING", 2)
     asked, may = asyncio.Event(), asyncio.Event()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""settle_worker: a worker shares no connection with its forks, and waits longer for the database"""
+"""become_worker: a worker shares no connection with its forks, and waits longer for the database"""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ from tests.config.test_deployment import DEPLOYED, manage
 
 _SETTLE = """
 from django.db import connection, connections
-from memories.database.access import settle_worker
+from memories.database.access import become_worker
 {before}
-settle_worker()
+become_worker()
 options = connections.settings["default"]["OPTIONS"]
 print(connection.connection, sorted(set(options) & {{"pool", "timeout"}}), options.get("timeout"))
 {after}

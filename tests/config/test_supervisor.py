@@ -28,7 +28,7 @@ def told() -> list[str]:
 
 @pytest.fixture
 def supervisor(told: list[str]) -> Iterator[Supervisor]:
-    with Supervisor(tell=told.append, grace=0.3) as supervisor:
+    with Supervisor(report=told.append, grace=0.3) as supervisor:
         yield supervisor
 
 
@@ -134,7 +134,7 @@ def test_a_child_that_was_there_before_is_looked_after_like_one_of_its_own(
 def test_a_second_ctrl_c_does_not_wait_for_the_grace_period(told: list[str]) -> None:
     deaf = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     impatient = f"while True: time.sleep(0.2); os.kill({os.getpid()}, signal.SIGINT)"
-    with Supervisor(tell=told.append, grace=60) as supervisor:
+    with Supervisor(report=told.append, grace=60) as supervisor:
         children = [_start(supervisor, "worker", f"{deaf}time.sleep(600)")]
         children.append(_start(supervisor, "impatient", deaf + impatient))
         eventually(lambda: all(map(_ignores_sigterm, children)), within=10)
@@ -152,7 +152,7 @@ def _ignores_sigterm(pid: int) -> bool:
 
 def test_it_puts_the_signal_handlers_back(told: list[str]) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with Supervisor(tell=told.append):
+    with Supervisor(report=told.append):
         assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) != before
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
@@ -165,8 +165,8 @@ def test_a_server_that_does_not_answer_is_not_ready() -> None:
     ("reasons", "ready"),
     [
         (["the disk of DAYBOOK_HOME has 16 MB left"], True),
-        (["no worker was heard for 15 s"], False),
-        (["the disk of DAYBOOK_HOME has 16 MB left", "no worker was heard for 15 s"], False),
+        (["no heartbeat of a worker for 15 s"], False),
+        (["the disk of DAYBOOK_HOME has 16 MB left", "no heartbeat of a worker for 15 s"], False),
     ],
 )
 def test_a_disk_with_little_room_does_not_keep_it_from_starting(reasons: list[str], ready: bool) -> None:
@@ -191,9 +191,9 @@ def test_a_disk_with_little_room_does_not_keep_it_from_starting(reasons: list[st
 
 
 def test_little_room_is_known_by_the_words_of_readyz(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "LEAST_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 62)
     [reason] = health.unready_reasons()
-    assert reason.startswith(supervisor_module._LITTLE_ROOM)
+    assert reason.startswith(supervisor_module._DISK_FULL)
 
 
 def test_what_is_wrong_at_the_start_is_told_also_when_it_goes_on(supervisor: Supervisor, told: list[str]) -> None:

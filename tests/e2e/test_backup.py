@@ -121,7 +121,7 @@ def test_a_backup_that_is_not_whole_changes_nothing(filled: Path, tmp_path: Path
     (backup / "manifest.json").write_text(json.dumps(newer))
     assert "newer version" in manage(second, "restore", str(backup)).stderr
     (backup / "manifest.json").unlink()
-    with pytest.raises(CommandError, match="not a whole one"):
+    with pytest.raises(CommandError, match="an incomplete one"):
         config.backups.backup.restore(backup)
 
 
@@ -195,7 +195,7 @@ def test_a_damaged_database_that_is_there_is_told_with_what_to_do(
         file.write(b"\xff" * 10 * 4096)
     refused = manage(filled, "restore", str(backup), "--force")
     assert refused.returncode == 1
-    assert f"{database}, which is there now, is damaged" in refused.stderr
+    assert f"The existing database {database} is damaged" in refused.stderr
     assert "move this file away" in refused.stderr
     database.rename(tmp_path / "damaged")
     for left in ("-wal", "-shm"):
@@ -213,7 +213,7 @@ def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: P
         assert done.returncode == 0, done.stderr
         refused = manage(home, "restore", str(backup))
         assert refused.returncode == 1
-        assert "Daybook runs" in refused.stderr
+        assert "Daybook is running" in refused.stderr
         assert daybook.get("/readyz")[0] == 200
     assert rows(backup, "SELECT count(*) FROM auth_user") == [(1,)]
 
@@ -253,7 +253,7 @@ def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
         connection.execute("CREATE SCHEMA public")
     refused = manage(home, "prepare", env=storage)
     assert refused.returncode == 1
-    assert "A restore was interrupted: what was there before it is in the schema replaced_2026" in refused.stderr
+    assert "A restore was interrupted: the data from before it is in the schema replaced_2026" in refused.stderr
 
 
 def test_what_somebody_still_reads_of_the_former_data_is_left_and_named(
@@ -316,7 +316,7 @@ def test_attachments_of_a_local_storage_are_in_it_and_come_back(
         **storage,
     }
     done = manage(home, "backup", env=elsewhere)
-    assert "Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it" in done.stdout
+    assert "It does not include attachments, which are in DAYBOOK_ATTACHMENTS" in done.stdout
 
 
 def users(storage: dict[str, str]) -> int:

@@ -75,7 +75,7 @@ def test_a_database_that_is_away_is_one_line(home: Path) -> None:
 def test_a_command_before_the_first_start_says_what_to_do_first(home: Path, unmigrated: dict[str, str]) -> None:
     result = manage(home, "apikey", "create", "--user", "admin", "--name", "laptop", env=unmigrated)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == ("daybook: this database is empty yet. Run `python manage.py up` (or `prepare`) first.\n")
+    assert result.stderr == ("daybook: this database is still empty. Run `python manage.py up` (or `prepare`) first.\n")
 
 
 AWAY = {

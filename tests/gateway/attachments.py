@@ -8,7 +8,7 @@ from unittest.mock import patch
 from django.core.files.storage import FileSystemStorage, storages
 
 from gateway.attachments import sweep
-from gateway.attachments.inline import Walk
+from gateway.attachments.inline import ScanPosition
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8
 LARGE = PNG + bytes(range(256)) * 20  # what is worth a file
@@ -43,11 +43,11 @@ def files(owner_id: object = "") -> list[Path]:
     return sorted(path for path in (folder() / str(owner_id)).rglob("*") if path.is_file())
 
 
-def tidied(walk: Walk | None = None) -> bool:
+def tidied(walk: ScanPosition | None = None) -> bool:
     """Sweep, and do the job that is queued. Returns whether there was one."""
     queued: list[tuple[str, ...]] = []
     with patch.object(sweep, "enqueue", lambda task, *given, timeout: queued.append(tuple(map(str, given)))):
-        sweep.attachments_sweep(walk or Walk())
+        sweep.attachments_sweep(walk or ScanPosition())
     for given in queued:
         sweep.attachments_tidy(*given)
     return bool(queued)

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, ApiKey, Run
-from gateway.runs import held
-from gateway.runs.access import refused_now
+from gateway.runs import active
+from gateway.runs.access import without_access
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.any_database
 def test_keys_and_logins_are_told_apart(alice: Owner, charlie: Owner) -> None:
     key, other = key_make(alice)[0], key_make(charlie)[0]
     askers = {(alice.pk, key.pk), (alice.pk, None), (charlie.pk, other.pk), (charlie.pk, None)}
-    assert refused_now(askers) == set()
+    assert without_access(askers) == set()
     api_key_revoke(key)
-    assert refused_now(askers) == {(alice.pk, key.pk)}
+    assert without_access(askers) == {(alice.pk, key.pk)}
     User.objects.filter(pk=charlie.user_id).update(is_active=False)
-    assert refused_now(askers) == {(alice.pk, key.pk), (charlie.pk, other.pk), (charlie.pk, None)}
+    assert without_access(askers) == {(alice.pk, key.pk), (charlie.pk, other.pk), (charlie.pk, None)}
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_keys_and_logins_are_told_apart(alice: Owner, charlie: Owner) -> None:
 async def test_an_answer_under_way_ends_with_its_key(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, end: Callable[[], Any]
 ) -> None:
-    monkeypatch.setattr(held, "FLUSH_SECONDS", 0.01)
-    monkeypatch.setattr(held, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(active, "FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(active, "BEAT_SECONDS", 0.01)
     model.script(Hangs())
     answer = asyncio.create_task(ask(alice_api, "Hi"))
     await eventually_async(lambda: len(model.calls) == 1, within=10)

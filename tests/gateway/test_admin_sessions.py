@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from gateway.admin.transcript import PAGE, transcript
+from gateway.admin.transcript import PAGE_MESSAGES, transcript
 from gateway.models import Message, Run, Session
 from memories.models import AuditEntry
 from tests.admin_rows import agent_make, owner_make, session_make, staff_client
@@ -77,13 +77,13 @@ def test_a_long_transcript_comes_in_pages_of_one_query() -> None:
     session = session_make()
     Message.objects.bulk_create(
         Message(owner=session.owner, session=session, seq=seq, role="user", text=f"Line {seq}")
-        for seq in range(1, PAGE + 11)
+        for seq in range(1, PAGE_MESSAGES + 11)
     )
     with CaptureQueriesContext(connection) as queries:
         first = transcript(session)
-    assert (len(first.lines), first.later, len(queries)) == (PAGE, PAGE + 1, 1)
-    rest = transcript(session, first=PAGE + 1)
-    assert ([line.seq for line in rest.lines], rest.later) == (list(range(PAGE + 1, PAGE + 11)), None)
+    assert (len(first.lines), first.later, len(queries)) == (PAGE_MESSAGES, PAGE_MESSAGES + 1, 1)
+    rest = transcript(session, first=PAGE_MESSAGES + 1)
+    assert ([line.seq for line in rest.lines], rest.later) == (list(range(PAGE_MESSAGES + 1, PAGE_MESSAGES + 11)), None)
     assert [line.text for line in transcript(session, first=3, last=4).lines] == ["Line 3", "Line 4"]
 
 
@@ -141,7 +141,7 @@ def test_what_a_model_wrote_is_rendered_as_in_the_chat_and_what_a_person_typed_i
 
 
 def test_a_page_of_a_transcript_renders_a_bounded_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.admin.transcript.RENDERED", 40)
+    monkeypatch.setattr("gateway.admin.transcript.MAX_RENDERED_CHARS", 40)
     session = session_make(turns=2)
     Message.objects.filter(role="assistant").update(text="**Twenty characters**")
     lines = transcript(session).lines

@@ -123,7 +123,7 @@ async def test_a_session_without_a_turn_waits_for_its_first(session: Session) ->
 
 async def test_a_run_from_before_or_without_memory_claims_nothing(told: Session) -> None:
     await in_thread(lambda: Run.objects.update(trace={"recall": {}, "steps": 1}))
-    assert "The run of turn 1 was given none, or wrote down none." in await lines_of(told)
+    assert "The run of turn 1 was given none, or recorded none." in await lines_of(told)
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gateway.admin.memory_uses import memory_uses
-from gateway.admin.sight import Sight
+from gateway.admin.visibility import Visibility
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run, Session
 from gateway.services import configuration_save
@@ -287,11 +287,11 @@ async def test_who_may_not_read_conversations_sees_no_title_beside_a_memory(run:
 
 async def test_looking_for_the_uses_of_a_memory_costs_three_statements_that_do_not_grow(run: Run) -> None:
     memory = await in_thread(lambda: Memory.objects.get(number=1))
-    sight = Sight(words=True, memories=True, changes=True, documents=True, reviews=True)
+    visible = Visibility(words=True, memories=True, changes=True, documents=True, reviews=True)
 
     def statements() -> int:
         with CaptureQueriesContext(connection) as queries:
-            memory_uses(memory, sight)
+            memory_uses(memory, visible)
         return len(queries)
 
     assert await in_thread(statements) == 3

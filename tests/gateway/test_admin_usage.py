@@ -126,8 +126,8 @@ def test_the_queries_are_few_and_the_rows_bounded(root: Client, monkeypatch: pyt
     ours = [query["sql"] for query in made if "usageday" in query["sql"]]
     assert len(ours) == 2
     assert all("LIMIT" in sql for sql in ours)
-    monkeypatch.setattr(usage, "MOST_ROWS", 10)
-    monkeypatch.setattr(usage, "SHOWN", 4)
+    monkeypatch.setattr(usage, "MAX_ROWS", 10)
+    monkeypatch.setattr(usage, "MAX_GROUPS", 4)
     cut = root.get(PATH, {"by": "person"})
     assert len(cut.context["rows"]) == 4
     assert b"Only the first 4 are shown" in cut.content

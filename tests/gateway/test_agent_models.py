@@ -23,7 +23,7 @@ from gateway.models import Agent
 from gateway.services import configuration_save
 from gateway.upstream import ModelTarget
 from memories.errors import InvalidRequest
-from reviews.schedule import kept_settings
+from reviews.schedule import stored_settings
 from tests.factories import agent_make
 
 pytestmark = pytest.mark.any_database
@@ -117,7 +117,7 @@ def test_the_form_takes_several_separated_by_commas_and_parameters_as_json(clien
 
 def test_a_review_has_the_agents_fall_backs() -> None:
     agent = AgentSettings(model=("a", "b"), upstream=("local", "spare"))
-    kept = json.loads(json.dumps(kept_settings(agent)))
+    kept = json.loads(json.dumps(stored_settings(agent)))
     assert pairs(review_target(kept)) == [("local", "a"), ("spare", "b")]
     kept["memory_review_model"] = "small"
     assert pairs(review_target(kept)) == [("local", "small"), ("local", "a"), ("spare", "b")]

@@ -19,7 +19,7 @@ from gateway.runs.native import open_native
 from memories.database.access import in_thread
 from memories.ids import uuid7
 from memories.models import Owner
-from prompts.conversation import ATTACHED_BEFORE
+from prompts.conversation import ATTACHMENT_OMITTED
 from tests.conftest import Api
 from tests.factories import caller_make, session_make
 from tests.gateway.attachments import PNG, TEXT, picture
@@ -139,7 +139,7 @@ async def test_only_the_newest_attachments_are_sent_again(
     await alice_api.post(turns, {"content": [picture()]})
     said = [message["content"] for message in model.calls[3].messages if message["role"] == "user"]
     assert said == [
-        f"Picture 0\n\n{ATTACHED_BEFORE}",
+        f"Picture 0\n\n{ATTACHMENT_OMITTED}",
         [{"type": "text", "text": "Picture 1"}, picture()],
         [{"type": "text", "text": "Picture 2"}, picture()],
         [picture()],
@@ -160,7 +160,7 @@ async def test_of_many_attachments_those_of_the_newest_messages_are_read(
         await alice_api.post(turns, {"content": [picture()]})
     await alice_api.post(turns, {"content": "And?"})
     said = [message["content"] for message in model.calls[2].messages if message["role"] == "user"]
-    assert said == [ATTACHED_BEFORE, [picture()], "And?"]
+    assert said == [ATTACHMENT_OMITTED, [picture()], "And?"]
 
 
 def test_attachments_of_earlier_messages_are_read_after_the_lock(alice: Owner, agent: Agent) -> None:

@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.processes.worker import SWEEPS
-from gateway.attachments import keeping
+from gateway.attachments import storing
 from gateway.attachments.decoding import bytes_in, joined_data, media_type, split_data
-from gateway.attachments.files import Unread
-from gateway.attachments.inline import Walk
-from gateway.attachments.keeping import messages_keep
+from gateway.attachments.files import ReadFailure
+from gateway.attachments.inline import ScanPosition
 from gateway.attachments.references import Attached, PartsDecoder, PartsEncoder, Reference, attached, data_of
+from gateway.attachments.storing import messages_store
 from gateway.attachments.sweep import attachments_sweep
 from gateway.attachments.uses import deletion_begin, uses_reserve
 from gateway.models import Agent, Attachment, AttachmentUse, Message, Run, Session
@@ -122,7 +122,7 @@ async def test_exports_and_the_page_hold_what_was_sent(
     def shown() -> None:
         at = reverse("chat-attachment", kwargs={"session_id": session.pk, "seq": 1, "index": 1})
         page = html_of(client_of(alice), f"/c/{session.pk}/")
-        assert (f'<img src="{at}"' in page, "paper.pdf" in page, Unread.GONE in page) == (True, True, False)
+        assert (f'<img src="{at}"' in page, "paper.pdf" in page, ReadFailure.MISSING in page) == (True, True, False)
         answer = client_of(alice).get(at)
         assert (answer.status_code, answer.content, answer["Content-Type"]) == (200, LARGE, "image/png")
         pdf = reverse("chat-attachment", kwargs={"session_id": session.pk, "seq": 1, "index": 2})
@@ -307,7 +307,7 @@ async def test_a_file_that_is_gone_fails_nothing_and_is_named(
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert listed["data"][0]["content"] == left
     page = await in_thread(lambda: html_of(client_of(alice), f"/c/{session.pk}/"))
-    assert page.count(Unread.GONE) == 2
+    assert page.count(ReadFailure.MISSING) == 2
     assert "paper.pdf: The file is no longer stored." in page
 
 
@@ -337,7 +337,7 @@ async def test_a_storage_that_does_not_answer_fails_no_turn(
 async def test_writing_that_takes_too_long_leaves_the_bytes_in_the_message(
     alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "STORE_SECONDS", 0)
+    monkeypatch.setattr(storing, "STORE_SECONDS", 0)
     model.script("Fine.")
     status, _ = await alice_api.post(turns, {"content": [picture(LARGE)]})
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
@@ -375,7 +375,7 @@ async def test_a_request_that_is_refused_leaves_no_file(
 
 
 async def test_what_a_process_died_with_goes_after_an_hour(alice: Owner, turns: str) -> None:
-    await messages_keep(alice.pk, [{"content": [picture(LARGE)]}])
+    await messages_store(alice.pk, [{"content": [picture(LARGE)]}])
     await in_thread(tidied)
     assert len(files(alice.pk)) == 1, "its message may be on the way"
     with time_machine.travel(timezone.now() + timedelta(hours=2), tick=False):
@@ -441,7 +441,7 @@ async def test_a_file_goes_with_its_owner(
     other = await in_thread(session_make, charlie, agent)
     charlie_api = Api((await in_thread(key_make, charlie))[1])
     await charlie_api.post(f"/api/sessions/{other.pk}/turns", {"content": [picture(LARGE)]})
-    await messages_keep(alice.pk, [{"content": [sound()]}])  # its process died
+    await messages_store(alice.pk, [{"content": [sound()]}])  # its process died
     assert await counted(Attachment.objects) == 4
     await in_thread(forget_owner, alice)
     await in_thread(tidied)
@@ -462,7 +462,7 @@ async def test_what_an_earlier_version_stored_is_moved(
     odd["image_url"]["url"] = odd["image_url"]["url"][:-4] + "AB=="
     said = [SAID, "Words.", [picture(PNG)], [odd], [*SAID, picture(LARGE)]]
     model.script(*["Fine."] * 5, "And found again.")
-    walk = Walk()
+    walk = ScanPosition()
     with monkeypatch.context() as patch:
         patch.setattr(storages["attachments"], "save", away)
         for content in said:
@@ -495,20 +495,20 @@ def test_a_reference_is_written_and_read(alice: Owner, session: Session) -> None
     (part,) = Message.objects.get().parts or ()
     text = data_of(part)
     assert isinstance(text, Attached)
-    assert (text.reference, text.is_read, text) == (reference, False, "data:image/png;base64,")
+    assert (text.reference, text.is_loaded, text) == (reference, False, "data:image/png;base64,")
     assert canonical_content([part]) == "digest"
 
 
 async def test_only_what_is_new_is_stored_and_all_of_it_is_hashed_once(alice: Owner, turns: str) -> None:
     messages = [{"role": "user", "content": [picture(LARGE)]}, {"role": "user", "content": [TEXT, paper()]}]
-    kept = await messages_keep(alice.pk, messages, first=1)
+    kept = await messages_store(alice.pk, messages, first=1)
     assert kept == tuple(messages)
     assert len(files(alice.pk)) == 1
     known = [data_of(message["content"][-1]) for message in kept]
     assert [type(text).__name__ for text in known] == ["Hashed", "Attached"]
     for message, plain in zip(kept, messages, strict=True):
         assert canonical_content(message["content"]) == canonical_content(plain["content"])
-    again = await messages_keep(alice.pk, kept)
+    again = await messages_store(alice.pk, kept)
     assert (again, len(files(alice.pk))) == (kept, 2)
 
 

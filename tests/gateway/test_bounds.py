@@ -42,7 +42,7 @@ MANY_NUMBERS = 20_000
         (DIGITS, "holds a number of more than 100 characters"),
         ("0." + DIGITS, "holds a number of more than 100 characters"),
         ("1e999", "holds a number that is too large"),
-        ("NaN", "holds NaN, which is no number in JSON"),
+        ("NaN", "holds NaN, which is not a JSON number"),
         ("[" + "1," * (JSON_VALUES + 1) + "1]", "more than 200000 values"),
         ("[" + '{"a": 1},' * (JSON_VALUES // 2 + 1) + "1]", "more than 200000 values"),
         ('["\\\\", "\\"", ' + '"[,", "\\",", ' * (JSON_VALUES // 2 + 1) + "1]", "more than 200000 values"),

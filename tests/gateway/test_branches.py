@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Compaction, Message, Run, Session
 from gateway.runs import branches
-from gateway.runs.branches import branch_choose, way_to
+from gateway.runs.branches import branch_choose, path_to
 from gateway.runs.leases import lease_end
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
@@ -192,7 +192,7 @@ def test_the_way_to_a_run_is_one_query(alice: Owner) -> None:
         runs.append(run)
     Run.objects.bulk_create(runs)
     with CaptureQueriesContext(connection) as queries:
-        assert list(way_to(runs[9])) == [run.pk for run in runs[:10]]
+        assert list(path_to(runs[9])) == [run.pk for run in runs[:10]]
     assert len(queries) == 1
 
 

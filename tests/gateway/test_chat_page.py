@@ -11,9 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from gateway.chat.labels import why_words
+from gateway.chat.labels import why_given
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.brought import messages_bring
+from gateway.runs.ingested import messages_add
 from gateway.runs.rows import message_rows
 from gateway.services import agent_save, configuration_save
 from memories.models import ChangeSet, Owner, WriteOrigin
@@ -176,7 +176,7 @@ def test_the_answers_of_a_page_share_their_time_for_colours(
         turn_make(session, "How?", f"```python\nif True: print('{answer}')\n```")
     address = f"/c/{session.pk}/"
     assert html_of(page, address).count('<span class="k">if') == 2
-    monkeypatch.setattr("gateway.chat.turn_views.PAGE_BUDGET", 0.0)
+    monkeypatch.setattr("gateway.chat.turn_views.SECONDS_PER_PAGE", 0.0)
     assert html_of(page, address).count('<span class="k">if') == 0
 
 
@@ -271,8 +271,8 @@ def test_every_turn_can_be_edited_and_answered_again(page: Client, alice: Owner)
         ),
         (
             "failed",
-            {"code": "rate_limited", "message": "The model server is asked too much at once. Try again later."},
-            "The model server is asked too much at once. Your message is kept.",
+            {"code": "rate_limited", "message": "The model server is receiving too many requests. Try again later."},
+            "The model server is receiving too many requests. Your message is kept.",
         ),
         ("failed", {"code": "odd", "message": "Odd. Your message is kept."}, "Odd. Your message is kept."),
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
@@ -296,8 +296,8 @@ def test_an_empty_answer_and_one_that_was_cut_off_say_so(page: Client, alice: Ow
     turn_make(session, "hello", "")
     turn_make(session, "tell me all", "It began", trace={"finish_reason": "length"})
     words = text_of(html_of(page, f"/c/{session.pk}/"))
-    assert "The model gave an empty answer. Ask again, or put it in other words." in words
-    assert "It began The answer ends here because the model reached its limit of tokens." in words
+    assert "The model gave an empty answer. Ask again, or rephrase your message." in words
+    assert "It began The answer ends here because the model reached its token limit." in words
 
 
 def test_versions_are_counted_without_failures_that_nothing_follows(page: Client, alice: Owner) -> None:
@@ -380,10 +380,9 @@ def test_an_answer_tells_which_memories_it_was_given_and_why(page: Client, alice
 @pytest.mark.parametrize(("count", "words"), [(0, ""), (1, ""), (2, " Recalled twice."), (12, " Recalled 12 times.")])
 def test_why_a_memory_was_used_ends_with_how_often(count: int, words: str) -> None:
     why = "Shares the words “backup” and “night” with your question."
-    assert why_words(lane="long_term", why=why, usage_count=count) == why + words
-    assert why_words(lane="frozen", why="pinned, so it is in every answer", usage_count=count) == (
-        "Pinned, so it is in every answer."
-    )
+    assert why_given({"lane": "long_term", "why": why}, usage_count=count) == why + words
+    frozen = {"lane": "frozen", "why": "pinned, so it is in every answer"}
+    assert why_given(frozen, usage_count=count) == "Pinned, so it is in every answer."
 
 
 def test_memories_of_somebody_else_are_never_shown_as_used(page: Client, alice: Owner, charlie_page: Client) -> None:
@@ -530,7 +529,7 @@ def test_messages_that_a_program_brought_are_no_chat_until_somebody_goes_on_with
 ) -> None:
     for name in ("", "kitchen"):
         said = message_rows(alice.pk, None, [{"role": "user", "content": "no hazelnuts please"}], history=1)
-        messages_bring(caller_make(alice), said, book=None, session_ref=name)
+        messages_add(caller_make(alice), said, book=None, session_ref=name)
     assert "Your sessions will be listed here" in html_of(page, "/fragments/sessions/")
     assert text_of(html_of(page, "/fragments/sessions/?q=hazelnut")).count("From messages") == 1
     kitchen = Session.objects.get(external_id="kitchen")

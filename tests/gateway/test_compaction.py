@@ -9,7 +9,7 @@ from pytest_django.fixtures import Settings
 from gateway.compaction import choose_cut, compact_session
 from gateway.models import Compaction, Message, Session
 from gateway.tokens import estimate, estimate_message
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
@@ -64,7 +64,7 @@ def test_reasoning_counts_where_it_is_sent_again(settings: Settings) -> None:
     }
     said = assistant("a")
     for upstream, counted in (("default", True), ("quiet", False)):
-        thought = with_kept(said, Kept(upstream=upstream, model="m", fields={"reasoning_content": LONG}))
+        thought = with_kept(said, KeptFields(upstream=upstream, model="m", fields={"reasoning_content": LONG}))
         longer = estimate([thought], (upstream, "m"))
         assert (longer > text_tokens(LONG)) == counted
         assert estimate([thought], (upstream, "other")) == estimate([said], (upstream, "m"))

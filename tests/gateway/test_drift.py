@@ -12,10 +12,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Agent, Run
-from gateway.runs.candidates import MOST_TURNS, find_session
+from gateway.runs.candidates import MAX_TURNS, find_session
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
-from gateway.runs.requested import SessionUnknown, V1Request
+from gateway.runs.requested import ComparisonNeeded, V1Request
 from gateway.runs.v1 import open_v1
 from memories.models import Owner
 from tests.factories import caller_make
@@ -121,8 +121,8 @@ def _turn(owner: Owner, messages: Messages, answer: str) -> Run:
     asked = V1Request(agent="assistant", messages=tuple(messages), client_system="")
     try:
         context = open_v1(caller, asked)
-    except SessionUnknown:
-        context = open_v1(caller, asked, finding=find_session(caller, asked))
+    except ComparisonNeeded:
+        context = open_v1(caller, asked, verdict=find_session(caller, asked))
     output = RunOutput(
         text=answer, messages=[{"role": "assistant", "content": answer}], trace=dict(context.earlier.trace)
     )
@@ -153,7 +153,7 @@ def test_chats_at_once(alice: Owner, agent: Agent, seed: int) -> None:
 def test_a_look_takes_a_bounded_number_of_queries(alice: Owner, agent: Agent) -> None:
     rng = random.Random(0)  # noqa: S311
     pairs: list[Pair] = []
-    for number in range(2 * MOST_TURNS):
+    for number in range(2 * MAX_TURNS):
         said, answer = f"{number} {_words(rng, 10)}", _words(rng, 30)
         _turn(alice, [*_plain(pairs), {"role": "user", "content": said}], answer)
         pairs.append((said, answer))

@@ -20,14 +20,21 @@ from gateway.chat.markdown import render_markdown
 from gateway.mcp.messages import RpcError, read_messages
 from gateway.steps import ModelStep, ModelStepResult, complete_step, stream_step
 from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
-from gateway.upstream.answer import Body, Events, Lines, chunk_of_completion, is_finished, says_something
+from gateway.upstream.answer import (
+    EventReader,
+    JSONDocument,
+    LineSplitter,
+    chunk_of_completion,
+    has_content,
+    is_finished,
+)
 from gateway.upstream.dialects import DIALECTS
 from gateway.upstream.error_body import is_error, read_error
 from gateway.upstream.kept import kept_of
 from gateway.upstream.outgoing import request_body
 from gateway.upstream.usage import add_usage
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge
-from memories.pagination import number
+from memories.pagination import parse_number
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 from tests.upstream_server import UpstreamServer, serving_upstream
 
@@ -127,22 +134,22 @@ def test_an_answer_of_a_model_server_is_a_step_or_an_expected_error(
 @BOUNDED
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([b"data: {}\n", b"\n", b'data: {"choices": [null]}\n'])))
 def test_bytes_of_a_stream_are_lines_whatever_packets_they_come_in(packets: list[bytes]) -> None:
-    cutter = Lines()
+    cutter = LineSplitter()
     found = [line for packet in packets for line in cutter.feed(packet)]
     assert b"\n".join([*found, cutter.rest()]) == b"".join(packets)
-    events = Events(httpx2.Request("POST", "http://model"), alone=True)
+    events = EventReader(httpx2.Request("POST", "http://model"), single_choice=True)
     for line in found:
         try:
             chunk = events.chunk_of(line)
         except (DomainError, ValueError, RecursionError):
             continue
-        assert chunk is None or (is_finished(chunk), says_something(chunk)) != (None, None)
+        assert chunk is None or (is_finished(chunk), has_content(chunk)) != (None, None)
 
 
 @BOUNDED
 @given(st.binary(max_size=80) | answer.map(lambda value: as_json(value).encode()))
 def test_a_whole_answer_is_a_chunk_or_an_expected_error(data: bytes) -> None:
-    body = Body()
+    body = JSONDocument()
     body.feed(data)
     try:
         chunk = chunk_of_completion(body.completion(httpx2.Request("POST", "http://model")))
@@ -257,7 +264,7 @@ def test_an_mcp_body_is_messages_or_a_refusal(raw: bytes) -> None:
 @example("after=٣".encode())
 def test_the_query_of_a_websocket_names_a_number_or_nothing(query: bytes) -> None:
     for given_values in parse_qs(query.decode("latin1")).values():
-        found = number(given_values[0])
+        found = parse_number(given_values[0])
         assert found is None or 0 <= found < 2**63
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.chat import formulas
-from gateway.chat.formulas import DEEPEST, LONGEST, MOST, mathml
+from gateway.chat.formulas import MAX_DEPTH, MAX_FORMULA_CHARS, MAX_TOTAL_CHARS, mathml
 from gateway.chat.markdown import render_markdown
 from tests.gateway.test_markdown import Seen, assert_harmless
 
@@ -57,14 +57,16 @@ def test_what_may_be_money_or_a_variable_stays_text(text: str) -> None:
     assert "<math" not in render_markdown(text)
 
 
-@pytest.mark.parametrize("latex", [r"\frac{", "a_", "}{", r"\left( x", "a+" * LONGEST, "{" * 60 + "a" + "}" * 60])
+@pytest.mark.parametrize(
+    "latex", [r"\frac{", "a_", "}{", r"\left( x", "a+" * MAX_FORMULA_CHARS, "{" * 60 + "a" + "}" * 60]
+)
 def test_latex_that_cannot_be_rendered_is_shown_as_it_was_written(latex: str) -> None:
     html = render_markdown(f"so \\({latex}\\) is")
     assert f'<code class="tex">\\({latex}\\)</code>' in unescape(html)
 
 
 def test_levels_of_elements_are_bounded() -> None:
-    assert mathml(r"\sqrt" * (DEEPEST + 1) + "x", block=False) is None
+    assert mathml(r"\sqrt" * (MAX_DEPTH + 1) + "x", block=False) is None
 
 
 def test_formulas_of_one_text_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +76,8 @@ def test_formulas_of_one_text_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     )
     text = "\n\n".join(f"\\({number} {'x' * 500}\\)" for number in range(100))
     html = render_markdown(text)
-    assert sum(map(len, rendered)) <= MOST
-    assert len(rendered) > MOST // 600
+    assert sum(map(len, rendered)) <= MAX_TOTAL_CHARS
+    assert len(rendered) > MAX_TOTAL_CHARS // 600
     assert html.count("<code") == 100 - len(rendered)
 
 

@@ -18,7 +18,7 @@ from gateway import embeddings, upstream
 from gateway.agents.model_choice import embedding_upstream, may_embed
 from gateway.errors import RequestRefused
 from gateway.models import Agent
-from gateway.upstream import Attempts, OpenAIModel, in_process
+from gateway.upstream import OpenAIModel, ResilientModel, in_process
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingModel, unusable
 from memories.models import Book, Owner
 from memories.recall.vectors import vectors_of_book
@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "tiny_embeddings"
 @pytest.fixture(autouse=True)
 def _configured(settings: Any) -> Iterator[None]:
     settings.EMBEDDING_PATH, settings.EMBEDDING_MODEL = FOLDER, FOLDER.name
-    previous = upstream.install(Attempts(OpenAIModel()))
+    previous = upstream.install(ResilientModel(OpenAIModel()))
     yield
     upstream.install(previous)
 

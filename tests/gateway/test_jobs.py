@@ -53,15 +53,15 @@ def _work(tells: Connection) -> None:
 def test_a_process_looks_at_once_and_then_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(jobs.time, "monotonic", lambda: now)
-    looks = jobs.Throttle()
-    assert looks.passed() == math.inf
-    assert [looks.look(pause=30), looks.look(pause=30)] == [True, False]
+    throttle = jobs.Throttle()
+    assert throttle.elapsed() == math.inf
+    assert [throttle.check(pause=30), throttle.check(pause=30)] == [True, False]
     now = 1029.9
-    assert not looks.look(pause=30)
+    assert not throttle.check(pause=30)
     now = 1030.0
-    assert (looks.passed(), looks.look(pause=30), looks.passed()) == (30, True, 0)
-    looks.reset()
-    assert looks.look(pause=30)
+    assert (throttle.elapsed(), throttle.check(pause=30), throttle.elapsed()) == (30, True, 0)
+    throttle.reset()
+    assert throttle.check(pause=30)
 
 
 async def test_work_ends_when_its_lease_can_not_be_renewed() -> None:

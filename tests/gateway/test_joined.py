@@ -10,7 +10,7 @@ from gateway import upstream
 from gateway.api import v1_turn
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, Run, Session
-from gateway.runs.held import StoppedBy, stop
+from gateway.runs.active import StoppedBy, stop
 from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread
@@ -126,7 +126,7 @@ async def test_one_whose_key_is_revoked_meanwhile_gets_no_answer(
 ) -> None:
     monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
     monkeypatch.setattr(joined, "_POLL_SECONDS", 0.02)
-    monkeypatch.setattr(joined, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(joined, "RECHECK_SECONDS", 0.02)
     await chat.say("hi", "Hello.")
     model.script("Fine.")
     key, plain = await in_thread(key_make, alice)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.chat.live_html import as_html
 from gateway.chat.live_markdown import LiveMarkdown
-from gateway.chat.markdown import LONGEST, MOST_MARKS, render_markdown
+from gateway.chat.markdown import MAX_CHARS, MAX_MARKS, render_markdown
 from tests.gateway.test_markdown import HOSTILE, PIECES, Seen, assert_harmless
 
 DOCUMENT = r"""# Title
@@ -150,7 +150,7 @@ def test_of_a_long_open_block_only_the_new_part_is_sent() -> None:
 
 
 def test_a_text_above_the_bounds_is_shown_as_it_was_written() -> None:
-    for text in ("x" * (LONGEST + 1), "* " * (MOST_MARKS + 1)):
+    for text in ("x" * (MAX_CHARS + 1), "* " * (MAX_MARKS + 1)):
         shown = Shown()
         shown.add("First\n\nSecond " + text[:1000])
         assert shown.blocks[0] == "<p>First</p>"

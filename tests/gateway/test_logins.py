@@ -15,7 +15,7 @@ from pytest_django.fixtures import DjangoCaptureOnCommitCallbacks
 
 from gateway import sockets
 from gateway.accounts.devices import device_words
-from gateway.accounts.logins import forget_noted
+from gateway.accounts.logins import forget_recent_logins
 from gateway.authentication import find_caller
 from gateway.keys import key_hash
 from gateway.models import ApiKey, Login
@@ -77,7 +77,7 @@ def test_when_a_browser_was_last_seen_is_noted_every_few_minutes(alice: Owner) -
     before = Login.objects.get().seen_at
     html_of(client, "/account/")
     assert Login.objects.get().seen_at == before
-    forget_noted()
+    forget_recent_logins()
     with time_machine.travel(timezone.now() + timedelta(minutes=6)):
         html_of(client, "/memories/")
     assert Login.objects.get().seen_at - before > timedelta(minutes=5)
@@ -86,7 +86,7 @@ def test_when_a_browser_was_last_seen_is_noted_every_few_minutes(alice: Owner) -
 def test_a_login_from_before_there_was_a_list_is_listed_when_it_is_used(alice: Owner) -> None:
     client = sign_in()
     Login.objects.all().delete()
-    forget_noted()
+    forget_recent_logins()
     html_of(client, "/memories/")
     assert Login.objects.get().device == "Firefox on Linux"
 

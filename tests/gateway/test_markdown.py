@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.chat import formulas
-from gateway.chat.highlight import LEXERS, Budget, highlight
-from gateway.chat.highlight import LONGEST as CODE_LONGEST
-from gateway.chat.markdown import LONGEST, MOST_MARKS, render_markdown
+from gateway.chat.highlight import LEXERS, MAX_CODE_CHARS, Budget, highlight
+from gateway.chat.markdown import MAX_CHARS, MAX_MARKS, render_markdown
 
 # What bench/highlighting.py was last run with (bench/RESULTS.md): to be run again for another lexer or longer code.
 MEASURED_LENGTH = 10_000
@@ -196,13 +195,13 @@ def test_many_links_in_one_line_are_all_links() -> None:
     assert html.count("<a ") == 2000
 
 
-@pytest.mark.parametrize("text", ["[" * (MOST_MARKS + 1), "x" * (LONGEST + 1), "|\n" * MOST_MARKS, "> " * LONGEST])
+@pytest.mark.parametrize("text", ["[" * (MAX_MARKS + 1), "x" * (MAX_CHARS + 1), "|\n" * MAX_MARKS, "> " * MAX_CHARS])
 def test_a_text_above_the_bounds_is_shown_as_it_was_written(text: str) -> None:
     assert render_markdown(text) == f"<pre>{escape(text)}</pre>".strip()
 
 
 def test_code_above_the_bounds_is_shown_without_colours() -> None:
-    assert "<span" not in highlight("def f(): pass\n" * (CODE_LONGEST // 14 + 1), "python")
+    assert "<span" not in highlight("def f(): pass\n" * (MAX_CODE_CHARS // 14 + 1), "python")
     code = "def f(): pass\n" * 100
     partly = highlight(code, "python", Budget(1e-9))  # it ends at the first look at the clock
     assert partly.count("<span") <= 1
@@ -216,7 +215,7 @@ def test_the_blocks_of_one_answer_share_their_time_for_colours() -> None:
 
 
 def test_code_is_coloured_by_lexers_alone_that_were_measured_up_to_the_bound() -> None:
-    assert MEASURED_LENGTH == CODE_LONGEST
+    assert MEASURED_LENGTH == MAX_CODE_CHARS
     assert set(LEXERS.values()) == MEASURED
 
 

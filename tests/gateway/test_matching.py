@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from gateway.runs.alignment import Recorded, Turn
-from gateway.runs.comparing import ALIKE, LITERAL, SAME, conversation_said, likeness, said
+from gateway.runs.alignment import Candidate, Turn
+from gateway.runs.comparing import ALIKE, LITERAL, SAME, similarity, utterance, utterances
 from gateway.runs.matching import Verdict, judge
 
 LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
@@ -19,23 +19,23 @@ ANSWERS = (
 ASKED = ("How do I cook lentils?", "I am out of cumin", "How long do they keep?")
 
 
-def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more: Any) -> Recorded:
+def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more: Any) -> Candidate:
     turns = [
         Turn(
             run_id=UUID(int=100 * number + place),
             number=place,
-            user=said("user", asked),
-            answer=said("assistant", answer),
+            user=utterance("user", asked),
+            answer=utterance("assistant", answer),
             complete=not stopped or place < len(pairs),
         )
         for place, (asked, answer) in enumerate(pairs, start=1)
     ]
-    return Recorded(session_id=UUID(int=number), turns=turns, **more)
+    return Candidate(session_id=UUID(int=number), turns=turns, **more)
 
 
-def judged(*talk: str, among: list[Recorded]) -> Verdict:
+def judged(*talk: str, among: list[Candidate]) -> Verdict:
     messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(talk)]
-    return judge(*conversation_said(messages), among)
+    return judge(*utterances(messages), among)
 
 
 PAIRS = list(zip(ASKED, ANSWERS, strict=True))
@@ -121,8 +121,8 @@ def test_a_short_pair_is_not_known_for_ever() -> None:
     ],
 )
 def test_likeness(one: str, other: str, least: float, most: float) -> None:
-    found = likeness(said("assistant", one), said("assistant", other))
-    assert found == likeness(said("assistant", other), said("assistant", one))
+    found = similarity(utterance("assistant", one), utterance("assistant", other))
+    assert found == similarity(utterance("assistant", other), utterance("assistant", one))
     assert least <= found <= most
 
 

@@ -405,7 +405,7 @@ async def test_rebuild_schedules_a_forced_run(alice_api: Api, session: Session) 
     await in_thread(settings_make)
     answer = (await turn(alice_api, session, "/memory enqueue"))["content"]
     assert answer == (
-        "Consolidation of book main is scheduled. No session can be read now, so it works with the notes there are. "
+        "Consolidation of book main is scheduled. No session can be read now, so it uses the existing notes. "
         "The book has no sessions to read. Memories shows its progress."
     )
     run = await in_thread(ConsolidationRun.objects.get)

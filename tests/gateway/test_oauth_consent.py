@@ -211,7 +211,7 @@ def test_a_consent_and_a_disconnection_are_in_the_audit_log(alice: Owner, app: A
 def test_a_person_has_so_many_connections_at_most(
     alice: Owner, register: Callable[..., App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
     person = person_of(alice)
     apps = [register() for _ in range(4)]
     assert [person.post(app.address(), CONNECT).status_code for app in apps] == [302] * 3 + [409]

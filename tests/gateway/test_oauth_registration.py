@@ -205,7 +205,7 @@ async def test_an_ipv6_network_has_the_rate_of_one_address(settings: Any) -> Non
 
 
 def test_the_oldest_unused_registrations_make_room(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registration, "MOST_UNUSED", 5)
+    monkeypatch.setattr(registration, "MAX_UNUSED", 5)
     connected = client_register("Claude", [CALLBACK])
     app_connect(alice, connected, book="main", read_only=True, by=SYSTEM)
     first = client_register("first", [CALLBACK])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.steps import ModelStep
-from gateway.upstream.calls import MOST_CALLS
+from gateway.upstream.calls import MAX_CALLS
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 
@@ -86,10 +86,10 @@ def test_arguments_count_as_part_of_the_answer() -> None:
 
 def test_a_step_has_a_bounded_number_of_calls() -> None:
     taken = ModelStep(deadline=0, bytes_left=1_000_000)
-    for index in range(MOST_CALLS):
+    for index in range(MAX_CALLS):
         taken.take({}, piece(index, f"c{index}", "add"))
     with pytest.raises(TooLarge):
-        taken.take({}, piece(MOST_CALLS, "one more", "add"))
+        taken.take({}, piece(MAX_CALLS, "one more", "add"))
 
 
 @pytest.mark.parametrize("index", ["0", [1], {}, 1.5])

@@ -163,7 +163,7 @@ class Anything:
         message = {"role": "assistant", "content": "Yes."}
         return {"choices": [{"index": 0, "message": message, "text": "Yes.", "finish_reason": "stop"}]}
 
-    async def passed(self, request: ModelRequest) -> bytes:
+    async def embeddings(self, request: ModelRequest) -> bytes:
         return b"{}"
 
 

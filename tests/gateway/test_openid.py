@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from gateway.accounts.openid import BEGUN_SECONDS
+from gateway.accounts.openid import PENDING_SECONDS
 from gateway.keys import valid_keys
 from gateway.models import Identity, Login
 from memories.audit.auditors import AUDITORS
@@ -328,7 +328,7 @@ def test_a_callback_that_nobody_began_here_is_refused(provider: OpenIDServer) ->
 def test_a_sign_in_that_was_only_begun_is_soon_forgotten(provider: OpenIDServer) -> None:
     client = Client()
     begun = client.get(reverse("openid-begin"))
-    assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=BEGUN_SECONDS)
+    assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=PENDING_SECONDS)
     client.get(provider.authorized(begun.headers["Location"]).removeprefix("http://testserver"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
     client.get(reverse("openid-begin"))

@@ -12,7 +12,7 @@ from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.models import Agent, Message, Run, Session
-from gateway.upstream import Attempts, OpenAIModel, wire
+from gateway.upstream import OpenAIModel, ResilientModel, wire
 from gateway.upstream.attempts import outcomes
 from memories.database.access import in_thread
 from memories.limits import INPUTS
@@ -66,7 +66,7 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serv
     async def at_once(seconds: float) -> None:
         pass
 
-    previous = upstreams.install(Attempts(OpenAIModel(), sleep=at_once))
+    previous = upstreams.install(ResilientModel(OpenAIModel(), sleep=at_once))
     settings.EMBEDDING_MODEL = "embed-1"
     settings.DAYBOOK_UPSTREAMS = {
         "default": {"url": "http://127.0.0.1:1/v1", "key": "k1"},
@@ -262,7 +262,7 @@ async def test_names_of_models_that_clients_make_up_are_not_kept(alice_api: Api,
     for number in range(3):
         assert (await alice_api.post(EMBEDDINGS, {"model": f"local/x{number}", "input": "x"}))[0] == 200
     way = upstreams.model()
-    assert isinstance(way, Attempts)
+    assert isinstance(way, ResilientModel)
     assert [*way.circuits] == [("local", "/embeddings")]
     assert not any("x1" in model for _, model, _ in outcomes)
 

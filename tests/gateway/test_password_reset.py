@@ -15,7 +15,7 @@ from django.utils import timezone
 from uuid_utils import compat
 
 from gateway.accounts import password_reset
-from gateway.accounts.password_reset import FOR_ACCOUNT, FROM_ADDRESS, password_mail
+from gateway.accounts.password_reset import MAX_PER_ACCOUNT, MAX_PER_ADDRESS, password_mail
 from memories import ids
 from memories.models import AuditEntry, Owner
 from tests.factories import owner_make
@@ -135,21 +135,21 @@ def test_accounts_that_cannot_sign_in_with_a_password_get_no_mail(anna: Owner, s
 
 
 def test_an_account_gets_a_few_mails_an_hour_and_the_answer_does_not_tell(anna: Owner) -> None:
-    answers = [ask(REMOTE_ADDR=f"192.0.2.{number}").status_code for number in range(FOR_ACCOUNT + 2)]
+    answers = [ask(REMOTE_ADDR=f"192.0.2.{number}").status_code for number in range(MAX_PER_ACCOUNT + 2)]
     assert set(answers) == {200}
-    assert len([job for job in jobs() if job[0]]) == FOR_ACCOUNT
+    assert len([job for job in jobs() if job[0]]) == MAX_PER_ACCOUNT
     with time_machine.travel(timezone.now() + timedelta(minutes=61)):
         ask()
         assert jobs()[0][0]
 
 
 def test_an_address_of_the_network_may_ask_a_few_times_an_hour(anna: Owner) -> None:
-    answers = [ask(f"nobody{number}@example.org") for number in range(FROM_ADDRESS + 1)]
-    assert [answer.status_code for answer in answers] == [200] * FROM_ADDRESS + [429]
+    answers = [ask(f"nobody{number}@example.org") for number in range(MAX_PER_ADDRESS + 1)]
+    assert [answer.status_code for answer in answers] == [200] * MAX_PER_ADDRESS + [429]
     assert answers[-1].headers["Retry-After"] == "3600"
     assert ask(REMOTE_ADDR="192.0.2.7").status_code == 200
-    answers = [ask(REMOTE_ADDR=f"2001:db8::{number}").status_code for number in range(FROM_ADDRESS + 1)]
-    assert answers == [200] * FROM_ADDRESS + [429]
+    answers = [ask(REMOTE_ADDR=f"2001:db8::{number}").status_code for number in range(MAX_PER_ADDRESS + 1)]
+    assert answers == [200] * MAX_PER_ADDRESS + [429]
 
 
 def test_without_a_mail_server_the_page_says_whom_to_ask(anna: Owner, settings: Any) -> None:
@@ -182,7 +182,7 @@ def test_what_was_asked_while_the_clock_was_ahead_is_not_of_this_hour(
     ahead = int(timedelta(days=1).total_seconds() * 1000) << 80
     with monkeypatch.context() as patched:
         patched.setattr(ids, "compat", SimpleNamespace(uuid7=lambda: UUID(int=compat.uuid7().int + ahead)))
-        assert [ask().status_code for _ in range(FROM_ADDRESS)] == [200] * FROM_ADDRESS
+        assert [ask().status_code for _ in range(MAX_PER_ADDRESS)] == [200] * MAX_PER_ADDRESS
     jobs()
     assert ask().status_code == 200
     assert jobs()[0][0] == str(anna.user_id)

@@ -20,11 +20,11 @@ from pytest_django.fixtures import Settings
 
 from gateway.errors import Restarting
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import held, leases
+from gateway.runs import active, leases
+from gateway.runs.active import ActiveRun, StoppedBy
 from gateway.runs.context import RunOutput
-from gateway.runs.held import HeldRun, StoppedBy
-from gateway.runs.holder import is_gone, this_process
-from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
+from gateway.runs.holder import has_ended, this_process
+from gateway.runs.lapsed import stop_lapsed, stop_left_behind, stop_run
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns.events import TurnOptions
@@ -45,8 +45,8 @@ SQLITE = connection.vendor == "sqlite"
 @pytest_asyncio.fixture
 async def shut_down() -> AsyncGenerator[Any]:
     """Shut the process down, as far as open runs know; it takes runs again afterwards."""
-    yield held.shut_down
-    held.reset()
+    yield active.shut_down
+    active.reset()
 
 
 def run_make(session: Session, text: str = "", **more: Any) -> Run:
@@ -161,7 +161,7 @@ async def test_the_stopped_turn_can_be_answered_again(
     turn = await live_turn(alice, session)
     await eventually_async(lambda: turn.text, within=5)
     await shut_down()
-    held.reset()
+    active.reset()
     path = f"/api/sessions/{session.pk}/turns"
     status, again = await alice_api.post(path, {"content": "Hi", "replaces": str(turn.context.run_id)})
     assert (status, again["content"], again["turns_since_memory_review"]) == (200, "Whole.", 1)
@@ -188,13 +188,13 @@ def test_all_runs_of_a_process_are_kept_with_one_statement_each(alice: Owner, ag
     with CaptureQueriesContext(
         connection,
     ) as texts:
-        leases.keep({run.lease_token: f"said {run.pk}" for run in runs if run.lease_token}, renew=False)
+        leases.save_and_renew({run.lease_token: f"said {run.pk}" for run in runs if run.lease_token}, renew=False)
     assert len(texts) == 2  # the texts, and what is open
     with CaptureQueriesContext(connection) as renewals:
-        leases.keep({}, renew=True)
+        leases.save_and_renew({}, renew=True)
     assert len(renewals) == 2
     with CaptureQueriesContext(connection) as quiet:
-        found = leases.keep({}, renew=False)
+        found = leases.save_and_renew({}, renew=False)
     assert len(quiet) == 1
     assert found == {run.lease_token: False for run in runs}
     for run in runs:
@@ -210,7 +210,7 @@ def test_all_runs_of_a_process_are_kept_with_one_statement_each(alice: Owner, ag
 def test_a_run_that_is_over_is_not_written_to(session: Session) -> None:
     run = run_make(session, "All of it.", holder=this_process(), state="completed")
     assert run.lease_token
-    assert leases.keep({run.lease_token: "Half"}, renew=True) == {}
+    assert leases.save_and_renew({run.lease_token: "Half"}, renew=True) == {}
     run.refresh_from_db()
     assert run.text == "All of it."
 
@@ -252,11 +252,11 @@ async def test_an_answer_that_another_process_ended_is_not_said_to_be_kept() -> 
     output, task = RunOutput(), asyncio.current_task()
     assert task
     said = {
-        by: str(HeldRun(context, output, task, flushed=0, stopped_by=by).interrupted())
+        by: str(ActiveRun(context, output, task, flushed=0, stopped_by=by).stop_error())
         for by in (StoppedBy.TAKEN_OVER, StoppedBy.REQUEST)
     }
     assert said[StoppedBy.TAKEN_OVER] == "This answer was stopped."
-    assert said[StoppedBy.REQUEST] == "This answer was stopped. What was said so far is kept."
+    assert said[StoppedBy.REQUEST] == "This answer was stopped. Its text so far is kept."
 
 
 async def test_the_next_turn_takes_a_session_over_whose_lease_ran_out(
@@ -318,7 +318,7 @@ def test_a_start_stops_what_former_processes_left(alice: Owner, agent: Agent) ->
     older = run_make(session_make(alice, agent), "Half", lease_expires_at=timezone.now() + timedelta(minutes=1))
     mine = run_make(session_make(alice, agent), "Half", holder=this_process())
     # On a server database another process may execute them: there, leases tell.
-    assert stop_former() == (2 if SQLITE else 0)
+    assert stop_left_behind() == (2 if SQLITE else 0)
     assert {run.pk: run.state for run in Run.objects.all()} == {
         left.pk: "stopped" if SQLITE else "running",
         older.pk: "stopped" if SQLITE else "running",
@@ -358,13 +358,13 @@ def test_the_end_of_a_process_is_known_at_once() -> None:
     ) as other:
         assert other.stdout
         name = UUID(other.stdout.readline().strip())
-        assert not is_gone(name)
+        assert not has_ended(name)
         other.kill()
         other.wait(10)
-        assert is_gone(name)
-        assert is_gone(name)  # its file has been cleared away meanwhile
-    assert not is_gone(this_process())
-    assert not is_gone(None)
+        assert has_ended(name)
+        assert has_ended(name)  # its file has been cleared away meanwhile
+    assert not has_ended(this_process())
+    assert not has_ended(None)
 
 
 async def _events(turn: LiveTurn) -> list[Any]:

@@ -228,7 +228,7 @@ def test_a_search_takes_the_same_few_queries_whatever_it_finds(alice: Owner, age
 
 
 def test_only_the_newest_matches_are_looked_at(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_index, "MOST_FOUND", 3)
+    monkeypatch.setattr(message_index, "MAX_FOUND", 3)
     said(session_make(alice, agent, title="old"), "tea")
     said(session_make(alice, agent, title="new"), *["tea"] * 3)
     assert titles(alice, "tea") == ["new"]

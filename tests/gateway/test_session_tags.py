@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from gateway.models import Message, Session
 from gateway.portability import export_conversations
 from gateway.sessions.keeping import session_change, session_discard
-from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tags_of
+from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, tags_of
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
@@ -49,7 +49,7 @@ async def test_tags_are_added_and_removed(alice_api: Api, session: Session) -> N
 
 
 @pytest.mark.parametrize(
-    "tags", [["x" * (TAG_LENGTH + 1)], [f"t{n}" for n in range(MOST_TAGS + 1)], ["a,b"], ["a\u007fb"], "home", [7]]
+    "tags", [["x" * (TAG_LENGTH + 1)], [f"t{n}" for n in range(MAX_TAGS + 1)], ["a,b"], ["a\u007fb"], "home", [7]]
 )
 async def test_they_are_few_and_short(alice_api: Api, session: Session, tags: object) -> None:
     status, body = await alice_api.call("PATCH", f"/api/sessions/{session.pk}", {"tags": tags})
@@ -57,7 +57,7 @@ async def test_they_are_few_and_short(alice_api: Api, session: Session, tags: ob
 
 
 async def test_ten_tags_of_forty_characters_are_taken(alice_api: Api, session: Session) -> None:
-    tags = [f"{n:02}" + "x" * (TAG_LENGTH - 2) for n in range(MOST_TAGS)]
+    tags = [f"{n:02}" + "x" * (TAG_LENGTH - 2) for n in range(MAX_TAGS)]
     status, body = await alice_api.call("PATCH", f"/api/sessions/{session.pk}", {"tags": tags})
     assert (status, body["tags"]) == (200, tags)
 

@@ -133,9 +133,9 @@ async def test_the_newest_turns_stay_where_there_is_no_room_for_all(
 
 
 async def held_and_read(alice: Owner, session: Session) -> tuple[list[str], list[str]]:
-    held = thread_cache.held(session.pk)
+    cached = thread_cache.peek(session.pk)
     read = await in_thread(thread_cache.read, alice.pk, session.pk)
-    return [turn.user for turn in held.turns] if held else [], [turn.user for turn in read]
+    return [turn.user for turn in cached.turns] if cached else [], [turn.user for turn in read]
 
 
 async def test_a_session_whose_last_turn_was_replaced_is_read_once(
@@ -155,8 +155,8 @@ async def test_a_session_whose_last_turn_was_replaced_is_read_once(
         await alice_api.post(path, {"content": content})
     assert len(reads) == 1
     monkeypatch.undo()
-    held, fresh = await held_and_read(alice, session)
-    assert held == fresh == ["one", "zwei", "three"]
+    cached, fresh = await held_and_read(alice, session)
+    assert cached == fresh == ["one", "zwei", "three"]
 
 
 async def test_a_superseded_turn_that_is_still_held_is_not_quoted(
@@ -195,12 +195,12 @@ async def test_a_compacted_turn_is_found_the_summary_is_sent_once_and_the_record
     assert TOLD not in shown
     assert {turn for turn, _ in quoted(model)}.isdisjoint(range(5 - len(shown), 5))
 
-    held = thread_cache.held(session.pk)
-    assert held is not None
+    cached = thread_cache.peek(session.pk)
+    assert cached is not None
     records = await in_thread(lambda: list(ThreadRecord.objects.order_by("id").values_list("pk", flat=True)))
-    assert [known.record_id for known in held.turns] == records
-    assert held.newest == records[-1]
-    assert held.turns == await in_thread(thread_cache.read, alice.pk, session.pk, held.newest)
+    assert [known.record_id for known in cached.turns] == records
+    assert cached.newest == records[-1]
+    assert cached.turns == await in_thread(thread_cache.read, alice.pk, session.pk, cached.newest)
 
     snapshots.clear()
     await alice_api.post(path, {"content": "And what is it that stood on the blue door?"})

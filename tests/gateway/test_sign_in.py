@@ -39,7 +39,7 @@ def lock(name: str = "alice", **extra: Any) -> Any:
 
 @pytest.fixture
 def few_from_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts_sign_in, "FROM_ADDRESS", FEW)
+    monkeypatch.setattr(accounts_sign_in, "LIMIT_PER_ADDRESS", FEW)
 
 
 def test_after_ten_wrong_passwords_the_page_says_how_long_to_wait(alice: Owner) -> None:

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.session_rows import open_runs
-from memories.database.statements import PARTS, Fresh, Given, Insert, Select, Update, UpdateRow, Written, given
+from memories.database.statements import Given, Insert, RawStatement, RowFactory, Select, Update, UpdateRow, given
 from memories.ids import uuid7
 from memories.models import Owner
 from tests.factories import session_make
@@ -51,7 +51,7 @@ def test_an_inserted_row_is_what_the_orm_reads(session: Session) -> None:
     assert not run._state.adding
 
 
-@pytest.mark.parametrize("count", [1, 3, PARTS[0] + PARTS[1] + 1])
+@pytest.mark.parametrize("count", [1, 3, Insert.SIZES[0] + Insert.SIZES[1] + 1])
 def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
     insert: Insert[Message] = Insert(Message)
     for first in (0, count):  # the second time with the statement that is kept
@@ -67,7 +67,7 @@ def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
 
 
 def test_a_row_that_is_there_gets_some_fields_anew(session: Session) -> None:
-    insert: Insert[Session] = Insert(Session, renewed=("title", "turns"))
+    insert: Insert[Session] = Insert(Session, update_fields=("title", "turns"))
     fresh = Session(owner_id=session.owner_id, agent_id=session.agent_id, title="fresh")
     session.title, session.turns, session.last_pair = "renewed", 7, "not stored"
     insert.execute([session, fresh])
@@ -173,11 +173,11 @@ def test_a_time_is_stored_as_the_orm_stores_it(session: Session, zone: tzinfo, m
 
 def test_a_statement_by_hand_takes_values_as_they_are(session: Session) -> None:
     table = Session._meta.db_table
-    count = Written(lambda: f"SELECT count(*), '100 %%' FROM {table} WHERE title = %s")  # noqa: S608 - names are ours
+    count = RawStatement(lambda: f"SELECT count(*), '100 %%' FROM {table} WHERE title = %s")  # noqa: S608 - names are ours
     assert count.row(["Tea"]) == (1, "100 %")
     assert count.row(["Coffee ?"]) == (0, "100 %")
-    assert Written(lambda: f"UPDATE {table} SET turns = %s WHERE title = %s").execute([4, "Tea"]) == 1  # noqa: S608
-    assert Written(lambda: f"SELECT 1 FROM {table} WHERE title = %s").row(["Coffee"]) is None  # noqa: S608
+    assert RawStatement(lambda: f"UPDATE {table} SET turns = %s WHERE title = %s").execute([4, "Tea"]) == 1  # noqa: S608
+    assert RawStatement(lambda: f"SELECT 1 FROM {table} WHERE title = %s").row(["Coffee"]) is None  # noqa: S608
 
 
 def test_nothing_is_executed_in_a_transaction_that_failed(session: Session) -> None:
@@ -192,7 +192,7 @@ def test_a_fresh_row_is_what_the_model_makes(session: Session) -> None:
     at = timezone.now()
     known = {"id": uuid7(), "lease_token": uuid7(), "started_at": at, "request_id": "test"}
     values: dict[str, Any] = {"owner_id": session.owner_id, "session_id": session.pk, "turn": 1, **known}
-    fresh = Fresh(Run)
+    fresh = RowFactory(Run)
     first, second = fresh.row(**values), fresh.row(**values)
     assert _columns(first) == _columns(Run(**values))
     assert first.usage is not second.usage

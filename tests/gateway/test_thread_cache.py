@@ -9,9 +9,9 @@ from tests.scripted_model import ScriptedModel
 
 
 async def kept_and_read(alice: Owner, session: Session) -> tuple[tuple[ThreadTurn, ...], tuple[ThreadTurn, ...]]:
-    held = thread_cache.held(session.pk)
-    assert held is not None
-    return held.turns, await in_thread(thread_cache.read, alice.pk, session.pk)
+    cached = thread_cache.peek(session.pk)
+    assert cached is not None
+    return cached.turns, await in_thread(thread_cache.read, alice.pk, session.pk)
 
 
 async def test_it_equals_what_is_read(alice_api: Api, alice: Owner, session: Session, model: ScriptedModel) -> None:

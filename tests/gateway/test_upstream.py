@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.upstream import ModelRequest, OpenAIModel, is_demo
 from gateway.upstream import wire as wire_module
-from gateway.upstream.answer import Lines
+from gateway.upstream.answer import LineSplitter
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge, UpstreamTimeout
 from tests.conftest import free_port
 from tests.upstream_server import UpstreamServer, serving_upstream
@@ -231,7 +231,7 @@ async def test_a_line_without_an_end_is_cut_off(
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_lines_are_cut_the_same_however_the_bytes_arrive(size: int) -> None:
     text = b"data: {}\n\ndata: [DONE]\r\n: note\nrest"
-    lines = Lines()
+    lines = LineSplitter()
     found = [line for at in range(0, len(text), size) for line in lines.feed(text[at : at + size])]
     assert (found, lines.rest()) == ([b"data: {}", b"", b"data: [DONE]\r", b": note"], b"rest")
 
@@ -245,8 +245,8 @@ def test_a_long_line_in_small_packets_costs_as_much_as_in_large_ones(settings: S
             copied += len(other)
             return super().__iadd__(other)  # type: ignore[return-value]
 
-    lines = Lines()
-    lines._waiting = Counting()
+    lines = LineSplitter()
+    lines._buffer = Counting()
     for _ in range(50_000):
         assert lines.feed(b"x" * 20) == []
     assert copied == 1_000_000, "each byte is taken in once"

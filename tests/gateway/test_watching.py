@@ -27,7 +27,7 @@ pytestmark = pytest.mark.any_database
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(watching, "RECHECK_SECONDS", 0.05)
 
 
 async def begun(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[Any]]":

@@ -22,7 +22,7 @@ from gateway.keys import api_key_revoke, api_key_rotate, api_key_update
 from gateway.metrics import open_websockets
 from gateway.models import ApiKey
 from gateway.routing import websocket_application
-from gateway.sockets import look_again
+from gateway.sockets import recheck_logins
 from memories.database.access import in_thread
 from memories.messaging.datagrams import DatagramChannelLayer
 from memories.messaging.outbox import notify, wake
@@ -276,10 +276,10 @@ async def test_a_new_password_closes_them_when_they_look(alice: Owner, alice_log
 
 async def test_a_new_password_closes_them_at_once_when_they_are_told(alice: Owner, alice_login: Client) -> None:
     async with opened(cookie(alice_login), ORIGIN) as browser:
-        await in_thread(look_again, alice.pk)
+        await in_thread(recheck_logins, alice.pk)
         assert await browser.receive_nothing()
         await change_password(alice)
-        await in_thread(look_again, alice.pk)
+        await in_thread(recheck_logins, alice.pk)
         assert await closed_with(browser) == 4401
 
 
@@ -287,7 +287,7 @@ async def test_a_deactivation_closes_logins_and_keys(alice: Owner, alice_login: 
     _, plain = await in_thread(key_make, alice)
     async with opened(cookie(alice_login), ORIGIN) as browser, opened(bearer(plain)) as program:
         await in_thread(User.objects.update, is_active=False)
-        await in_thread(look_again, alice.pk)
+        await in_thread(recheck_logins, alice.pk)
         assert [await closed_with(one) for one in (browser, program)] == [4401, 4401]
     assert await refused(cookie(alice_login), ORIGIN)
 
@@ -325,7 +325,7 @@ async def test_a_key_with_an_overlap_goes_on_listening(alice: Owner) -> None:
 
 
 def looking() -> list[str]:
-    return [task.get_name() for task in asyncio.all_tasks() if "_look_again" in repr(task.get_coro())]
+    return [task.get_name() for task in asyncio.all_tasks() if "_poll" in repr(task.get_coro())]
 
 
 async def test_a_socket_that_is_closed_looks_no_more(alice: Owner, alice_login: Client) -> None:

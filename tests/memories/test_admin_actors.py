@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from gateway.keys import api_key_create
 from memories.admin.actors import actor_names, actor_words, actors_named
-from memories.admin.change_words import COUNTED, LINES, sentences_add
+from memories.admin.change_words import MAX_COUNTED, MAX_LINES, sentences_add
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.admin_rows import book_make, memory_make, owner_make, staff_client
@@ -82,21 +82,21 @@ def test_the_changes_of_a_set_are_counted_up_to_a_bound(book: Book) -> None:
             owner=book.owner, memory=memory, change_set=made, version=version, action="update", after={},
             actor="system", write_origin="system",
         )
-        for version in range(2, COUNTED + 50)
+        for version in range(2, MAX_COUNTED + 50)
     )  # fmt: skip
-    assert sentences() == [f"Daybook made more than {COUNTED} changes to memories"]
+    assert sentences() == [f"Daybook made more than {MAX_COUNTED} changes to memories"]
 
 
 @pytest.mark.any_database
 def test_the_page_of_a_change_set_shows_its_memories_and_where_it_comes_from(book: Book) -> None:
-    made = written(book, "model", *(f"Fact {number}." for number in range(LINES + 1)))
+    made = written(book, "model", *(f"Fact {number}." for number in range(MAX_LINES + 1)))
     client: Client = staff_client(superuser=True)
     answer = client.get(reverse("admin:memories_changeset_change", args=[made.pk]))
     page = answer.content.decode()
-    assert f"The agent added {LINES + 1} memories" in page
+    assert f"The agent added {MAX_LINES + 1} memories" in page
     assert "Fact 0." in page
     assert "There are more" in page
-    assert len(answer.context["shown"]["lines"]) == LINES
+    assert len(answer.context["shown"]["lines"]) == MAX_LINES
 
 
 def test_lists_of_changes_name_their_actors(book: Book) -> None:

@@ -10,7 +10,7 @@ from django.db.models import CharField, Count, JSONField, TextField
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from memories.admin.paging import COUNTED
+from memories.admin.paging import MAX_COUNTED
 from memories.models import Book, Memory, Notification
 from tests.admin_pages import counts_a_table, list_of, page_of, pages, rows_make, set_make
 from tests.admin_rows import book_make, memory_make, staff_client
@@ -28,7 +28,7 @@ def queries_of(client: Client, path: str) -> list[str]:
 
 def cost_of(client: Client, path: str) -> int:
     """The statements of a list, without the one that counts a few pages further on: a list of one page needs none."""
-    return sum(f"LIMIT {COUNTED + 1}" not in statement for statement in queries_of(client, path))
+    return sum(f"LIMIT {MAX_COUNTED + 1}" not in statement for statement in queries_of(client, path))
 
 
 def test_no_list_costs_more_queries_with_several_rows_than_with_one() -> None:
@@ -70,7 +70,7 @@ def test_a_list_says_how_many_rows_it_has_and_stops_counting_at_a_thousand() -> 
         memory_make(f"Fact {number}.", book=book)
     assert "3 in this list" in root.get(path).content.decode()
     Notification.objects.bulk_create(
-        Notification(owner=book.owner, seq=seq, kind="resync") for seq in range(10_000, 10_000 + COUNTED + 1)
+        Notification(owner=book.owner, seq=seq, kind="resync") for seq in range(10_000, 10_000 + MAX_COUNTED + 1)
     )
     path = list_of("memories.notification")
     assert "More than 1,000 in this list" in root.get(path).content.decode()

@@ -265,7 +265,7 @@ def test_the_builtin_delete_is_not_offered(root: Client) -> None:
 def test_an_action_on_rows_nobody_ticked_is_refused(root: Client) -> None:
     one, _ = memory_make("Likes tea."), memory_make("Works nights.")
     answer = act(root, "delete_memories", one, select_across="1")
-    assert "Choose the rows of one page." in answer.content.decode()
+    assert "Select rows of one page only." in answer.content.decode()
     assert not Memory.objects.filter(deleted_at__isnull=False).exists()
 
 
@@ -291,7 +291,7 @@ def test_a_deleted_memory_is_shown_in_words_without_a_form(root: Client) -> None
 def test_restoring_what_is_not_deleted_says_so_and_writes_nothing(root: Client) -> None:
     memory = memory_make()
     answer = act(root, "restore_memories", memory)
-    assert "Left alone: memory 1: it is like that already." in answer.content.decode()
+    assert "Left alone: memory 1 needs no change." in answer.content.decode()
     assert Revision.objects.count() == 1
 
 

@@ -24,7 +24,7 @@ def book(alice: Owner) -> Book:
     return book_get_or_create(alice.pk, "main")
 
 
-def consolidated(book: Book, **documents: str) -> store.Replaced:
+def consolidated(book: Book, **documents: str) -> store.ReplaceResult:
     paths = {"memory": "MEMORY.md", "summary": "memory_summary.md"}
     with book_writing(book, BY_CONSOLIDATION) as writer:
         return artifacts_replace(

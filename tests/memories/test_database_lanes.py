@@ -51,8 +51,9 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     settings.DB_THREADS = 1
     settings.DB_BUSY_SECONDS = 1.0
     monkeypatch.setattr("memories.database.access._full_at", -1000.0)
-    # A write that an earlier test planned ended with its threads.
+    # What an earlier test scheduled ended with its event loop and its threads.
     monkeypatch.setattr("gateway.limits.key_uses._due", 0.0)
+    monkeypatch.setattr("memories.database.access._next_checkpoint", 0.0)
     yield
     close_lanes()
 

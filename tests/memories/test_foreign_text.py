@@ -13,12 +13,12 @@ from memories.books import book_state
 from memories.database.batches import finish
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords
 from memories.errors import InvalidRequest, TooLarge
+from memories.imports.contents import Entry
 from memories.imports.files import Upload
-from memories.imports.formats import found_in
-from memories.imports.found import Entry
+from memories.imports.formats import read_upload
 from memories.json_input import read_json
 from memories.models import Owner
-from memories.pagination import number
+from memories.pagination import parse_number
 from memories.services import book_get_or_create
 from memories.tools import TOOLS, ToolCall, ToolScope, parse_arguments, run_calls
 from memories.tools.tool import Arguments
@@ -76,7 +76,7 @@ imported = odd_object(
 def test_lines_of_an_import_are_memories_or_are_refused(text: str) -> None:
     try:
         upload = Upload.of(text.encode(errors="surrogatepass"))
-        lines = finish(found_in(upload, format="jsonl", book="main")).entries
+        lines = finish(read_upload(upload, format="jsonl", book="main")).entries
     except (InvalidRequest, TooLarge):
         return
     assert len(lines) <= text.count("\n") + 1
@@ -124,7 +124,7 @@ def test_an_address_is_the_path_of_a_document_or_is_refused(address: str) -> Non
 @BOUNDED
 @given(odd_text)
 def test_an_id_is_a_number_that_a_database_takes_or_nothing(text: str) -> None:
-    found = number(text)
+    found = parse_number(text)
     assert found is None or 0 <= found < 2**63
 
 

@@ -18,7 +18,7 @@ from gateway.chat import account
 from memories import forgetting
 from memories.database.access import in_thread
 from memories.database.batches import BatchSize, finish
-from memories.forgetting import KEPT, Scope, erasure_begin, erasure_slices, forgetting_sweep
+from memories.forgetting import RECEIPT_LIFETIME, Scope, erasure_begin, erasure_slices, forgetting_sweep
 from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Owner, Revision
 from memories.services.erasing import each_page, owner_tables
 from tests.conftest import Api
@@ -34,7 +34,7 @@ ROWS, EACH = 3, 5
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of three rows."""
     monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
-    monkeypatch.setattr("memories.database.batches._LEAST", ROWS)
+    monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     monkeypatch.setattr(forgetting, "SWEEP_SECONDS", 600.0)  # one sweep finishes it, however slow the machine
 
 
@@ -131,7 +131,7 @@ def test_a_deletion_whose_process_died_is_finished_by_the_sweep(
     at = _dies(monkeypatch, died_at)
     with pytest.raises(SystemExit):
         finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
-    monkeypatch.setattr(forgetting, "_batch", at)
+    monkeypatch.setattr(forgetting, "_run_batch", at)
     assert counts(alice)
     assert not User.objects.get(username=name).is_active
     forgetting_sweep()
@@ -177,14 +177,14 @@ def _killed(user: User) -> None:
 
 def _dies(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[..., int]:
     """The process dies in the transaction number `at`, before it is committed. Returns what it was."""
-    batch, calls = forgetting._batch, iter(range(10_000))
+    batch, calls = forgetting._run_batch, iter(range(10_000))
 
     def dying(*args: Any) -> int:
         if next(calls) == at:
             raise SystemExit
         return batch(*args)
 
-    monkeypatch.setattr(forgetting, "_batch", dying)
+    monkeypatch.setattr(forgetting, "_run_batch", dying)
     return batch
 
 
@@ -195,7 +195,7 @@ def test_asking_again_erases_what_an_interrupted_forgetting_left(
     batch = _dies(monkeypatch, 12)
     with pytest.raises(SystemExit):
         forget_memories(alice.pk)
-    monkeypatch.setattr(forgetting, "_batch", batch)
+    monkeypatch.setattr(forgetting, "_run_batch", batch)
     assert Revision.objects.exists()
     forget_memories(alice.pk)
     assert not Memory.objects.exists()
@@ -228,7 +228,7 @@ def test_a_forgetting_that_fails_does_not_hold_up_the_next_sweep(
     batch = _dies(monkeypatch, 0)
     with pytest.raises(SystemExit):
         forgetting_sweep()
-    monkeypatch.setattr(forgetting, "_batch", batch)
+    monkeypatch.setattr(forgetting, "_run_batch", batch)
     forgetting_sweep()
     assert list(Owner.objects.all()) == [alice]
 
@@ -237,7 +237,7 @@ def test_numbers_of_a_forgetting_are_kept_for_a_day(alice: Owner) -> None:
     forget_owner(alice)
     forgetting_sweep()
     assert Erasure.objects.exists()
-    Erasure.objects.update(finished_at=timezone.now() - KEPT)
+    Erasure.objects.update(finished_at=timezone.now() - RECEIPT_LIFETIME)
     forgetting_sweep()
     assert not Erasure.objects.exists()
 
@@ -267,7 +267,7 @@ def test_a_busy_database_leaves_the_deletion_to_the_sweep(alice: Owner, monkeypa
     def busy(*args: Any) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr(account, "in_turns_within", busy)
+    monkeypatch.setattr(account, "run_slices_within", busy)
     answer = client_of(alice).post("/account/delete/", {"line": "delete everything", "password": "alice knows it"})
     assert "Everything is being deleted." in text_of(answer.content.decode())
     Erasure.objects.update(leased_until=timezone.now())

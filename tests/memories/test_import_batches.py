@@ -16,7 +16,7 @@ from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
 from memories.history.undo import change_set_get
 from memories.ids import parse_uuid
 from memories.imports.files import Upload
-from memories.imports.formats import found_in
+from memories.imports.formats import read_upload
 from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
@@ -45,7 +45,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "MOST_NAMED", 100)
+    monkeypatch.setattr(writing, "MAX_NAMED_MEMORIES", 100)
     memory_make(alice, "Likes rum.")
     generation = Book.objects.get().generation
     Notification.objects.all().delete()
@@ -155,9 +155,9 @@ def test_an_import_under_way_ends_when_everything_is_forgotten(alice: Owner) -> 
 
 def test_the_size_of_a_batch_follows_the_time_it_takes() -> None:
     size = BatchSize(first=50, most=500)
-    size.took(0.0001)
+    size.adapt(0.0001)
     assert size.rows == 100
-    size.took(10)
+    size.adapt(10)
     assert size.rows == 10
 
 
@@ -211,7 +211,7 @@ def test_an_export_reads_its_rows_in_pages(alice: Owner, monkeypatch: pytest.Mon
 
 
 def test_a_generator_gives_what_it_returns() -> None:
-    assert finish(found_in(Upload.of(b'{"content": "x"}'), book="main")).entries[0].fields.content == "x"
+    assert finish(read_upload(Upload.of(b'{"content": "x"}'), book="main")).entries[0].fields.content == "x"
 
 
 def test_forgetting_many_memories_erases_all_of_them(alice: Owner, charlie: Owner) -> None:

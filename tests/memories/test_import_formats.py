@@ -10,9 +10,9 @@ from django.conf import settings as configured
 from memories.database.batches import finish
 from memories.errors import InvalidRequest, TooLarge
 from memories.imports import files, json_members
+from memories.imports.contents import Conversation, ImportContents
 from memories.imports.files import Upload
-from memories.imports.formats import FORMATS, found_in
-from memories.imports.found import Conversation, Found
+from memories.imports.formats import FORMATS, read_upload
 from memories.models import Target
 from tests.memories.import_samples import (
     CLAUDE_CONVERSATIONS,
@@ -31,13 +31,13 @@ from tests.memories.import_samples import (
 )
 
 
-def read(data: Any, *, name: str = "", **options: Any) -> Found:
+def read(data: Any, *, name: str = "", **options: Any) -> ImportContents:
     if not isinstance(data, bytes):
         data = (data if isinstance(data, str) else json.dumps(data)).encode()
-    return finish(found_in(Upload.of(data, name), book="main", **options))
+    return finish(read_upload(Upload.of(data, name), book="main", **options))
 
 
-def contents(found: Found) -> list[str | None]:
+def contents(found: ImportContents) -> list[str | None]:
     return [entry.fields.content for entry in found.entries]
 
 
@@ -240,14 +240,14 @@ def test_the_name_of_a_file_may_say_its_format() -> None:
     [
         (b"\xff\xfe\x00", "not UTF-8"),
         (b'{"results": [', "cut off"),
-        (b'[{"memory": "a"}] and so on {', "goes on after its end"),
+        (b'[{"memory": "a"}] and so on {', "continues after its end"),
         (b"]", ""),
-        (b'[{"unknown": 1}]', "form that is not known"),
-        (b"[]", "form that is not known"),
-        (b" null\n", "form that is not known"),
-        (b"true", "form that is not known"),
+        (b'[{"unknown": 1}]', "JSON in an unknown format"),
+        (b"[]", "JSON in an unknown format"),
+        (b" null\n", "JSON in an unknown format"),
+        (b"true", "JSON in an unknown format"),
         (b"PK\x03\x04 and nothing else", "damaged or cut off"),
-        (packed({"notes.txt": b"x"}), "no file that is known"),
+        (packed({"notes.txt": b"x"}), "no known file"),
         (packed({"conversations.json": b"\xff"}), "conversations.json is not UTF-8"),
         (packed({"conversations.json": b"[{"}), "conversations.json is not valid JSON"),
         (packed({"conversations.json": [gpt_conversation()]})[:-40], "damaged or cut off"),
@@ -282,7 +282,7 @@ def test_deep_nesting_is_refused_by_entry() -> None:
 
 def test_an_archive_is_bounded_before_and_while_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = packed({"conversations.json": b" " * 3_000_000})
-    with pytest.raises(InvalidRequest, match="packed more than 200 times smaller"):
+    with pytest.raises(InvalidRequest, match="factor of more than 200"):
         read(bomb)
     monkeypatch.setattr(files, "IMPORT_FILE_BYTES", 1_000)
     for data in (bomb, packed({"memories.json": b" " * 2_000}), b" " * 2_000):
@@ -315,7 +315,7 @@ def test_an_encrypted_file_is_refused() -> None:
 
 
 def test_more_entries_than_an_import_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_members, "MOST_MEMBERS", 3)
+    monkeypatch.setattr(json_members, "MAX_MEMBERS", 3)
     with pytest.raises(InvalidRequest, match="more than 3 entries"):
         read([{"memory": "x"}] * 4)
 

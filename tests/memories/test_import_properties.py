@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from memories.database.batches import finish
 from memories.errors import InvalidRequest, TooLarge
+from memories.imports.contents import ImportContents
 from memories.imports.files import Upload
-from memories.imports.formats import AUTO, FORMATS, found_in
-from memories.imports.found import Found
+from memories.imports.formats import AUTO, FORMATS, read_upload
 from memories.imports.json_members import members_of
 from memories.services import fields_cleaned
 from tests.memories.import_samples import (
@@ -68,13 +68,13 @@ def spoiled(draw: st.DrawFn) -> str:
     return json.dumps(data)
 
 
-def checked(data: bytes, format: str) -> Found:
+def checked(data: bytes, format: str) -> ImportContents:
     """Return what is found, nothing in a file that is refused. It can be stored or is refused by name; only the
     documented errors come."""
     try:
-        found = finish(found_in(Upload.of(data), format=format, book="main"))
+        found = finish(read_upload(Upload.of(data), format=format, book="main"))
     except (InvalidRequest, TooLarge):
-        return Found(book="main")
+        return ImportContents(book="main")
     for entry in found.entries:
         assert entry.place
         try:
@@ -96,7 +96,7 @@ def checked(data: bytes, format: str) -> Found:
     return found
 
 
-def size(found: Found) -> int:
+def size(found: ImportContents) -> int:
     """Return how many characters memories and messages have."""
     contents = [entry.fields.content or "" for entry in found.entries]
     return sum(map(len, [*contents, *(said.text for one in found.conversations for said in one.messages)]))

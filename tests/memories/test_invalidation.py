@@ -141,12 +141,12 @@ def test_only_what_is_of_the_owner_or_the_book_goes(alice: Owner, charlie: Owner
     snapshot_of(charlie, other)
     book = Book.objects.get(owner=alice)
     invalidation.apply(Forgotten(kind=Kind.BOOK, owner_id=alice.pk, book_id=uuid4()))
-    assert snapshots.held(mine)
+    assert snapshots.peek(mine)
     invalidation.apply(Forgotten(kind=Kind.BOOK, owner_id=alice.pk, book_id=book.pk))
-    assert snapshots.held(mine) is None
-    assert snapshots.held(other)
+    assert snapshots.peek(mine) is None
+    assert snapshots.peek(other)
     invalidation.apply(Forgotten(kind=Kind.OWNER, owner_id=charlie.pk))
-    assert snapshots.held(other) is None
+    assert snapshots.peek(other) is None
     assert snapshots.sizes()[1] == 0
 
 
@@ -163,7 +163,7 @@ def test_a_view_that_was_read_before_a_forgetting_is_not_kept_after_it(
 
     monkeypatch.setattr("memories.recall.snapshot.load_view", forgotten_meanwhile)
     snapshot_of(alice, session)
-    assert snapshots.held(session) is None
+    assert snapshots.peek(session) is None
     assert snapshots.sizes()[:2] == (0, 0)
 
 

@@ -17,7 +17,7 @@ from memories.portability import export_lines
 from memories.recall.book_views import load_view
 from memories.services import MemoryFields, Source, book_writing
 from memories.sweep import verdicts_renew
-from memories.verdicts import hash_of
+from memories.verdicts import words_hash
 from tests.conftest import Api
 from tests.factories import memory_make
 from tests.in_one_go import import_text
@@ -175,7 +175,7 @@ def test_ordinary_metadata_is_not_blocked(alice: Owner) -> None:
 
 def test_a_change_of_it_drops_an_allowance_and_its_verdict_is_of_it_too(alice: Owner) -> None:
     memory = memory_make(alice, "Likes tea.", metadata=SOURCE)
-    assert memory.scan_hash == hash_of("Likes tea.", [], SOURCE)
+    assert memory.scan_hash == words_hash("Likes tea.", [], SOURCE)
     Memory.objects.update(metadata={"note": ORDER}, content_key=content_key("Likes tea."))
     assert load_view(book_state(alice.pk, "main")).entries == ()
     verdicts_renew()

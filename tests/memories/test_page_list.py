@@ -126,7 +126,7 @@ def test_a_search_counts_everything_it_finds_and_shows_more_of_it(page: Client, 
 def test_a_search_that_finds_more_than_a_page_holds_says_so(
     page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing, "MOST_ROWS", 20)
+    monkeypatch.setattr(listing, "MAX_ROWS", 20)
     fill(alice, (f"Keeps dumps of server {n}." for n in range(25)))
     assert "More than 20 memories match “dumps”, best first." in html_of(page, "/memories/?q=dumps")
 
@@ -143,7 +143,7 @@ def test_a_search_looks_among_what_the_filters_leave(page: Client, alice: Owner)
 
 def test_a_long_list_goes_on_where_a_page_ends(page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (filters, listing):
-        monkeypatch.setattr(module, "MOST_ROWS", 60)
+        monkeypatch.setattr(module, "MAX_ROWS", 60)
     fill(alice, (f"Fact number {n}." for n in range(130)))
     first = html_of(page, "/memories/?sort=oldest&target=user&n=60")
     assert rows_in(first) == list(range(1, 61))

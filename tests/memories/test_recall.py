@@ -20,9 +20,9 @@ from memories.recall.two_lanes import (
     Injection,
     Recalled,
     RecallSettings,
-    cut,
+    fit_lanes,
     recall,
-    share,
+    truncate,
 )
 from search import Hit, Reason
 
@@ -163,17 +163,17 @@ def test_a_reason_that_cannot_be_found_is_empty() -> None:
 
 
 def test_each_lane_has_its_reserve_and_may_take_what_the_other_leaves() -> None:
-    short, long = share([item("short_term", 512)] * 20, [item("long_term", 512)] * 20)
+    short, long = fit_lanes([item("short_term", 512)] * 20, [item("long_term", 512)] * 20)
     assert (len(short), len(long)) == (3, 5)  # 1536 and 2560
-    short, long = share([item("short_term", 512)] * 20, [])
+    short, long = fit_lanes([item("short_term", 512)] * 20, [])
     assert (len(short), len(long)) == (8, 0)
-    short, long = share([item("short_term", 512)], [item("long_term", 512)] * 20)
+    short, long = fit_lanes([item("short_term", 512)], [item("long_term", 512)] * 20)
     assert (len(short), len(long)) == (1, 7)
 
 
 @given(st.lists(st.integers(1, SNIPPET_BYTES), max_size=30), st.lists(st.integers(1, SNIPPET_BYTES), max_size=30))
 def test_both_lanes_together_keep_to_four_kib(shorts: list[int], longs: list[int]) -> None:
-    short, long = share([item("short_term", n) for n in shorts], [item("long_term", n) for n in longs])
+    short, long = fit_lanes([item("short_term", n) for n in shorts], [item("long_term", n) for n in longs])
     taken = [sum(len(i.text) for i in lane) for lane in (short, long)]
     assert sum(taken) <= TOTAL_BYTES
     # A lane is cut only when it would pass its reserve.
@@ -183,11 +183,11 @@ def test_both_lanes_together_keep_to_four_kib(shorts: list[int], longs: list[int
 
 @given(st.text(max_size=900))
 def test_a_cut_snippet_keeps_the_limit_and_whole_characters(text: str) -> None:
-    snippet = cut(text)
+    snippet = truncate(text)
     assert len(snippet.encode()) <= SNIPPET_BYTES
     assert snippet == text or (snippet.endswith("…") and text.startswith(snippet[:-1].rstrip()))
 
 
-def test_a_snippet_of_exactly_the_limit_is_not_cut() -> None:
-    assert cut("ä" * 256) == "ä" * 256
-    assert cut("ä" * 256 + "x") == "ä" * 254 + "…"
+def test_a_snippet_of_exactly_the_limit_is_not_truncated() -> None:
+    assert truncate("ä" * 256) == "ä" * 256
+    assert truncate("ä" * 256 + "x") == "ä" * 254 + "…"

@@ -11,11 +11,11 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from memories.artifacts.store import artifact_put
-from memories.counters import scan_refused, unstored_take
+from memories.counters import count_refusal, unstored_take
 from memories.errors import BlockedByScan
 from memories.models import Memory, Owner, ScanDay, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing, refusals_stored
-from memories.services.refusals import KEPT
+from memories.services.refusals import RETENTION
 from memories.sweep import memories_sweep
 from prompts.review import ReviewPrompt
 from tests.factories import memory_make
@@ -62,7 +62,7 @@ def test_the_row_holds_no_word_of_what_was_refused(alice: Owner) -> None:
 
 
 def test_a_writing_that_is_not_refused_costs_no_statement_for_it(alice: Owner) -> None:
-    scan_refused("password", "secret")  # one that another writing left behind
+    count_refusal("password", "secret")  # one that another writing left behind
     with CaptureQueriesContext(connection) as queries:
         memory_make(alice, "Likes tea.")
     assert not [query for query in queries if "scanday" in query["sql"]]
@@ -101,7 +101,7 @@ def test_processes_add_to_each_other(alice: Owner) -> None:
     def another_process(_: int) -> None:
         try:
             with refusals_stored():
-                scan_refused("password", "secret")
+                count_refusal("password", "secret")
         finally:
             connections.close_all()
 
@@ -119,7 +119,7 @@ def test_what_the_database_could_not_take_is_stored_with_the_next_one(
     with monkeypatch.context() as broken:
         broken.setattr(QuerySet, "update", locked)
         with refusals_stored():
-            scan_refused("password", "secret")
+            count_refusal("password", "secret")
     assert stored() == {}
     refuse(alice)
     assert stored() == {"secret": 2}
@@ -131,7 +131,7 @@ def test_whatever_ends_the_transaction_reaches_the_caller_as_itself(alice: Owner
 
     def broken() -> None:
         with book_writing(book, Source(actor="user:1", origin=WriteOrigin.USER)):
-            scan_refused("password", "secret")
+            count_refusal("password", "secret")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -145,6 +145,6 @@ def test_days_are_those_of_utc_and_go_after_a_year(alice: Owner) -> None:
         with time_machine.travel(moment, tick=False):
             refuse(alice)
     assert list(ScanDay.objects.values_list("day", flat=True)) == [date(2026, 3, 1), date(2026, 3, 2)]
-    with time_machine.travel(last + KEPT + timedelta(minutes=2), tick=False):
+    with time_machine.travel(last + RETENTION + timedelta(minutes=2), tick=False):
         memories_sweep()
     assert list(ScanDay.objects.values_list("day", flat=True)) == [date(2026, 3, 2)]

@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from memories.database import access
 from memories.database.access import in_patient_shared_thread, in_shared_thread, in_thread
-from memories.database.shared import is_shared, shareable, when_stored
+from memories.database.shared import after_commit, is_shared, shareable
 from memories.errors import Conflict
 from memories.ids import uuid7
 from memories.models import Owner, ThreadRecord
@@ -128,7 +128,7 @@ async def test_what_follows_a_write_follows_its_commit(alice: Owner) -> None:
 
     def write() -> bool:
         record(alice, 1)
-        when_stored(look)
+        after_commit(look)
         return is_shared()
 
     assert await together(write, write) == [True, True]

@@ -107,8 +107,8 @@ def test_a_view_is_forgotten_with_its_session(kind: Kind) -> None:
 
 
 def test_the_views_that_were_not_used_longest_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memories.recall.threads.MOST_VIEW_BYTES", 1)
-    monkeypatch.setattr("memories.recall.threads._WEIGHED_SECONDS", 0)
+    monkeypatch.setattr("memories.recall.threads.MAX_VIEW_BYTES", 1)
+    monkeypatch.setattr("memories.recall.threads._WEIGH_INTERVAL_SECONDS", 0)
     cache, turn = ThreadCache(), turn_of("The code?", ["On the door."])
     for number in (1, 2, 3):
         cache.append(OWNER, UUID(int=number), turn, after=None)

@@ -12,7 +12,7 @@ from memories.tools import TOOLS, Stage, Tool, definitions, tools_at, tools_of_t
 from memories.tools.table import table_of
 from memories.tools.tool import Arguments, ToolRun, Words
 from memories.tools.writing import Written
-from reviews.staged import staging
+from reviews.staged import staged_tools
 
 pytestmark = pytest.mark.any_database
 
@@ -90,7 +90,7 @@ def test_an_entry_that_contradicts_itself_is_refused(values: dict[str, Any]) -> 
 
 def test_a_verb_that_reviews_are_offered_and_cannot_stage_is_refused_at_start() -> None:
     with pytest.raises(LookupError, match="add_memory"):
-        staging()
+        staged_tools()
 
 
 @pytest.mark.django_db

@@ -14,10 +14,10 @@ from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from memories.database import access
-from memories.database.access import in_turn
+from memories.database.access import in_write_lane
 from memories.database.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
 from memories.history import undo
-from memories.imports import formats, running, standing
+from memories.imports import book_state, formats, running
 from memories.imports.files import Upload
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Book, ChangeSet, Memory, Owner
@@ -41,7 +41,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
     for module in (undo, clear):
         monkeypatch.setattr(module, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
-    monkeypatch.setattr("memories.database.batches._LEAST", ROWS)
+    monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     yield
     close_lanes()
 
@@ -69,7 +69,7 @@ class Watch:
 
     def __init__(self, other: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, bool]] = []
-        self._other = threading.Thread(target=in_turn, args=(self._write, other))
+        self._other = threading.Thread(target=in_write_lane, args=(self._write, other))
         self._queued = threading.Event()
         self._submit = access._write_lane.submit
         monkeypatch.setattr(access._write_lane, "submit", self._watched_submit)
@@ -145,8 +145,8 @@ def test_somebody_else_writes_between_two_slices_of_an_undo(
 ) -> None:
     review = review_make(alice)
     watch = Watch(charlie, monkeypatch)
-    take_back = undo._Undoing.take_back
-    monkeypatch.setattr(undo._Undoing, "take_back", lambda *args, **how: watch.slice(take_back, *args, **how))
+    take_back = undo._Undoing.revert
+    monkeypatch.setattr(undo._Undoing, "revert", lambda *args, **how: watch.slice(take_back, *args, **how))
     client = Client()
     client.force_login(User.objects.get(pk=bob.user_id))
     assert ask(client, review).status_code in {200, 302}
@@ -176,7 +176,7 @@ def test_somebody_else_writes_between_two_slices_of_a_clear(
     assert answer.status_code == 200, answer.content
     watch.over()
     assert [what for what, _ in watch.seen] == ["slice", "somebody else", *["slice"] * 4]
-    assert all(in_lane for _, in_lane in watch.seen)
+    assert all(in_lane_thread for _, in_lane_thread in watch.seen)
     assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
 
 
@@ -195,15 +195,15 @@ async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
 
         monkeypatch.setattr(module, name, watch)
 
-    watched(formats, "_read")
-    watched(standing, "check_scan")
+    watched(formats, "_read_file")
+    watched(book_state, "check_scan")
     watched(running, "_write")
     watched(running, "book_changed")
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
     request = ImportRequest(upload=Upload.of(lines.encode(), "memories.jsonl"), preview=preview)
     report = await in_slices(import_slices(alice.pk, request, actor="user:1"))
     assert report.new == COUNT
-    reading = {"_read": {"daybook-read"}, "check_scan": {"daybook-read"}}
+    reading = {"_read_file": {"daybook-read"}, "check_scan": {"daybook-read"}}
     assert threads == reading | ({} if preview else {"_write": {"daybook-db"}, "book_changed": {"daybook-db"}})
 
 

@@ -245,7 +245,7 @@ def test_amounts_are_written_with_cents() -> None:
 
 
 def test_owners_stand_by_all_their_tokens_and_the_rest_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owners, "SHOWN", 2)
+    monkeypatch.setattr(owners, "MAX_OWNERS", 2)
     for name, turns, reviewed, consolidated in (
         ("ann", 0, 0, 900),
         ("ben", 5, 500, 0),

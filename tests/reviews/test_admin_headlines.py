@@ -92,7 +92,7 @@ def test_the_cost_of_today_is_that_of_turns_and_reviews(root: Client) -> None:
 
 
 def test_figures_stop_counting_at_a_bound(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(today, "COUNTED", 3)
+    monkeypatch.setattr(today, "MAX_COUNTED", 3)
     session_make(turns=5)
     for number in range(5):
         memory_make(f"Fact {number}.")

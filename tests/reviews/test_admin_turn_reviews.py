@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gateway.models import Run, Session
-from reviews.admin.turn_reviews import MOST, reviews_of_turn
+from reviews.admin.turn_reviews import MAX_REVIEWS, reviews_of_turn
 from reviews.models import ReviewRun
 from tests.admin_pages import review_make
 from tests.admin_rows import book_make, memory_make, session_make, staff_client
@@ -55,11 +55,11 @@ def test_who_may_not_see_reviews_is_shown_none(session: Session) -> None:
 
 
 def test_the_reviews_of_a_turn_are_bounded_and_cost_two_statements(session: Session) -> None:
-    for _ in range(MOST + 1):
+    for _ in range(MAX_REVIEWS + 1):
         reviewed(session, first=1, last=2)
     run = Run.objects.get(turn=1)
     with CaptureQueriesContext(connection) as queries:
-        assert len(reviews_of_turn(run, 1, 2)) == MOST
+        assert len(reviews_of_turn(run, 1, 2)) == MAX_REVIEWS
     assert len(queries) == 2
 
 

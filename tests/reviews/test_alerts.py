@@ -18,7 +18,7 @@ from gateway.models import Alert, ApiKey, Run, Session, UsageDay
 from memories.models import Lease, Owner, ScanDay
 from memories.services import book_get_or_create
 from reviews import alerts
-from reviews.alerts import BLOCKED, IN_A_ROW, alert_send, alerts_sweep
+from reviews.alerts import BLOCKED_WRITES, CONSECUTIVE_FAILURES, alert_send, alerts_sweep
 from reviews.models import ReviewRun
 from tests.factories import key_make
 from tests.gateway.receivers import Receiver
@@ -60,7 +60,7 @@ def reviews(session: Session, *states: str, **fields: Any) -> None:
 
 
 def test_answers_that_fail_in_a_row_are_told_once_an_hour(session: Session, queued: list[tuple[str, str]]) -> None:
-    turns(session, *["failed"] * (IN_A_ROW - 1))
+    turns(session, *["failed"] * (CONSECUTIVE_FAILURES - 1))
     look()
     assert queued == []
     turns(session, "failed")
@@ -74,7 +74,7 @@ def test_answers_that_fail_in_a_row_are_told_once_an_hour(session: Session, queu
 
 
 def test_one_that_went_well_ends_the_row(session: Session, queued: list[tuple[str, str]]) -> None:
-    turns(session, *["failed"] * IN_A_ROW, "completed")
+    turns(session, *["failed"] * CONSECUTIVE_FAILURES, "completed")
     look()
     assert queued == []
 
@@ -104,7 +104,7 @@ def test_keys_that_have_spent_their_day_are_told(alice: Owner, queued: list[tupl
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
         UsageDay.objects.create(owner=alice, day=day, key_id=key.pk, input_tokens=spent - 9, output_tokens=9)
     look()
-    said = "1 API key is refused until 00:00 UTC: what may be spent today is used up."
+    said = "1 API key is refused until 00:00 UTC: the daily limit is used up."
     assert queued == [("keys_quota", said)]
 
 
@@ -114,28 +114,28 @@ def test_refused_writes_are_told_again_only_for_new_ones(queued: list[tuple[str,
     with time_machine.travel(noon):
         look()
         assert queued == []
-        ScanDay.objects.filter(pk=row.pk).update(number=BLOCKED + 2)
+        ScanDay.objects.filter(pk=row.pk).update(number=BLOCKED_WRITES + 2)
         look()
     assert [kind for kind, _ in queued] == ["writes_blocked"]
     assert "refused 12 writes" in queued[0][1]
     with time_machine.travel(noon + timedelta(hours=2)):
         look()
         assert len(queued) == 1, "no new ones"
-        ScanDay.objects.filter(pk=row.pk).update(number=2 * BLOCKED + 2)
+        ScanDay.objects.filter(pk=row.pk).update(number=2 * BLOCKED_WRITES + 2)
         look()
         assert "refused 10 writes" in queued[1][1]
 
 
 def test_several_workers_look_once_a_minute(session: Session, queued: list[tuple[str, str]]) -> None:
     look()
-    turns(session, *["failed"] * IN_A_ROW)
+    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     alerts_sweep()
     assert queued == []
 
 
 def test_nobody_looks_where_nobody_is_to_be_told(session: Session, settings: Any, queued: list[object]) -> None:
     settings.ALERTS_MAIL = []
-    turns(session, *["failed"] * IN_A_ROW)
+    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     look()
     assert queued == []
     assert not Lease.objects.exists()
@@ -144,14 +144,14 @@ def test_nobody_looks_where_nobody_is_to_be_told(session: Session, settings: Any
 def test_one_that_was_told_while_the_clock_was_ahead_is_told_again(
     session: Session, queued: list[tuple[str, str]]
 ) -> None:
-    turns(session, *["failed"] * IN_A_ROW)
+    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     Alert.objects.create(kind="answers_failing", told_at=timezone.now() + timedelta(hours=5), number=5)
     look()
     assert [kind for kind, _ in queued] == ["answers_failing"]
 
 
 def test_it_is_mailed_without_anybodys_words(session: Session, queued: list[tuple[str, str]]) -> None:
-    turns(session, *["failed"] * IN_A_ROW)
+    turns(session, *["failed"] * CONSECUTIVE_FAILURES)
     look()
     assert alert_send(*queued[0]) == 1
     [message] = mail.outbox
@@ -210,7 +210,7 @@ def test_an_address_that_refuses_it_is_logged_without_the_address(
 ) -> None:
     receiver.answers.append((500, {}))
     assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0
-    assert "An alert (reviews_failing) was not taken: It answered 500." in caplog.text
+    assert "An alert (reviews_failing) was not delivered: It answered 500." in caplog.text
     assert "hidden" not in caplog.text
 
 

@@ -85,10 +85,10 @@ def test_only_runs_that_are_still_what_they_must_be_end(claim: ReviewClaim) -> N
 def test_the_owner_is_told_of_an_end_that_happened(claim: ReviewClaim) -> None:
     waits = [ReviewWrite(index=0, key="new1", state=WriteState.WAITING)]
     lost = ReviewRun.objects.filter(state=State.SCHEDULED)
-    reviews_end(lost, State.AWAITING_APPROVAL, told=claim.review, writes=waits)
+    reviews_end(lost, State.AWAITING_APPROVAL, notify_for=claim.review, writes=waits)
     assert not Notification.objects.exists()
     held = ReviewRun.objects.filter(state=State.RUNNING)
-    reviews_end(held, State.AWAITING_APPROVAL, told=claim.review, writes=waits)
+    reviews_end(held, State.AWAITING_APPROVAL, notify_for=claim.review, writes=waits)
     assert Notification.objects.get().text == "A review wants to save 1 memory."
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management import call_command
 
-from memories.evidence import HeldStep, Proposal, held_keeper, proposal_id
+from memories.evidence import HeldWrites, Proposal, proposal_id, proposal_store
 from memories.history.undo import Undone, change_set_get
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Evidence, Memory, Notification, Owner, WriteOrigin
@@ -168,14 +168,14 @@ def test_what_two_imports_want_waits_until_both_are_undone(alice: Owner) -> None
 def test_what_a_turn_wants_too_stays(alice: Owner) -> None:
     report = imported(alice, lines(*doubtful()))
     book = queue()[0].book
-    step = HeldStep(session_id=None, agent="")
+    step = HeldWrites(session_id=None, agent="")
     step.add(
         Proposal(
             action="add", target="user", category="general", keywords=[], after=doubtful()[0], evidence=Evidence(),
             rule="evidence_pasted", reason="It was pasted.",
         )
     )  # fmt: skip
-    assert list(held_keeper().keep(book, step)) == [proposal_id(step.id, 0)]
+    assert list(proposal_store().keep(book, step)) == [proposal_id(step.id, 0)]
     assert undo_import(alice, report).proposals == 0
     assert still_waiting() == [doubtful()[0]]
 
@@ -212,4 +212,4 @@ def test_the_command_says_that_something_waits(alice: Owner, tmp_path: Path) -> 
     file.write_text(lines(PLAIN, *doubtful()))
     out = StringIO()
     call_command("memories", "import", str(file), "--owner", "alice", stdout=out)
-    assert "1 new, 0 changed, 0 known already, 0 left out. 1 to be decided about" in out.getvalue()
+    assert "1 new, 0 changed, 0 known already, 0 left out. 1 proposal waits for" in out.getvalue()

@@ -8,7 +8,7 @@ import time_machine
 from gateway.models import Session
 from memories.models import Owner
 from reviews.models import ReviewRun
-from reviews.quotas import day_of
+from reviews.quotas import usage_today
 from tests.factories import session_make
 from tests.reviews.talk import DONE, newest_review, reviewed_session, reviewing_agent, run_review, say
 from tests.scripted_model import ScriptedModel
@@ -27,7 +27,7 @@ def test_the_number_of_reviews_is_a_ceiling(alice: Owner, model: ScriptedModel, 
     done = [run_review(review_of_new_session(alice)) for _ in range(3)]
     assert [review.state for review in done] == ["nothing_to_save", "nothing_to_save", "scheduled"]
     late = done[-1]
-    assert (late.attempts, late.error["code"], late.not_before) == (0, "daily_limit", day_of(alice).ends)
+    assert (late.attempts, late.error["code"], late.not_before) == (0, "daily_limit", usage_today(alice).ends)
 
 
 def test_tokens_are_a_ceiling(alice: Owner, model: ScriptedModel, settings: Any) -> None:
@@ -79,8 +79,8 @@ def test_an_owner_does_not_pay_for_another(alice: Owner, charlie: Owner, model: 
 def test_the_day_is_a_utc_day_in_every_time_zone(alice: Owner) -> None:
     alice.time_zone = "Asia/Tokyo"
     with time_machine.travel("2026-11-20T16:00:00Z", tick=False):  # one o'clock at night there
-        day = day_of(alice)
-    assert (day.begins.isoformat(), day.ends.isoformat()) == ("2026-11-20T00:00:00+00:00", "2026-11-21T00:00:00+00:00")
+        day = usage_today(alice)
+    assert day.ends.isoformat() == "2026-11-21T00:00:00+00:00"
 
 
 def test_a_turn_is_not_refused_for_it(alice: Owner, model: ScriptedModel, settings: Any) -> None:

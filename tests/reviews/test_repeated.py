@@ -14,7 +14,7 @@ from django.utils import timezone
 from gateway.models import Agent, Session
 from gateway.services import session_delete
 from memories.database.access import in_thread
-from memories.evidence import HeldStep, Proposal, held_keeper
+from memories.evidence import HeldWrites, Proposal, proposal_store
 from memories.models import Book, Evidence, EvidenceKind, Memory, Notification, Owner
 from memories.services import book_get_or_create
 from reviews.approvals import review_approve, review_reject
@@ -56,7 +56,7 @@ def book(alice: Owner, agent: Agent) -> Book:
 
 def held(book: Book, session: Session | None, content: str = PLANTED, **fields: Any) -> dict[str, Any]:
     """Keep one held write, as a step of a turn or an app does; returns what it joined."""
-    step = HeldStep(session_id=session.pk if session else None, agent="assistant")
+    step = HeldWrites(session_id=session.pk if session else None, agent="assistant")
     values: dict[str, Any] = {"quote": "the shop that fits best", **fields}
     evidence = Evidence(kind=EvidenceKind.PASTED, session_id=step.session_id, **values)
     step.add(
@@ -65,7 +65,7 @@ def held(book: Book, session: Session | None, content: str = PLANTED, **fields: 
             rule="evidence_pasted", reason="This comes from text that you pasted.",
         )
     )  # fmt: skip
-    return dict(held_keeper().keep(book, step))
+    return dict(proposal_store().keep(book, step))
 
 
 async def test_a_turn_that_repeats_it_makes_no_second_proposal(
@@ -136,7 +136,7 @@ def test_apps_and_sessions_join_each_other(alice: Owner, agent: Agent, book: Boo
     held(book, session_make(alice, agent))
     (joined,) = held(book, None).values()
     (first,) = waiting()
-    assert (joined.id, joined.turned_down) == (f"{first.pk}-0", False)
+    assert (joined.id, joined.rejected) == (f"{first.pk}-0", False)
     assert first.writes[0].times == 1
 
 
@@ -146,12 +146,12 @@ def test_other_books_owners_and_actions_do_not_join(alice: Owner, charlie: Owner
     assert held(book_get_or_create(alice.pk, "other"), session) == {}
     assert held(book_get_or_create(charlie.pk, "main"), None) == {}
     memory_make(alice, "Likes boots.")
-    step = HeldStep(session_id=session.pk, agent="assistant")
+    step = HeldWrites(session_id=session.pk, agent="assistant")
     values: dict[str, Any] = {"target": "user", "category": "fact", "keywords": [], "after": PLANTED}
     step.add(
         Proposal(action="update", number=1, version=1, before="x", evidence=Evidence(), rule="r", reason="r", **values)
     )
-    assert held_keeper().keep(book, step) == {}
+    assert proposal_store().keep(book, step) == {}
     assert len(waiting()) == 4
 
 
@@ -164,7 +164,7 @@ def test_what_was_turned_down_is_not_asked_again_from_the_same_source(alice: Own
         (session_make(alice, agent), "The shop that FITS best"),
     ):
         (joined,) = held(book, where, quote=quote).values()
-        assert joined.turned_down
+        assert joined.rejected
     assert waiting() == []
     assert held(book, session_make(alice, agent), quote="Another page says so") == {}
     assert len(waiting()) == 1
@@ -199,13 +199,13 @@ def test_notes_of_a_session_that_is_read_again_are_counted(alice: Owner, agent: 
     values: dict[str, Any] = {"target": "memory", "category": "note", "keywords": [], "after": PLANTED}
     evidence = Evidence(kind=EvidenceKind.PASTED, quote="the shop")
     for _ in range(2):
-        step = HeldStep(session_id=session.pk, agent="assistant")
+        step = HeldWrites(session_id=session.pk, agent="assistant")
         step.add(Proposal(action="add", evidence=evidence, rule="evidence_pasted", reason="Pasted.", **values))
         held_keep(book, step)
     (run,) = waiting()
     assert (run.trigger, run.writes[0].times) == ("notes", 1)
     review_approve(run, actor="user:1")
-    again = HeldStep(session_id=session.pk, agent="assistant")
+    again = HeldWrites(session_id=session.pk, agent="assistant")
     again.add(Proposal(action="add", evidence=evidence, rule="evidence_pasted", reason="Pasted.", **values))
     held_keep(book, again)
     assert waiting() == []

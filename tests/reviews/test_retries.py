@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from gateway.errors import UpstreamRefused
-from gateway.jobs import rest_after
+from gateway.jobs import retry_pause
 from memories.errors import RateLimited
 from reviews.services import RETRY_SECONDS, retry_delay
 
@@ -21,15 +21,15 @@ def limited(header: str) -> RateLimited:
 )
 def test_a_number_of_seconds_is_kept_to(header: str, seconds: float) -> None:
     assert retry_delay(limited(header), 1) == seconds
-    assert rest_after(limited(header), least=5) == seconds
+    assert retry_pause(limited(header), least=5) == seconds
 
 
 def test_a_date_is_kept_to() -> None:
     header = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
     assert 80 <= (retry_delay(limited(header), 1) or 0) <= 91
-    assert 80 <= rest_after(limited(header), least=5) <= 91
+    assert 80 <= retry_pause(limited(header), least=5) <= 91
     past = "Wed, 21 Oct 2015 07:28:00 GMT"
-    assert (retry_delay(limited(past), 1), rest_after(limited(past), least=5)) == (5, 5)
+    assert (retry_delay(limited(past), 1), retry_pause(limited(past), least=5)) == (5, 5)
 
 
 def test_a_refusal_that_will_not_pass_is_not_tried_again() -> None:

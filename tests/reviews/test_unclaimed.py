@@ -12,7 +12,7 @@ from memories.models import Owner
 from reviews import claiming
 from reviews.claiming import review_claim
 from reviews.models import ReviewRun
-from reviews.quotas import day_of
+from reviews.quotas import usage_today
 from tests.reviews.conftest import Unclaimed
 from tests.reviews.talk import newest_review, reviewed_session, say
 
@@ -82,9 +82,9 @@ def test_one_that_another_worker_takes_at_the_same_time(
 ) -> None:
     def taken_meanwhile(*args: Any) -> Any:
         ReviewRun.objects.update(state="running")
-        return day_of(*args)
+        return usage_today(*args)
 
-    monkeypatch.setattr(claiming, "day_of", taken_meanwhile)
+    monkeypatch.setattr(claiming, "usage_today", taken_meanwhile)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=taken"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from search import AnalysisCache, BookIndex, Hit, Reason
-from search.parts import MOST_PARTS, parts_of
-from search.query import LONGEST, searched_part
+from search.parts import MAX_PARTS, parts_of
+from search.query import MAX_CHARS, searched_part
 from search.vectors import static_vectors
 from tests.search.books import FACTS, START, facts, talk
 
@@ -34,11 +34,11 @@ def test_a_rebuild_after_one_write_analyses_one_text() -> None:
 
 
 def test_of_a_long_message_both_ends_are_searched() -> None:
-    assert searched_part("x" * LONGEST) == "x" * LONGEST
+    assert searched_part("x" * MAX_CHARS) == "x" * MAX_CHARS
     ends = searched_part(f"Who plays? {'x' * 20_000} The cello?")
     assert ends.startswith("Who plays? x")
     assert ends.endswith("x The cello?")
-    assert len(ends) == LONGEST + 1
+    assert len(ends) == MAX_CHARS + 1
 
 
 @pytest.mark.parametrize("separator", [" ", "\n", "\n\n"])
@@ -62,7 +62,7 @@ def test_the_parts_of_a_long_message() -> None:
         fact,
         fact,
     ]
-    assert len(parts_of(" ".join([fact] * 130))) <= MOST_PARTS + 1
+    assert len(parts_of(" ".join([fact] * 130))) <= MAX_PARTS + 1
 
 
 def test_the_same_entries_give_the_same_answers_from_any_cache() -> None:
@@ -125,7 +125,7 @@ def test_why_tells_keywords_from_content() -> None:
     hit = BookIndex.build(book, analysis=CACHE).search("who cleans our cage", limit=1)[0]
     assert hit.number == 1
     assert "keywords" in reasons(hit)
-    assert "written to be found by “cage”" in hit.why.lower()
+    assert "has the keyword “cage”" in hit.why.lower()
 
 
 def test_why_names_the_neighbour_the_speaker_and_the_day() -> None:
@@ -176,7 +176,7 @@ def test_other_books_of_the_process_change_nothing_about_a_book() -> None:
 
 def test_why_says_that_every_keyword_occurs_or_that_there_were_none() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
-    assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Holds every keyword of the message."
+    assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Contains every keyword of the message."
     assert reasons(index.search("of the", limit=1)[0]) == {"no_keywords"}
 
 
@@ -234,7 +234,7 @@ def test_word_vectors_are_read_without_network_and_know_weight() -> None:
 )
 def test_the_pieces_of_a_text_are_those_of_the_whole(text: str) -> None:
     vectors = static_vectors()
-    assert vectors._pieces(text) == vectors._encoded(text)
+    assert vectors._pieces(text) == vectors._encode(text)
 
 
 def test_a_category_of_an_empty_book_holds_nothing() -> None:
@@ -255,8 +255,8 @@ def test_what_is_close_to_a_word_does_not_depend_on_the_words_it_was_asked_with(
     for word in question.strip("?").split():
         after.search(f"my {word}", limit=5)
     assert after.search(question, limit=5) == together.search(question, limit=5)
-    kept = after._similarity._kept
-    for word, close in together._similarity._kept.items():
+    kept = after._similarity._cache
+    for word, close in together._similarity._cache.items():
         assert close.nearest == kept[word].nearest, word
         assert np.array_equal(close.closest, kept[word].closest), word
 

@@ -35,11 +35,14 @@ def test_the_same_entries_are_relevant_with_the_exact_score_and_without(size: in
         best = ranking.best_places(found, size)
         for count in {1, min(20, size), size}:
             lead = found[best[:count]]
-            with patch.object(ranking, "is_enough", return_value=True), patch.object(ranking, "by_chance"):
+            with (
+                patch.object(ranking, "has_enough_evidence", return_value=True),
+                patch.object(ranking, "chance_points"),
+            ):
                 quick, exact = (
-                    ranking.least_score(nothing, nothing, found, best[:count], lead, nothing, exactly=exactly)
-                    for exactly in (False, True)
+                    ranking.min_score(nothing, nothing, found, best[:count], lead, nothing, exact=exact)
+                    for exact in (False, True)
                 )
             middle = float(np.median(found.astype(np.float64)))
-            assert exact == pytest.approx(middle + ranking.TAIL * (float(found.max()) - middle), abs=1e-5)
+            assert exact == pytest.approx(middle + ranking.TAIL_SHARE * (float(found.max()) - middle), abs=1e-5)
             assert (lead >= quick).tolist() == (lead >= exact).tolist()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search.times import NamedTime, asks_when, named_times, says_when
-from search.tokens import LONGEST_WORD, guess_language, tokens_of
+from search.tokens import MAX_WORD_CHARS, guess_language, tokens_of
 
 
 def terms(text: str) -> list[str]:
@@ -85,7 +85,7 @@ def test_the_language_is_told_by_function_words(text: str, language: str) -> Non
 @given(st.text())
 def test_any_text_gives_terms_of_bounded_length(text: str) -> None:
     for token in tokens_of(text):
-        assert 0 < len(token.term) <= 4 * LONGEST_WORD
+        assert 0 < len(token.term) <= 4 * MAX_WORD_CHARS
         assert token.surface
 
 

@@ -20,13 +20,13 @@ class Rules:
     fields: frozenset[str] = frozenset()  # of a request, refused
     message_fields: frozenset[str] = frozenset()  # refused
     tool_fields: frozenset[str] = frozenset()  # of a function, refused
-    metadata_alone: bool = True  # taken without `store`
+    metadata_without_store: bool = True  # taken without `store`
     nulls: bool = True  # taken
     system_first: bool = False
     alternate: bool = False
     user_after_tool: bool = True  # taken
     empty_said: bool = True  # an assistant message that says nothing is taken
-    null_said: bool = True  # so is one that calls, with `null` as its text
+    null_content: bool = True  # so is one that calls, with `null` as its text
     text_results: bool = False
     ids: str = r".{1,40}"  # of calls, as it takes them
     own_ids: bool = False  # takes its own ids only
@@ -43,8 +43,8 @@ class Rules:
 
 
 RULES: dict[str, Rules] = {
-    "openai": Rules(metadata_alone=False, extra=(("system_fingerprint", "fp_1"), ("service_tier", "default"))),
-    "azure": Rules(form="azure", header="api-key", metadata_alone=False),
+    "openai": Rules(metadata_without_store=False, extra=(("system_fingerprint", "fp_1"), ("service_tier", "default"))),
+    "azure": Rules(form="azure", header="api-key", metadata_without_store=False),
     "gemini": Rules(
         form="list",
         fields=frozenset({"seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"}),
@@ -107,7 +107,7 @@ RULES: dict[str, Rules] = {
         makes="call__0_{name}_cmpl-{n:036d}",
         reasoning="reasoning_content",
         text_results=True,
-        null_said=False,
+        null_content=False,
     ),
     "ollama": Rules(
         fields=frozenset({"max_completion_tokens"}), ids=r".{1,128}", text_results=True, reasoning="reasoning"
@@ -156,7 +156,7 @@ def refusal(rules: Rules, body: dict[str, Any]) -> tuple[str, str | None] | None
     """Why a server of this kind refuses a request, as (message, param); None where it takes it."""
     for name in rules.fields & body.keys():
         return f'Unknown name "{name}": Cannot find field.', name
-    if not rules.metadata_alone and "metadata" in body and not body.get("store"):
+    if not rules.metadata_without_store and "metadata" in body and not body.get("store"):
         return "The 'metadata' parameter is only allowed when 'store' is enabled.", None
     for name in [] if rules.nulls else [name for name, value in body.items() if value is None]:
         return f"{name} must not be null", name
@@ -189,7 +189,7 @@ def _order(rules: Rules, messages: list[dict[str, Any]]) -> tuple[str, str | Non
         empty = not message.get("content") and not message.get("tool_calls")
         if message["role"] == "assistant" and empty and not rules.empty_said:
             return "An assistant message must not be empty.", None
-        if message["role"] == "assistant" and message.get("content", "") is None and not rules.null_said:
+        if message["role"] == "assistant" and message.get("content", "") is None and not rules.null_content:
             return "Input should be a valid string", None
         if rules.text_results and message["role"] == "tool" and not isinstance(message.get("content"), str):
             return "The content of a tool message must be text.", None

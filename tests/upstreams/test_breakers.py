@@ -4,17 +4,17 @@ import asyncio
 
 import pytest
 
-from gateway.upstream import at_once
-from gateway.upstream.at_once import AtOnce
+from gateway.upstream import concurrency
 from gateway.upstream.breakers import Breaker
+from gateway.upstream.concurrency import ConcurrencyLimit
 from memories.errors import Overloaded
 from tests.upstreams.failing import Clock
 
 
 def outcomes(breaker: Breaker, marks: str) -> None:
-    """Requests one after the other: `+` went well, `-` failed."""
+    """Requests one after the other: `+` succeeded, `-` failed."""
     for mark in marks:
-        breaker.ended(well=mark == "+", probe=breaker.enter())
+        breaker.record(ok=mark == "+", probe=breaker.enter())
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_one_probe_decides() -> None:
         assert breaker.enter()
         assert breaker.seconds() > 0, "only one"
         assert not breaker.enter()
-        breaker.ended(well=False, probe=True)
+        breaker.record(ok=False, probe=True)
     assert rests == [5, 10, 20, 30, 30]
     clock.now += 30
     outcomes(breaker, "+")
@@ -62,25 +62,25 @@ def test_a_probe_that_says_nothing_leaves_the_place_to_the_next() -> None:
     breaker = Breaker(clock)
     outcomes(breaker, "-----")
     clock.now += 5
-    breaker.left(probe=breaker.enter())
+    breaker.release(probe=breaker.enter())
     assert (breaker.is_open, breaker.seconds(), breaker.enter()) == (True, 0.0, True)
 
 
 def test_what_began_before_it_opened_does_not_close_it() -> None:
     breaker = Breaker(Clock())
-    breaker.rest(20)
-    breaker.ended(well=True, probe=False)
+    breaker.hold(20)
+    breaker.record(ok=True, probe=False)
     assert breaker.seconds() == 20
 
 
-async def served_in_order(places: AtOnce, *owners: str) -> list[str]:
+async def served_in_order(places: ConcurrencyLimit, *owners: str) -> list[str]:
     """Ask for a place for each of these while one is taken; return who was served, in order."""
     served: list[str] = []
-    taken = places.place("first", seconds=60)
+    taken = places.slot("first", seconds=60)
     await taken.__aenter__()
 
     async def ask(name: str) -> None:
-        async with places.place(name[0], seconds=60):
+        async with places.slot(name[0], seconds=60):
             served.append(name)
             await asyncio.sleep(0)
 
@@ -94,21 +94,21 @@ async def served_in_order(places: AtOnce, *owners: str) -> list[str]:
 
 
 async def test_owners_take_turns_and_each_keeps_its_order() -> None:
-    places = AtOnce(1)
+    places = ConcurrencyLimit(1)
     assert await served_in_order(places, "a1", "a2", "a3", "b1", "c1", "b2") == ["a1", "b1", "c1", "a2", "b2", "a3"]
     assert (places.running, places.waiting, len(places._queues)) == (0, 0, 0)
 
 
-async def held(places: AtOnce, owner: str = "b") -> None:
-    async with places.place(owner, seconds=60):
+async def held(places: ConcurrencyLimit, owner: str = "b") -> None:
+    async with places.slot(owner, seconds=60):
         pass
 
 
 async def test_who_leaves_the_queue_leaves_nothing_behind() -> None:
-    places = AtOnce(1)
-    async with places.place("a", seconds=1):
+    places = ConcurrencyLimit(1)
+    async with places.slot("a", seconds=1):
         with pytest.raises(Overloaded) as refused:
-            await places.place("b", seconds=0.001).__aenter__()
+            await places.slot("b", seconds=0.001).__aenter__()
         assert refused.value.details == {"retry_after": 1}
         gone = asyncio.create_task(held(places))
         stays = asyncio.create_task(held(places))
@@ -121,8 +121,8 @@ async def test_who_leaves_the_queue_leaves_nothing_behind() -> None:
 
 
 async def test_one_who_goes_when_called_passes_the_place_on() -> None:
-    places = AtOnce(1)
-    taken = places.place("a", seconds=1)
+    places = ConcurrencyLimit(1)
+    taken = places.slot("a", seconds=1)
     await taken.__aenter__()
     called, next_one = (asyncio.create_task(held(places, owner)) for owner in "bc")
     await asyncio.sleep(0)
@@ -133,8 +133,8 @@ async def test_one_who_goes_when_called_passes_the_place_on() -> None:
 
 
 async def test_not_more_wait_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_once, "MOST_WAITING", 0)
-    places = AtOnce(1)
-    async with places.place("a", seconds=1):
+    monkeypatch.setattr(concurrency, "MAX_WAITING", 0)
+    places = ConcurrencyLimit(1)
+    async with places.slot("a", seconds=1):
         with pytest.raises(Overloaded):
-            await places.place("b", seconds=60).__aenter__()
+            await places.slot("b", seconds=60).__aenter__()

@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 
 from config.doctor import Level, upstream_finding
 from gateway.chat.labels import error_words
-from gateway.upstream import Attempts, ModelRequest, ModelTarget, OpenAIModel
+from gateway.upstream import ModelRequest, ModelTarget, OpenAIModel, ResilientModel
 from gateway.upstream.dialects import DIALECTS
 from memories.errors import DomainError
 from tests.upstreams.failing import Clock
@@ -74,7 +74,7 @@ def serving() -> Iterator[Callable[[Path | None], str]]:
 
 
 CASES = {
-    "self-signed": ("localhost", NOW + YEAR, False, "is signed by nobody whom this machine trusts"),
+    "self-signed": ("localhost", NOW + YEAR, False, "is not signed by an authority that this machine trusts"),
     "expired": ("localhost", NOW - YEAR, True, "has expired"),
     "another host": ("model.example.org", NOW + YEAR, True, "is for another host"),
     "too early": ("localhost", NOW + 2 * YEAR, True, "is not valid yet"),
@@ -96,13 +96,13 @@ async def test_which_fault_a_certificate_has_is_told(
     address = serving(path)
     settings.DAYBOOK_UPSTREAMS = {"a": {"url": address, "key": "sk-upstream-1"}}
     clock = Clock()
-    way = Attempts(OpenAIModel(), sleep=clock.sleep, clock=clock)
+    way = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock)
     request = ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},))
     with pytest.raises(DomainError) as fault:
         await way.complete(request)
     await way.close()
     assert str(fault.value) == f"The certificate of the model server {words}."
-    assert [entry["fault"] for entry in request.course.attempts] == ["certificate"], "no repetition mends it"
+    assert [entry["fault"] for entry in request.log.attempts] == ["certificate"], "no repetition mends it"
     assert "An administrator has to" in error_words(fault.value.as_json()).rest
     found = upstream_finding("upstream", url=address, key="sk-upstream-1", dialect=DIALECTS["openai"])
     assert (found.level, found.text) == (Level.FAILED, f"{address}: its certificate {words}")
@@ -111,11 +111,11 @@ async def test_which_fault_a_certificate_has_is_told(
 async def test_a_server_without_tls_is_told(serving: Callable[[Path | None], str], settings: Settings) -> None:
     address = serving(None)
     settings.DAYBOOK_UPSTREAMS = {"a": {"url": address, "key": ""}}
-    way = Attempts(OpenAIModel())
+    way = ResilientModel(OpenAIModel())
     with pytest.raises(DomainError) as fault:
         await way.complete(ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},)))
     await way.close()
-    assert str(fault.value) == "The model server does not speak TLS, and its address begins with https."
+    assert str(fault.value) == "The model server does not speak TLS, but its address begins with https."
     found = upstream_finding("upstream", url=address, key="", dialect=DIALECTS["openai"])
     assert (found.level, found.text) == (
         Level.FAILED,
@@ -129,7 +129,7 @@ async def test_the_next_model_answers(
     address = serving(certificate(tmp_path, host="localhost", until=NOW + YEAR))
     settings.DAYBOOK_UPSTREAMS = {"a": {"url": address, "key": ""}, "b": {"url": "http://127.0.0.1:1/v1", "key": ""}}
     clock = Clock()
-    way = Attempts(OpenAIModel(), sleep=clock.sleep, clock=clock)
+    way = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock)
     fallbacks = (ModelTarget("b", "m"),)
     for _ in range(2):
         request = ModelRequest(
@@ -138,4 +138,4 @@ async def test_the_next_model_answers(
         with pytest.raises(DomainError):
             await way.complete(request)
     await way.close()
-    assert request.course.attempts[0]["fault"] == "open", "it is left alone for a minute"
+    assert request.log.attempts[0]["fault"] == "open", "it is left alone for a minute"

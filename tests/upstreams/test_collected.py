@@ -9,7 +9,7 @@ from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Run
 from gateway.upstream import ModelRequest, OpenAIModel
-from gateway.upstream.collected import Collected
+from gateway.upstream.collected import CompletionBuilder
 from memories.database.access import in_thread
 from memories.errors import DomainError
 from tests.conftest import Api
@@ -72,9 +72,9 @@ async def test_one_that_breaks_off_is_no_answer(serve: Serve, db: None) -> None:
 
 
 def collected(*chunks: Any) -> dict[str, Any]:
-    found = Collected()
+    found = CompletionBuilder()
     for chunk in chunks:
-        found.take(chunk)
+        found.add(chunk)
     return json.loads(json.dumps(found.completion()))
 
 

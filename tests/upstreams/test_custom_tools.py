@@ -91,7 +91,7 @@ def test_a_whole_completion_holds_calls_of_custom_tools() -> None:
     answer = {
         "choices": [{"message": {"role": "assistant", "tool_calls": [made, other]}, "finish_reason": "tool_calls"}]
     }
-    calls = CustomCalls(frozenset({"patch"})).completion(answer)["choices"][0]["message"]["tool_calls"]
+    calls = CustomCalls(frozenset({"patch"})).convert_completion(answer)["choices"][0]["message"]["tool_calls"]
     assert calls == [other, {"id": "up_0", "type": "custom", "custom": {"name": "patch", "input": PATCH}}]
 
 
@@ -126,22 +126,22 @@ def test_an_input_in_pieces_comes_back_whole(text: str, size: int) -> None:
     arguments = json.dumps({"input": text})
     cut = [arguments[at : at + size] for at in range(0, len(arguments), size)]
     calls = CustomCalls(frozenset({"patch"}))
-    taken = [calls.taken(chunk(piece(0, "", "patch", "up_0"), piece(1, "{}", "look", "up_1")))]
-    taken += [calls.taken(chunk(piece(0, part))) for part in cut]
-    last = calls.taken({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    taken = [calls.convert_chunk(chunk(piece(0, "", "patch", "up_0"), piece(1, "{}", "look", "up_1")))]
+    taken += [calls.convert_chunk(chunk(piece(0, part))) for part in cut]
+    last = calls.convert_chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
     assert [one["choices"][0]["delta"] for one in taken] == [
         {"tool_calls": [piece(1, "{}", "look", "up_1")]},
         *({} for _ in cut),
     ]
     (whole,) = last["choices"][0]["delta"]["tool_calls"]
     assert whole == {"index": 0, "id": "up_0", "type": "custom", "custom": {"name": "patch", "input": text}}
-    assert calls.rest() is None
+    assert calls.flush() is None
 
 
 def test_an_answer_that_ends_without_saying_so_loses_no_call() -> None:
     calls = CustomCalls(frozenset({"patch"}))
-    calls.taken(chunk(piece(0, '{"input": "a"}', "patch", "up_0")))
-    held = calls.rest()
+    calls.convert_chunk(chunk(piece(0, '{"input": "a"}', "patch", "up_0")))
+    held = calls.flush()
     assert held is not None
     assert held["choices"][0]["delta"]["tool_calls"][0]["custom"] == {"name": "patch", "input": "a"}
 
@@ -149,7 +149,7 @@ def test_an_answer_that_ends_without_saying_so_loses_no_call() -> None:
 @pytest.mark.parametrize("arguments", ["plain words", '{"other": 1}', "[" * 100_000, '{"input": 7}'])
 def test_arguments_of_another_form_are_the_input(arguments: str) -> None:
     calls = CustomCalls(frozenset({"patch"}))
-    taken = calls.taken(chunk(piece(0, arguments, "patch", "up_0"), finish="tool_calls"))
+    taken = calls.convert_chunk(chunk(piece(0, arguments, "patch", "up_0"), finish="tool_calls"))
     assert taken["choices"][0]["delta"]["tool_calls"][0]["custom"]["input"] == arguments
 
 

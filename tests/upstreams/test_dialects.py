@@ -17,7 +17,7 @@ from gateway.agents.upstream_options import DIALECTS as NAMES
 from gateway.agents.upstream_options import UpstreamOptions
 from gateway.upstream import EMBEDDINGS, ModelRequest, wire
 from gateway.upstream.call_ids import SHAPES
-from gateway.upstream.dialects import ADDRESSES, DIALECTS, PORTS, Dialect, dialect_of, recognised
+from gateway.upstream.dialects import ADDRESSES, DIALECTS, PORTS, Dialect, dialect_at, dialect_of
 from tests.upstreams import test_matrix
 from tests.upstreams.rules import RULES
 
@@ -27,7 +27,8 @@ LOCAL = "http://127.0.0.1:8080/v1"
 
 def test_the_environment_and_the_gateway_know_the_same() -> None:
     assert set(NAMES) == set(DIALECTS) == set(RULES)
-    ours = {"name", "lost_said", "lost_called", "lost_call", "text_results", "null_said", "metadata_alone"}
+    lost = {"message_placeholders", "calls_placeholders", "call_placeholders"}
+    ours = {"name", "text_results", "null_content", "metadata_without_store", *lost}
     ours |= {"custom_tools"}
     assert set(UpstreamOptions.model_fields) == {part.name for part in fields(Dialect)} - ours
     assert set(UpstreamOptions.model_fields["call_ids"].annotation.__args__) == set(SHAPES)  # type: ignore[union-attr]
@@ -51,7 +52,7 @@ def test_the_environment_and_the_gateway_know_the_same() -> None:
     ],
 )
 def test_a_server_is_recognised_by_its_address(url: str, name: str) -> None:
-    assert recognised(url) == name
+    assert dialect_at(url) == name
 
 
 def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, dict[str, Any]]:
@@ -93,7 +94,7 @@ async def test_headers_query_and_limits_go_with_every_request(
     monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=transport))
     model = wire.OpenAIModel()
     await model.complete(ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},)))
-    await model.passed(ModelRequest(upstream="default", model="m", path=EMBEDDINGS))
+    await model.embeddings(ModelRequest(upstream="default", model="m", path=EMBEDDINGS))
     for request in sent:
         assert request.headers.items() >= {"x-team": "a", "api-key": "secret"}.items()
         assert request.url.query == b"api-version=1"
@@ -165,8 +166,11 @@ def row(dialect: Dialect) -> str:
         *(["roles alternate"] if dialect.alternate_roles else []),
         *(["no `stream_options`"] if not dialect.stream_options else []),
         *(["results of tools as text"] if dialect.text_results else []),
-        *(["never `null` as text"] if not dialect.null_said else []),
-        *(["`metadata` only with `store`"] if not dialect.metadata_alone else []),
-        *(f"stand-in for a lost `{name}`" for name in (*dialect.lost_said, *dialect.lost_called, *dialect.lost_call)),
+        *(["never `null` as text"] if not dialect.null_content else []),
+        *(["`metadata` only with `store`"] if not dialect.metadata_without_store else []),
+        *(
+            f"stand-in for a lost `{name}`"
+            for name in (*dialect.message_placeholders, *dialect.calls_placeholders, *dialect.call_placeholders)
+        ),
     ]
     return f"| `{dialect.name}` | {', '.join(found)} | `{dialect.call_ids}` | {'; '.join(does)} |"

@@ -11,7 +11,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from gateway import embeddings, upstream
-from gateway.upstream import Attempts, OpenAIModel, wire
+from gateway.upstream import OpenAIModel, ResilientModel, wire
 from memories.models import Book, MemoryVector, Owner
 from tests.factories import memory_make
 from tests.upstreams.refusals import openai as worded
@@ -44,7 +44,7 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None) -> Ite
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}
     found = Limited()
     monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=found))
-    previous = upstream.install(Attempts(OpenAIModel()))
+    previous = upstream.install(ResilientModel(OpenAIModel()))
     yield found
     upstream.install(previous)
 

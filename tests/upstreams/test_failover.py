@@ -22,9 +22,9 @@ from gateway.chat.labels import answered_words
 from gateway.chat.transcript import turn_of_run
 from gateway.metrics import registry
 from gateway.models import Message, Run, Session
-from gateway.upstream import Attempts, ModelRequest, ModelTarget, OpenAIModel, wire
+from gateway.upstream import ModelRequest, ModelTarget, OpenAIModel, ResilientModel, wire
 from gateway.upstream.attempts import outcomes
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.kept import KeptFields, with_kept
 from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, Owner, Target
@@ -66,7 +66,7 @@ def servers(settings: Settings, monkeypatch: pytest.MonkeyPatch, clock: Clock) -
         name: {"url": URL.format(port=port), "key": "sk-upstream-123"} for name, port in UPSTREAMS.items()
     }
     monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=made))
-    way = Attempts(OpenAIModel(), sleep=clock.sleep, clock=clock, jitter=lambda most: most)
+    way = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock, jitter=lambda most: most)
     previous = upstreams.install(way)
     yield made
     upstreams.install(previous)
@@ -347,7 +347,7 @@ async def test_a_server_alone_is_left_alone_only_if_it_can_not_be_reached(
 async def test_the_demo_model_stands_in_for_nobody(alice_api: Api, db: None, settings: Settings) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     await in_thread(agent_make, model=["m-a", "m-b"], upstream=["a", "default"])
-    previous = upstreams.install(Attempts(OpenAIModel()))
+    previous = upstreams.install(ResilientModel(OpenAIModel()))
     answer = await ask(alice_api, "Hi")
     upstreams.install(previous)
     assert answer.status == 400
@@ -362,7 +362,7 @@ async def test_an_upstream_that_is_not_configured_is_passed_over(servers: Server
 
 async def test_what_is_kept_of_an_answer_goes_to_no_other_model_of_the_same_upstream(servers: Servers) -> None:
     servers.script("a", *[OVERLOADED] * 3, says("Fine."))
-    kept = Kept(upstream="a", model="m-1", fields={"reasoning_content": "Hm."})
+    kept = KeptFields(upstream="a", model="m-1", fields={"reasoning_content": "Hm."})
     messages = ({"role": "user", "content": "Hi"}, with_kept({"role": "assistant", "content": "Hello."}, kept))
     request = ModelRequest(upstream="a", model="m-1", fallbacks=(ModelTarget("a", "m-2"),), messages=messages)
     await upstreams.model().complete(request)
@@ -373,12 +373,12 @@ async def test_what_is_kept_of_an_answer_goes_to_no_other_model_of_the_same_upst
 
 async def test_a_port_that_nobody_listens_on_is_a_fault_of_the_connection(settings: Settings, clock: Clock) -> None:
     settings.DAYBOOK_UPSTREAMS = {"a": {"url": f"http://127.0.0.1:{free_port()}/v1", "key": ""}}
-    way = Attempts(OpenAIModel(), sleep=clock.sleep, clock=clock)
+    way = ResilientModel(OpenAIModel(), sleep=clock.sleep, clock=clock)
     request = ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},))
     with pytest.raises(UpstreamError):
         await way.complete(request)
     await way.close()
-    assert [entry["fault"] for entry in request.course.attempts] == ["connect"] * 3
+    assert [entry["fault"] for entry in request.log.attempts] == ["connect"] * 3
     assert all(0 <= pause <= most for pause, most in zip(clock.slept, (0.5, 1.0), strict=True)), "with jitter"
 
 
@@ -403,7 +403,7 @@ async def test_requests_beyond_the_limit_of_an_upstream_wait_or_go_elsewhere(
     alone = ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},))
     both = [asyncio.create_task(upstreams.model().complete(alone)) for _ in range(2)]
     await eventually_async(lambda: servers.asked, within=5)
-    monkeypatch.setattr("gateway.upstream.attempts.SHORT_REST", 0.01)
+    monkeypatch.setattr("gateway.upstream.attempts.MAX_WAIT_WITH_FALLBACK", 0.01)
     servers.script("b", says("From b."))
     elsewhere: Any = ModelRequest(upstream="a", model="m", fallbacks=(ModelTarget("b", "m"),), messages=alone.messages)
     third = asyncio.create_task(upstreams.model().complete(elsewhere))
@@ -412,7 +412,7 @@ async def test_requests_beyond_the_limit_of_an_upstream_wait_or_go_elsewhere(
     assert [answer["choices"][0]["message"]["content"] for answer in await asyncio.gather(*both, third)] == [
         "One.", "Two.", "From b."
     ]  # fmt: skip
-    assert elsewhere.course.attempts[0]["fault"] == "queue"
+    assert elsewhere.log.attempts[0]["fault"] == "queue"
     assert servers.order == "aba", "the second waited for the first"
 
 
@@ -475,7 +475,7 @@ def entry(name: str, fault: str = "") -> dict[str, Any]:
         ([entry("x/a", "connect"), entry("y/a")], "Answered by y; x could not be reached."),
         (
             [entry("x/a", "rate"), entry("x/b", "silence"), entry("x/b", "new"), entry("x/c")],
-            "Answered by c; a was asked too much, b failed.",
+            "Answered by c; a received too many requests, b failed.",
         ),
     ],
 )

@@ -22,7 +22,7 @@ from gateway.sweep import accounts_sweep
 from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream import known as known_module
 from gateway.upstream.known import Known, known
-from gateway.upstream.learned import MOST_OF_MODEL, change_of
+from gateway.upstream.learned import MAX_PER_MODEL, change_of
 from gateway.upstream.refusals import changes_for
 from memories.database.access import in_thread
 from memories.errors import DomainError
@@ -135,7 +135,7 @@ BODY = {"model": "m", "messages": [{**HI, "name": "alice"}], "tools": [LOOKUP], 
     ],
 )  # fmt: skip
 def test_a_refusal_is_read_however_it_is_worded(words: str, changes: list[str]) -> None:
-    refusal = RequestRefused("", said=words, status=400)
+    refusal = RequestRefused("", server_message=words, status=400)
     assert [str(change) for change in changes_for(refusal, BODY)] == changes
 
 
@@ -422,7 +422,7 @@ async def test_a_database_that_is_busy_fails_no_turn_and_gets_it_later(
 
 
 async def test_of_a_model_the_latest_changes_are_kept(server: RuledServer, db: None) -> None:
-    names = [f"x_{number}" for number in range(MOST_OF_MODEL + 5)]
+    names = [f"x_{number}" for number in range(MAX_PER_MODEL + 5)]
     server.objections += [
         Objection(says=openai(f"Unknown parameter: '{name}'", name, "unknown_parameter"), holds=has(name))
         for name in names

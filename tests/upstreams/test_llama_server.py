@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.models import Agent
-from gateway.upstream import Attempts, OpenAIModel
+from gateway.upstream import OpenAIModel, ResilientModel
 from tests.conftest import Api, free_port
 from tests.gateway.v1 import ask, stream
 from tests.waiting import eventually
@@ -68,7 +68,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest_asyncio.fixture(autouse=True)
 async def _upstream(url: str, settings: Settings) -> AsyncIterator[None]:
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": url, "key": "none", "dialect": "llamacpp"}}
-    previous = upstreams.install(Attempts(OpenAIModel()))
+    previous = upstreams.install(ResilientModel(OpenAIModel()))
     yield
     await upstreams.disconnect()
     upstreams.install(previous)

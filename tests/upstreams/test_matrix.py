@@ -13,7 +13,7 @@ from pytest_django.fixtures import Settings
 
 from gateway import upstream as upstreams
 from gateway.models import Agent, Run, Session
-from gateway.upstream import Attempts, ModelTarget, OpenAIModel, wire
+from gateway.upstream import ModelTarget, OpenAIModel, ResilientModel, wire
 from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
 from reviews.consolidation.runner import Job
@@ -252,7 +252,7 @@ async def test_a_fall_back(
             return await ports[asked.url.port].handle_async_request(asked)
 
     monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=ByPort()))
-    upstreams.install(Attempts(OpenAIModel(), sleep=lambda _: asyncio.sleep(0)))
+    upstreams.install(ResilientModel(OpenAIModel(), sleep=lambda _: asyncio.sleep(0)))
     await in_thread(agent_make, "assistant", model=["m-1", "m-2"], upstream=["full", "default"])
     answer = await ask(alice_api, NAMED, **ASKED)
     assert (server.refused, answer.text) == ([], "Answered.")

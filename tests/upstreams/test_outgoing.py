@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gateway.upstream.dialects import DIALECTS, Dialect
-from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.kept import KeptFields, with_kept
 from gateway.upstream.outgoing import request_body
-from prompts.conversation import CALL_CUT_AWAY, SHOWN_BEHIND, SHOWN_BY_TOOL
+from prompts.conversation import MEDIA_FOLLOWS, MEDIA_OF_TOOL, ORPHANED_RESULT
 from tests.upstreams.rules import RULES, refusal
 
 USER = {"role": "user", "content": "Hi"}
@@ -132,14 +132,14 @@ def test_a_call_whose_type_its_client_left_out_has_one() -> None:
 
 
 def test_the_model_s_own_id_goes_back_under_which_a_client_never_knew_it() -> None:
-    kept = Kept(upstream="default", model="m", calls={"call_ours_0": {"id": "functions.look:0"}})
+    kept = KeptFields(upstream="default", model="m", calls={"call_ours_0": {"id": "functions.look:0"}})
     messages = [USER, with_kept(called("call_ours_0"), kept), result("call_ours_0")]
     assert ids(messages_sent(messages, "kimi")) == (["functions.look:0"], ["functions.look:0"])
 
 
 @pytest.mark.parametrize(("upstream", "model"), [("other", "m"), ("default", "other")])
 def test_another_upstream_or_model_is_given_nothing_of_what_was_kept(upstream: str, model: str) -> None:
-    kept = Kept(upstream=upstream, model=model, fields={"reasoning": "Hm."}, calls={"a": {"id": "a", "extra": 1}})
+    kept = KeptFields(upstream=upstream, model=model, fields={"reasoning": "Hm."}, calls={"a": {"id": "a", "extra": 1}})
     _, message, answered = messages_sent([USER, with_kept(called("a"), kept), result("a")])
     (call,) = message["tool_calls"]
     assert message.keys() == {"role", "content", "tool_calls"}
@@ -234,14 +234,14 @@ def test_what_a_tool_shows_follows_the_results_of_its_message_as_the_users() -> 
     found = messages_sent([USER, called("a", "b"), result("b", "Cold."), result("a", shown), USER])
     assert [message["role"] for message in found] == ["user", "assistant", "tool", "tool", "user", "user"]
     assert [message["content"] for message in found[2:4]] == [[{"type": "text", "text": "A map."}], "Cold."]
-    assert found[4]["content"] == [{"type": "text", "text": SHOWN_BY_TOOL}, IMAGE]
+    assert found[4]["content"] == [{"type": "text", "text": MEDIA_OF_TOOL}, IMAGE]
 
 
 @pytest.mark.parametrize("dialect", ["openai", "strict", "ollama", "mistral"])
 def test_a_picture_alone_is_a_result_and_reaches_every_server(dialect: str) -> None:
     found = messages_sent([USER, called("a"), result("a", [IMAGE])], dialect)
     (answered,) = [message for message in found if message["role"] == "tool"]
-    assert answered["content"] == SHOWN_BEHIND
+    assert answered["content"] == MEDIA_FOLLOWS
     assert IMAGE in found[-1]["content"]
     assert refusal(RULES[dialect], {"model": "m", "messages": found, "tools": [{"function": {}}]}) is None
 
@@ -249,5 +249,5 @@ def test_a_picture_alone_is_a_result_and_reaches_every_server(dialect: str) -> N
 def test_a_result_whose_call_was_cut_away_is_text_of_the_users() -> None:
     found = messages_sent([result("lost", "21 C"), USER, called("a"), result("gone", [IMAGE]), result("a", "Yes.")])
     assert [message["role"] for message in found] == ["user", "user", "assistant", "tool", "user"]
-    assert found[0]["content"] == [{"type": "text", "text": f"{CALL_CUT_AWAY}\n\n21 C"}]
-    assert found[-1]["content"] == [{"type": "text", "text": CALL_CUT_AWAY}, IMAGE]
+    assert found[0]["content"] == [{"type": "text", "text": f"{ORPHANED_RESULT}\n\n21 C"}]
+    assert found[-1]["content"] == [{"type": "text", "text": ORPHANED_RESULT}, IMAGE]

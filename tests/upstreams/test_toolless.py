@@ -16,8 +16,8 @@ from gateway import upstream as upstreams
 from gateway.agents.model_choice import ModelTarget
 from gateway.errors import ToolsRefused
 from gateway.models import Agent, LearnedChange, Run
-from gateway.upstream import Attempts, OpenAIModel
-from gateway.upstream.error_body import takes_no_tools
+from gateway.upstream import OpenAIModel, ResilientModel
+from gateway.upstream.error_body import refuses_tools
 from gateway.upstream.learned import change_of
 from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
@@ -144,7 +144,7 @@ async def test_a_turn_goes_on_without_our_tools(
     assert ["tools" in body for body in server.bodies] == [True, False]
     assert await answered(alice_api, "And now?", streamed=streamed) == "Again."
     assert ["tools" in body for body in server.bodies] == [True, False, False], "it is known the next time"
-    assert await in_thread(learned) == ["the tools of memory are left out"]
+    assert await in_thread(learned) == ["the memory tools are left out"]
     for run in await in_thread(lambda: list(Run.objects.all())):
         assert run.trace["toolless"] == {"upstream": "default", "model": "gpt-4o-mini"}
         assert "attempts" not in run.trace, "nothing failed"
@@ -207,7 +207,7 @@ async def test_our_calls_of_another_model_are_told_in_words(
     streamed: bool, server: RuledServer, settings: Settings, alice_api: Api, db: None
 ) -> None:
     await in_thread(lambda: agent_make("assistant", model=["large", "small"], upstream="default"))
-    upstreams.install(Attempts(OpenAIModel()))
+    upstreams.install(ResilientModel(OpenAIModel()))
     # A template without tools: vllm-project/vllm#6862 has its words.
     says = openai("Conversation roles must alternate user/assistant/user/assistant/...")
     server.objections += [
@@ -290,8 +290,8 @@ def test_a_review_says_which_model_it_needs(answer: str, server: RuledServer, al
     review = run_review(newest_review())
     assert (review.state, len(server.bodies)) == ("failed", 2), "it is not tried again"
     assert reason_words(review, own=True) == (
-        "The model small takes no tools, and its answer could not be read in their place. Name another one for reviews "
-        "(memory_review_model)."
+        "The model small does not support tools, and its answer was not the JSON asked for instead. Choose another "
+        "model for reviews (memory_review_model)."
     )
 
 
@@ -304,7 +304,7 @@ async def test_a_review_goes_on_with_the_next_model(server: RuledServer, db: Non
         conversation=FrozenConversation(messages=told, has_news=True),
         target=ModelTarget("default", "small", (ModelTarget("default", "large"),)),
     )
-    upstreams.install(Attempts(OpenAIModel()))
+    upstreams.install(ResilientModel(OpenAIModel()))
     await reflect(reflection, asyncio.get_running_loop().time() + 60)
     assert [body["model"] for body in server.bodies] == ["small", "large", "large"]
     assert len(reflection.book.writes) == 1
@@ -329,7 +329,7 @@ async def test_a_review_goes_on_with_the_next_model(server: RuledServer, db: Non
     ],
 )
 def test_other_refusals_are_not_about_all_tools(words: str) -> None:
-    assert not takes_no_tools(words)
+    assert not refuses_tools(words)
 
 
 def test_it_is_a_refusal_like_others_to_those_who_do_not_know_it() -> None:

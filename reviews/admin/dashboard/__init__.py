@@ -1,5 +1,5 @@
-"""The first page of the admin: what is going on now, how the last days went, and what they cost. Numbers of all owners,
-for those who may see runs; every look is bounded by a stretch of keys or by a partial index (see `periods`)."""
+"""The index page of the admin: what is going on now, the last days in charts, and their cost, over all owners. For
+users who may view runs. Every query is bounded by a range of keys or a partial index (see `periods`)."""
 
 from datetime import datetime
 from typing import Any
@@ -17,10 +17,10 @@ from reviews.admin.dashboard.today import headlines
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Fill the index page's context, for those who may see runs; the others keep the theme's list of pages.
+    """Extend the context of the index page. Users who may not view runs get the theme's own page.
 
-    The page itself has the figures of today and what goes on now. `?part=charts` adds the charts and the owners, which
-    take longer; htmx asks for that part alone. `?days=` chooses the period; any other value stands for the first."""
+    The page has today's figures and what is going on now. `?part=charts` adds the charts and the owners, which take
+    longer; htmx requests that part alone. `?days=` chooses the period; an invalid value means the first choice."""
     if not request.user.has_perm("gateway.view_run"):
         return context
     now = timezone.now()
@@ -35,10 +35,10 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _charts(request: HttpRequest, period: Period, money: Money, now: datetime) -> dict[str, Any]:
-    charts, used = day_charts(period, money)
+    charts, usage = day_charts(period, money)
     return {
         "charts": charts,
-        "owners": owners_table(request, period, money, used, now),
+        "owners": owners_table(request, period, money, usage, now),
         "unpriced": money.unpriced,
         "shows_money": money.known,
     }

@@ -1,5 +1,5 @@
-"""The charts of the first page: lines over days, drawn as SVG in templates/admin/dashboard/chart.html. Each line has a
-colour and a dash of its own, which the key beside it shows too, and each chart has its numbers as a table."""
+"""Line charts over days, drawn as SVG in templates/admin/dashboard/chart.html. Each line has its own colour and dash
+pattern, explained in a legend, and each chart has its numbers as a table."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,15 +8,15 @@ from datetime import date
 
 from django.utils.formats import date_format
 
-# Colours in their order (static/admin/daybook.css), each with a dash, for those who tell lines apart by that.
+# Colours in order (static/admin/daybook.css), each with a dash pattern for people who cannot tell colours apart.
 ACCENT, OK, WARN, DANGER, QUIET = "accent", "ok", "warn", "danger", "quiet"
 _DASHES = {ACCENT: "none", OK: "8 4", WARN: "2 3", DANGER: "8 3 2 3", QUIET: "1 5"}
-_LEAST_TOP, _MOST_STEPS, _MOST_DAYS = 4, 5, 5  # a chart's smallest scale, its lines across, the days that it names
+_MIN_TOP, _MAX_STEPS, _MAX_NAMED_DAYS = 4, 5, 5  # lowest maximum of the scale, grid lines, days with labels
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: its word, its numbers by day, and its tone."""
+    """A line of a chart: its label, numbers by day, and tone."""
 
     word: str
     numbers: tuple[int, ...]
@@ -28,13 +28,13 @@ class Series:
 
     @property
     def dash(self) -> str:
-        """An SVG's stroke-dasharray."""
+        """The SVG stroke-dasharray."""
         return _DASHES[self.tone]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Lines over the same days. `tallies`: their sums by finer words; `money`: one more column of the table."""
+    """Lines over the same days. `tallies` are totals by finer categories; `money` is an extra column of the table."""
 
     name: str
     title: str
@@ -51,28 +51,28 @@ class Chart:
 
     @property
     def step(self) -> int:
-        """The distance of two lines across: 1, 2 or 5 times a power of ten."""
-        least = max(_LEAST_TOP, *(number for series in self.series for number in series.numbers)) / _MOST_STEPS
+        """The distance between grid lines: 1, 2 or 5 times a power of ten."""
+        least = max(_MIN_TOP, *(number for series in self.series for number in series.numbers)) / _MAX_STEPS
         power: int = 10 ** math.floor(math.log10(max(1, least)))
         return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)
 
     @property
     def scale(self) -> list[tuple[int, float]]:
-        """The lines across, from the bottom: number, and place from the top in percent."""
-        highest = max(_LEAST_TOP, *(number for series in self.series for number in series.numbers))
+        """The grid lines from the bottom: number, and distance from the top in percent."""
+        highest = max(_MIN_TOP, *(number for series in self.series for number in series.numbers))
         steps = math.ceil(highest / self.step)
         return [(self.step * step, round(100 - 100 * step / steps, 2)) for step in range(steps + 1)]
 
     @property
     def named_days(self) -> list[tuple[str, float]]:
-        """At most five days, the last among them: day, and place from the left in percent."""
+        """At most five labelled days, including the last one: day, and distance from the left in percent."""
         last = len(self.days) - 1
-        places = range(last, -1, -math.ceil(len(self.days) / _MOST_DAYS))
+        places = range(last, -1, -math.ceil(len(self.days) / _MAX_NAMED_DAYS))
         return [(date_format(self.days[place], "j M"), round(100 * place / max(1, last), 2)) for place in places]
 
     @property
     def lines(self) -> list[tuple[Series, str]]:
-        """Each series with its points, `x,y` by day: both from the upper left, in percent."""
+        """Each series with its points, `x,y` by day, in percent from the upper left."""
         top, last = self.scale[-1][0], max(1, len(self.days) - 1)
         return [
             (
@@ -87,7 +87,7 @@ class Chart:
 
     @property
     def bands(self) -> list[tuple[float, float, str]]:
-        """What the pointer meets on a day: left and width in percent, and the day's numbers in words."""
+        """The hover areas by day: left and width in percent, and the day's numbers as text."""
         width = 100 / max(1, len(self.days) - 1)
         return [
             (
@@ -102,12 +102,12 @@ class Chart:
 
     @property
     def heads(self) -> list[str]:
-        """Headings of the table's columns after the day."""
+        """The headings of the table's columns after the day."""
         return [*(series.word for series in self.series), *(["Cost"] if self.money else [])]
 
     @property
     def rows(self) -> list[tuple[date, list[int], str]]:
-        """The table, newest day first: day, numbers, money."""
+        """The rows of the table, newest day first: day, numbers, money."""
         rows = [
             (day, [series.numbers[place] for series in self.series], self.money[place] if self.money else "")
             for place, day in enumerate(self.days)
@@ -115,8 +115,8 @@ class Chart:
         return rows[::-1]
 
 
-def lines(
+def series_of(
     days: Sequence[date], words: Mapping[str, str], counted: Mapping[tuple[date, str], int]
 ) -> tuple[Series, ...]:
-    """Return a line for each of at most five words, `{tone: word}`, from numbers by day and word."""
+    """Return a line for each of at most five labels, `{tone: label}`, from numbers by day and label."""
     return tuple(Series(word, tuple(counted.get((day, word), 0) for day in days), tone) for tone, word in words.items())

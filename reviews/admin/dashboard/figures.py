@@ -1,5 +1,5 @@
-"""The numbers of each day: turns, tokens, reviews, writes, refusals. One query for each kind of row, over a stretch of
-keys; as many groups come back as there are days, states and models."""
+"""The numbers by day: turns, tokens, reviews, writes, blocked writes. One query per kind of row, over a range of keys,
+grouped by day, state and model."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
 from memories.admin.badges import ORIGINS
 from memories.models import Revision, ScanDay, WriteOrigin
-from reviews.admin.dashboard.charts import ACCENT, DANGER, OK, QUIET, WARN, Chart, lines
+from reviews.admin.dashboard.charts import ACCENT, DANGER, OK, QUIET, WARN, Chart, series_of
 from reviews.admin.dashboard.periods import Period, day_of, group_of
 from reviews.models import ConsolidationRun, ReviewRun
 
@@ -41,66 +41,65 @@ _WRITERS = {
 _KINDS = {"injection": "Prompt injection", "secret": "Secrets", "prompt": "Copies of our prompts"}
 _SCANNED = {ACCENT: "Prompt injection", OK: "Secrets", WARN: "Copies of our prompts"}
 
-ByDay = Counter[tuple[date, str]]
+CountsByDay = Counter[tuple[date, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """Tokens by day and kind of use, and money by day."""
+class Usage:
+    """Tokens by day and kind of use, and cost by day."""
 
-    tokens: ByDay = field(default_factory=Counter)
+    tokens: CountsByDay = field(default_factory=Counter)
     spent: dict[date, float] = field(default_factory=lambda: defaultdict(float))
 
-    def add(self, word: str, day: date, taken: Tokens, cost: float) -> None:
-        """Add what a model took on a day."""
-        self.tokens[day, word] += taken.total
+    def add(self, word: str, day: date, tokens: Tokens, cost: float) -> None:
+        self.tokens[day, word] += tokens.total
         self.spent[day] += cost
 
     def total(self, word: str) -> int:
         return sum(number for (_, kind), number in self.tokens.items() if kind == word)
 
 
-def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Used]:
-    """Return the charts in the order of the page, and what was used. Five queries, nine of a cold process."""
-    used = Used()
-    turns, reviews, states = ByDay(), ByDay(), Counter[str]()
-    for day, state, model, number, total, written in _by_model(period, Run, "started_at"):
+def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Usage]:
+    """Return the charts in page order, and the usage. Five queries, nine with a cold cache."""
+    usage = Usage()
+    turns, reviews, states = CountsByDay(), CountsByDay(), Counter[str]()
+    for day, state, model, number, total, written in _read_by_model(period, Run, "started_at"):
         turns[day, "Turns"] += number
         turns[day, "Failed"] += number if state == Run.State.FAILED else 0
-        taken = Tokens.of(total, written)
-        used.add("Turns", day, taken, money.cost(model, taken))
-    for day, state, model, number, total, written in _by_model(period, ReviewRun, "created_at"):
+        tokens = Tokens.of(total, written)
+        usage.add("Turns", day, tokens, money.cost(model, tokens))
+    for day, state, model, number, total, written in _read_by_model(period, ReviewRun, "created_at"):
         states[state] += number
         reviews[day, _REVIEW_LINES.get(state, _OTHERS)] += number
-        taken = Tokens.of(total, written)
-        used.add("Reviews", day, taken, money.cost(model, taken))
-    for day, tokens in period.read("consolidation", "created_at", _of_consolidation):
-        used.tokens[day, "Consolidation"] += tokens
+        tokens = Tokens.of(total, written)
+        usage.add("Reviews", day, tokens, money.cost(model, tokens))
+    for day, number in period.read("consolidation", "created_at", _consolidation_groups):
+        usage.tokens[day, "Consolidation"] += number
     charts = (
         Chart(
             name="turns",
             title="Turns",
             days=period.days,
-            series=lines(period.days, _TURNS, turns),
+            series=series_of(period.days, _TURNS, turns),
             empty="Nobody talked to an agent in these days.",
         ),
-        _tokens_chart(period, used, money),
+        _tokens_chart(period, usage, money),
         Chart(
             name="reviews",
             title="Reviews by state",
             days=period.days,
-            series=lines(period.days, _REVIEWS, reviews),
+            series=series_of(period.days, _REVIEWS, reviews),
             tallies=_tallies({str(value): str(label) for value, label in State.choices}, states),
             empty="No review was scheduled in these days.",
         ),
         _writes_chart(period),
         _scan_chart(period),
     )
-    return charts, used
+    return charts, usage
 
 
-def _by_model(period: Period, table: type[Run] | type[ReviewRun], column: str) -> list[Any]:
-    """Return rows of day, state, model, how many, their tokens, and the written ones of these."""
+def _read_by_model(period: Period, table: type[Run] | type[ReviewRun], column: str) -> list[Any]:
+    """Return rows of day, state, model, count, total tokens and output tokens."""
 
     def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
         by = table._default_manager.filter(rows).annotate(day=day_of(column)).order_by()
@@ -109,24 +108,24 @@ def _by_model(period: Period, table: type[Run] | type[ReviewRun], column: str) -
     return period.read(table.__name__, column, groups)
 
 
-def _of_consolidation(rows: Q) -> Iterable[tuple[Any, ...]]:
+def _consolidation_groups(rows: Q) -> Iterable[tuple[Any, ...]]:
     by = ConsolidationRun.objects.filter(rows).annotate(day=day_of("created_at")).order_by()
     return by.values_list("day").annotate(Sum("tokens"))
 
 
-def _of_revisions(rows: Q) -> Iterable[tuple[Any, ...]]:
+def _revision_groups(rows: Q) -> Iterable[tuple[Any, ...]]:
     by = Revision.objects.filter(rows).annotate(day=day_of("created_at"), by=group_of("write_origin", CharField()))
     return by.order_by().values_list("day", "by").annotate(Count("pk"))
 
 
-def _tokens_chart(period: Period, used: Used, money: Money) -> Chart:
+def _tokens_chart(period: Period, usage: Usage, money: Money) -> Chart:
     return Chart(
         name="tokens",
         title="Tokens",
         days=period.days,
-        series=lines(period.days, _TOKENS, used.tokens),
-        money=tuple(dollars(used.spent[day]) for day in period.days) if money.known else (),
-        note=f"Turns and reviews cost {dollars(sum(used.spent.values()))}." if money.known else "",
+        series=series_of(period.days, _TOKENS, usage.tokens),
+        money=tuple(dollars(usage.spent[day]) for day in period.days) if money.known else (),
+        note=f"Turns and reviews cost {dollars(sum(usage.spent.values()))}." if money.known else "",
         empty="No model was asked in these days.",
     )
 
@@ -135,8 +134,8 @@ def _writes_chart(period: Period) -> Chart:
     words = {origin: word for origin, (_, word) in ORIGINS.items()}
     drawn = set(_WRITERS.values())
     origins = Counter[str]()
-    writes = ByDay()
-    for day, origin, number in period.read("writes", "created_at", _of_revisions):
+    writes = CountsByDay()
+    for day, origin, number in period.read("writes", "created_at", _revision_groups):
         origins[origin] += number
         word = words.get(origin, _OTHERS)
         writes[day, word if word in drawn else _OTHERS] += number
@@ -144,7 +143,7 @@ def _writes_chart(period: Period) -> Chart:
         name="writes",
         title="Writes to memory, by whom",
         days=period.days,
-        series=lines(period.days, _WRITERS, writes),
+        series=series_of(period.days, _WRITERS, writes),
         tallies=_tallies(words, origins),
         empty="Nothing was written in these days.",
     )
@@ -153,7 +152,7 @@ def _writes_chart(period: Period) -> Chart:
 def _scan_chart(period: Period) -> Chart:
     rows = ScanDay.objects.filter(day__gte=period.days[0]).order_by()
     rules = Counter[str]()
-    blocks = ByDay()
+    blocks = CountsByDay()
     for day, rule, kind, number in rows.values_list("day", "rule", "kind", "number"):
         rules[rule] += number
         blocks[day, _KINDS.get(kind, kind)] += number
@@ -161,7 +160,7 @@ def _scan_chart(period: Period) -> Chart:
         name="scan",
         title="Blocked writes",
         days=period.days,
-        series=lines(period.days, _SCANNED, blocks),
+        series=series_of(period.days, _SCANNED, blocks),
         tallies=_tallies({}, rules),
         empty="No write was blocked in these days.",
     )

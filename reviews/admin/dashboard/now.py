@@ -1,5 +1,5 @@
-"""What goes on at this moment: workers, the queue, and runs that are open too long or whose lease ran out. Open runs
-are found by partial indexes: finished ones are not looked at. `manage.py doctor` asks the rest, disk and upstreams."""
+"""The present state: workers, the queue, and runs that have been open too long or whose lease expired. Open runs are
+found by partial indexes, so finished runs are not read. `manage.py doctor` checks the rest: disk and upstreams."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.signing import BadSignature, SignedPackage
 
-from gateway.admin.operations import SILENT
+from gateway.admin.operations import HEARTBEAT_TIMEOUT
 from gateway.models import Run, Worker
 from reviews.models import ConsolidationRun, ReviewRun
 
-SHOWN = 5
-# Worth a look, long before a lease runs out. A consolidation reads many sessions, one after the other.
+MAX_SHOWN = 5
+# Runs are listed long before their lease expires. A consolidation reads many sessions, one after the other.
 SLOW = timedelta(minutes=1)
 SLOW_CONSOLIDATION = timedelta(hours=1)
-# A scheduled review whose time has come is taken up within seconds, unless no worker is free.
-WAITED = timedelta(minutes=5)
+# A due review is started within seconds, unless no worker is free.
+SLOW_START = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
-    """A run that needs a look. `link` is empty for those who may not open it."""
+class StuckRun:
+    """A run that may be stuck. `link` is empty if the user may not open it."""
 
     what: str
     why: str
@@ -40,7 +40,8 @@ class Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """How many jobs wait, and since when the oldest does. `length` is None where the queue does not answer."""
+    """The number of waiting jobs, and when the oldest one was queued. `length` is None if the queue does not
+    respond."""
 
     length: int | None
     oldest: datetime | None = None
@@ -48,40 +49,40 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NowFacts:
-    """Everything of this moment; `more`: there are more open runs than are shown."""
+    """The present state. `more` means that there are more stuck runs than are shown."""
 
     workers: int
     queue: Queue
-    open: list[Open]
+    open: list[StuckRun]
     more: bool
 
 
 def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
-    """Return what is going on now. Five queries, and those of the queue."""
+    """Return the present state. Five queries, and those of the queue."""
 
     def lapsed_or(otherwise: str) -> Callable[[Any], str]:
         return lambda run: "its lease ran out" if run.lease_expires_at and run.lease_expires_at < now else otherwise
 
     turns = Run.objects.filter(state=Run.State.RUNNING, started_at__lt=now - SLOW)
     reviews = ReviewRun.objects.filter(state=ReviewRun.State.RUNNING, started_at__lt=now - SLOW)
-    waiting = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__lt=now - WAITED)
+    waiting = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__lt=now - SLOW_START)
     long = ConsolidationRun.objects.filter(state__in=ConsolidationRun.OPEN, created_at__lt=now - SLOW_CONSOLIDATION)
-    looks = (
-        _look(request, turns, "Turn {0.turn} of {0.owner}", lapsed_or("open"), since="started_at"),
-        _look(request, reviews, "Review for {0.owner}", lapsed_or("running"), since="started_at"),
-        _look(request, waiting, "Review for {0.owner}", lambda _: "waits for a worker", since="not_before"),
-        _look(request, long, "Consolidation for {0.owner}", _state_words, since="created_at", order="not_before"),
+    stuck = (
+        _stuck_runs(request, turns, "Turn {0.turn} of {0.owner}", lapsed_or("open"), since="started_at"),
+        _stuck_runs(request, reviews, "Review for {0.owner}", lapsed_or("running"), since="started_at"),
+        _stuck_runs(request, waiting, "Review for {0.owner}", lambda _: "waits for a worker", since="not_before"),
+        _stuck_runs(request, long, "Consolidation for {0.owner}", _state_words, since="created_at", order="not_before"),
     )
     return NowFacts(
-        workers=Worker.objects.filter(beat_at__gt=now - SILENT).count(),
+        workers=Worker.objects.filter(beat_at__gt=now - HEARTBEAT_TIMEOUT).count(),
         queue=queue_facts(now),
-        open=[found for look in looks for found in look[:SHOWN]],
-        more=any(len(look) > SHOWN for look in looks),
+        open=[run for runs in stuck for run in runs[:MAX_SHOWN]],
+        more=any(len(runs) > MAX_SHOWN for runs in stuck),
     )
 
 
 def queue_facts(now: datetime) -> Queue:
-    """Return the length and age of the queue, for either broker."""
+    """Return the length of the queue and the age of its oldest job, for either broker."""
     broker = get_broker()
     try:
         length = broker.queue_size() or 0
@@ -92,7 +93,7 @@ def queue_facts(now: datetime) -> Queue:
 
 
 def _oldest_in_the_database(broker: Any, now: datetime) -> datetime | None:
-    # A waiting job is locked until the moment it came; one at work until it would be given again.
+    # The lock of a waiting job is the time it was queued; that of a running job is when it would be delivered again.
     waiting = OrmQ.objects.filter(key=broker.list_key, lock__lte=now).order_by("lock")
     oldest: datetime | None = waiting.values_list("lock", flat=True).first()
     return oldest
@@ -105,18 +106,19 @@ def _oldest_on_redis(broker: Any) -> datetime | None:
     try:
         came = SignedPackage.loads(job.decode()).get("started")
     except BadSignature:
-        return None  # of another installation on the same Redis, which no worker of ours takes either
+        return None  # from another installation on the same Redis; our workers ignore it too
     return came if isinstance(came, datetime) else None
 
 
-def _look(
+def _stuck_runs(
     request: HttpRequest, rows: "QuerySet[Any]", what: str, why: Callable[[Any], str], *, since: str, order: str = ""
-) -> list[Open]:
-    """Return the first of these runs, which are as they are since the moment in that column. `order`: the column of
-    their partial index, where it is another one."""
-    found = rows.select_related("owner__user").order_by(order or since)[: SHOWN + 1]
+) -> list[StuckRun]:
+    """Return the first of these runs. `since` is the column with the start of their present state, `order` the column
+    of their partial index if that is another one."""
+    found = rows.select_related("owner__user").order_by(order or since)[: MAX_SHOWN + 1]
     return [
-        Open(what=what.format(run), why=why(run), since=getattr(run, since), link=_link(request, run)) for run in found
+        StuckRun(what=what.format(run), why=why(run), since=getattr(run, since), link=_link(request, run))
+        for run in found
     ]
 
 

@@ -1,4 +1,4 @@
-"""Tokens by owner: who used most in the period, what it cost, and how far today's quotas are."""
+"""Tokens by owner: who used most in the period, the cost, and today's use of the quotas."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -17,22 +17,22 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
 from memories.models import Owner
-from reviews.admin.dashboard.figures import Used
+from reviews.admin.dashboard.figures import Usage
 from reviews.admin.dashboard.periods import Period, group_of
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
 from reviews.quotas import begin_of
 
-SHOWN = 20
-# So many groups of owner and model are looked at, those with most tokens; who is not among them is one of the others.
-_MOST_GROUPS = 5_000
-_NEARLY = 90  # percent
-_WHOSE = group_of("owner", UUIDField())
-_ASKED: tuple[tuple[type[Run] | type[ReviewRun], str], ...] = ((Run, "started_at"), (ReviewRun, "created_at"))
+MAX_OWNERS = 20
+# Only the groups of owner and model with the most tokens are read; all other owners count as "All others".
+_MAX_GROUPS = 5_000
+_NEAR_PERCENT = 90
+_OWNER = group_of("owner", UUIDField())
+_TABLES: tuple[tuple[type[Run] | type[ReviewRun], str], ...] = ((Run, "started_at"), (ReviewRun, "created_at"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUse:
-    """Today's use of a quota; `most` is 0 if there is none."""
+    """Today's use of a quota. `most` is 0 if there is no quota."""
 
     used: int
     most: int
@@ -43,12 +43,12 @@ class QuotaUse:
 
     @property
     def is_near(self) -> bool:
-        return self.percent >= _NEARLY
+        return self.percent >= _NEAR_PERCENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerUse:
-    """One owner's tokens in the period, and today's use beside the quotas."""
+    """An owner's tokens in the period, and today's use of the quotas."""
 
     name: str
     link: str = ""
@@ -67,16 +67,16 @@ class OwnerUse:
         return dollars(self.spent)
 
 
-def owners_table(request: HttpRequest, period: Period, money: Money, used: Used, now: datetime) -> list[OwnerUse]:
-    """Return at most twenty owners, most tokens first, and a row for the rest of what was `used`. Seven queries, ten
-    when cold."""
+def owners_table(request: HttpRequest, period: Period, money: Money, usage: Usage, now: datetime) -> list[OwnerUse]:
+    """Return at most MAX_OWNERS owners, most tokens first, and a row for the rest of `usage`. Seven queries, ten with a
+    cold cache."""
     spent = defaultdict[UUID, float](float)
-    turns, reviewed = (_by_owner(period, table, column, money, spent) for table, column in _ASKED)
+    turns, reviewed = (_by_owner(period, table, column, money, spent) for table, column in _TABLES)
     consolidated = Counter[UUID]()
-    for pk, taken in period.read("consolidating-owners", "created_at", _consolidating):
-        consolidated[pk] += taken
+    for pk, tokens_used in period.read("consolidating-owners", "created_at", _consolidating):
+        consolidated[pk] += tokens_used
     all_tokens = turns + reviewed + consolidated
-    chosen = [pk for pk, _ in sorted(all_tokens.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]]
+    chosen = [pk for pk, _ in sorted(all_tokens.items(), key=lambda item: (-item[1], item[0]))[:MAX_OWNERS]]
     owners = Owner.objects.select_related("user").in_bulk(chosen)
     today = _today(chosen, now)
     may_open = request.user.has_perm("memories.view_owner") and admin.site.is_registered(Owner)
@@ -91,53 +91,54 @@ def owners_table(request: HttpRequest, period: Period, money: Money, used: Used,
             quotas=today[pk],
         )
         for pk in chosen
-        if pk in owners  # else it was forgotten this very moment
+        if pk in owners  # else it was deleted just now
     ]
-    others = _others(table, used)
+    others = _others(table, usage)
     return [*table, others] if others.total > 0 else table
 
 
-def _others(table: list[OwnerUse], used: Used) -> OwnerUse:
+def _others(table: list[OwnerUse], usage: Usage) -> OwnerUse:
     return OwnerUse(
         name="All others",
-        turns=used.total("Turns") - sum(use.turns for use in table),
-        reviews=used.total("Reviews") - sum(use.reviews for use in table),
-        consolidation=used.total("Consolidation") - sum(use.consolidation for use in table),
-        spent=max(0.0, sum(used.spent.values()) - sum(use.spent for use in table)),
+        turns=usage.total("Turns") - sum(use.turns for use in table),
+        reviews=usage.total("Reviews") - sum(use.reviews for use in table),
+        consolidation=usage.total("Consolidation") - sum(use.consolidation for use in table),
+        spent=max(0.0, sum(usage.spent.values()) - sum(use.spent for use in table)),
     )
 
 
 def _by_owner(
     period: Period, table: type[Run] | type[ReviewRun], column: str, money: Money, spent: dict[UUID, float]
 ) -> "Counter[UUID]":
-    """Return tokens by owner, and add what they cost to `spent`."""
+    """Return the tokens by owner, and add their cost to `spent`."""
 
     def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
         chosen: QuerySet[Any] = table._default_manager.filter(rows)
-        by = chosen.annotate(whose=_WHOSE).order_by().values_list("whose", "model").annotate(**token_sums())
-        found: Iterable[tuple[Any, ...]] = by.filter(tokens__gt=0).order_by("-tokens")[:_MOST_GROUPS]
+        by = chosen.annotate(whose=_OWNER).order_by().values_list("whose", "model").annotate(**token_sums())
+        found: Iterable[tuple[Any, ...]] = by.filter(tokens__gt=0).order_by("-tokens")[:_MAX_GROUPS]
         return found
 
     tokens = Counter[UUID]()
     for pk, model, total, written in period.read(f"{table.__name__}-owners", column, groups):
-        taken = Tokens.of(total, written)
-        tokens[pk] += taken.total
-        spent[pk] += money.cost(model, taken)
+        tokens_used = Tokens.of(total, written)
+        tokens[pk] += tokens_used.total
+        spent[pk] += money.cost(model, tokens_used)
     return tokens
 
 
 def _consolidating(rows: Q) -> Iterable[tuple[Any, ...]]:
-    by = ConsolidationRun.objects.filter(rows, tokens__gt=0).annotate(whose=_WHOSE).order_by()
-    return by.values_list("whose").annotate(sum=Sum("tokens")).order_by("-sum")[:_MOST_GROUPS]
+    by = ConsolidationRun.objects.filter(rows, tokens__gt=0).annotate(whose=_OWNER).order_by()
+    return by.values_list("whose").annotate(sum=Sum("tokens")).order_by("-sum")[:_MAX_GROUPS]
 
 
 def _today(owners: list[UUID], now: datetime) -> dict[UUID, tuple[QuotaUse, ...]]:
-    """Return what each used of the quotas of this UTC day, as reviews.quotas and reviews.consolidation.quotas count."""
+    """Return each owner's use of the quotas on this UTC day, as reviews.quotas and reviews.consolidation.quotas
+    count."""
     day = now.astimezone(UTC).date()
     started = ReviewRun.objects.filter(owner__in=owners, started_at__gte=begin_of(day)).order_by()
     numbers, tokens = Counter[UUID](), Counter[UUID]()
-    for pk, number, taken in started.values_list("owner").annotate(Count("pk"), tokens=token_sums()["tokens"]):
-        numbers[pk], tokens[pk] = number, int(taken or 0)
+    for pk, number, tokens_used in started.values_list("owner").annotate(Count("pk"), tokens=token_sums()["tokens"]):
+        numbers[pk], tokens[pk] = number, int(tokens_used or 0)
     consolidated = dict(ConsolidationDay.objects.filter(owner__in=owners, day=day).values_list("owner", "tokens"))
     most = consolidation_settings().max_tokens_per_day
     return {

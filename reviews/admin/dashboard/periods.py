@@ -1,7 +1,7 @@
-"""The days that the first page looks at. Ids are UUIDv7, so the rows made since a moment are a stretch of the primary
-key: no other index is needed, and what is older is never read (PostgreSQL plans an index scan of the primary key for
-each of these queries). Days are those of UTC, as quotas count them. What was counted of finished days is kept in the
-process for some minutes, since it hardly changes; a warm page reads the rows of today only."""
+"""The period that the index page covers. Ids are UUIDv7, so the rows created since a given time are a range of the
+primary key: no other index is needed, and older rows are never read (PostgreSQL plans an index scan of the primary key
+for each of these queries). Days are UTC days, as for quotas. The results of finished days hardly change, so they are
+cached for some minutes; with a warm cache only today's rows are read."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from memories.ids import first_id
 from reviews.quotas import begin_of
 
 CHOICES = (7, 30)
-KEPT_SECONDS = 600
+CACHE_SECONDS = 600
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Whole days up to and with today."""
+    """Whole days up to and including today."""
 
     days: tuple[date, ...]
 
     @classmethod
     def of(cls, chosen: str, now: datetime) -> "Period":
-        """Return the last `chosen` days, if that is one of the choices."""
+        """Return the last `chosen` days, or the first of CHOICES if `chosen` is not one of them."""
         length = int(chosen) if chosen in {str(choice) for choice in CHOICES} else CHOICES[0]
         today = now.astimezone(UTC).date()
         return cls(tuple(today - timedelta(days=back) for back in reversed(range(length))))
@@ -40,19 +40,19 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        """When the first day began."""
+        """The start of the first day."""
         return begin_of(self.days[0])
 
     def read(self, name: str, column: str, groups: Callable[[Q], Iterable[Row]]) -> list[Row]:
-        """Return the groups of finished days, kept from the last look at them, and those of today. `groups` makes them
-        of the rows that a condition chooses; `column` holds a row's time; `name` tells one look from another."""
+        """Return the cached groups of finished days and the groups of today. `groups` queries the rows that match a
+        condition; `column` is the column of a row's time; `name` is the cache key."""
         today = first_id(begin_of(self.days[-1]))
         since = Q(pk__gte=first_id(self.since), **{f"{column}__gte": self.since})
         key = f"dashboard:{name}:{self.days[0]}:{self.days[-1]}"
         finished: list[Row] | None = cache.get(key)
         if finished is None:
             finished = list(groups(since & Q(pk__lt=today)))
-            cache.set(key, finished, KEPT_SECONDS)
+            cache.set(key, finished, CACHE_SECONDS)
         return [*finished, *groups(since & Q(pk__gte=today))]
 
 
@@ -60,18 +60,18 @@ class _Day(TruncDate):
     """The date of a time, in UTC."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> tuple[str, Any]:
-        """Cut the date off the text: SQLite has times as texts in UTC, and Django's own way calls Python for every
-        row."""
+        """Take the date from the text: SQLite stores times as text in UTC, and Django's own function calls Python for
+        every row."""
         sql, params = compiler.compile(self.lhs)
         return f"substr({sql}, 1, 10)", params
 
 
 def group_of(column: str, kind: "Field[Any, Any]") -> Coalesce:
-    """Return a column to group by, as an expression: to have the groups in order SQLite would walk a whole index that
-    begins with the column itself."""
+    """Return a column to group by, wrapped in an expression: for the plain column, SQLite would walk a whole index that
+    begins with it to get the groups in order."""
     return Coalesce(column, column, output_field=kind)
 
 
 def day_of(column: str) -> TruncDate:
-    """Return the day (UTC) of a time's column, for a query."""
+    """Return an expression for the UTC day of a time column."""
     return _Day(column, output_field=DateField(), tzinfo=UTC)

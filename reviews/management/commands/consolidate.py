@@ -1,4 +1,4 @@
-"""`manage.py consolidate`: enqueue or preview consolidation, and follow it."""
+"""`manage.py consolidate`: request, preview or follow consolidation."""
 
 import threading
 from argparse import ArgumentParser
@@ -19,11 +19,11 @@ from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.selection import due_books
 from reviews.consolidation.standing import standing_of
-from reviews.consolidation.triggers import MOST_BOOKS
+from reviews.consolidation.triggers import MAX_BOOKS
 from reviews.models import ConsolidationRun
 
-BAR = 30
-LOOK_SECONDS = 0.5
+BAR_WIDTH = 30
+POLL_SECONDS = 0.5
 _SILENCE = timedelta(minutes=1)
 
 
@@ -33,9 +33,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--owner", default="", help="user name; without it: every owner whose books are due")
         parser.add_argument("--book", default="", help="name of the book; without it: all of the owner's")
-        parser.add_argument("--force", action="store_true", help="also when nothing changed")
+        parser.add_argument("--force", action="store_true", help="run even if nothing changed")
         parser.add_argument("--dry-run", action="store_true", help="only show what would be read, and an estimate")
-        parser.add_argument("--wait", action="store_true", help="follow the runs with a progress bar until they end")
+        parser.add_argument("--wait", action="store_true", help="show a progress bar until the runs end")
 
     def handle(self, *args: Any, **options: Any) -> None:
         books = _books(options["owner"], options["book"])
@@ -63,14 +63,13 @@ class Command(BaseCommand):
             run = consolidation_request(book, trigger=Trigger.REQUEST, actor="system", force=force)
         except DomainError as refused:
             raise CommandError(str(refused)) from None
-        stands = standing_of(book, force=run.force).text
-        self.stdout.write(
-            f"{book.owner}, book {book.name}: run {run.pk} is {run.get_state_display().lower()}. {stands}"
-        )
+        standing = standing_of(book, force=run.force).text
+        state = run.get_state_display().lower()
+        self.stdout.write(f"{book.owner}, book {book.name}: run {run.pk} is {state}. {standing}")
         return run
 
     def _follow(self, run: ConsolidationRun) -> None:
-        """Draw the run's progress until it is over; Ctrl-C leaves it running in the worker."""
+        """Show the run's progress until it ends. Ctrl-C does not stop the run in the worker."""
         shown = ""
         while True:
             run.refresh_from_db()
@@ -92,23 +91,22 @@ def _worker_heard() -> bool:
 
 
 def rest() -> None:
-    """Wait between two looks."""
-    threading.Event().wait(LOOK_SECONDS)
+    threading.Event().wait(POLL_SECONDS)
 
 
 def progress_line(run: ConsolidationRun) -> str:
-    """`[#####-----] 12 of 24 sessions, Reading sessions`"""
+    """Return a line such as `[#####-----] 12 of 24 sessions, Reading sessions`."""
     share = run.sessions_done / run.sessions_total if run.sessions_total else float(run.phase != runs.Phase.EXTRACTION)
-    filled = round(BAR * min(1.0, share))
-    bar = "#" * filled + "-" * (BAR - filled)
-    words = run.get_phase_display() if run.state in ConsolidationRun.OPEN else run.get_state_display()
-    return f"[{bar}] {run.sessions_done} of {run.sessions_total} sessions, {words}"
+    filled = round(BAR_WIDTH * min(1.0, share))
+    bar = "#" * filled + "-" * (BAR_WIDTH - filled)
+    status = run.get_phase_display() if run.state in ConsolidationRun.OPEN else run.get_state_display()
+    return f"[{bar}] {run.sessions_done} of {run.sessions_total} sessions, {status}"
 
 
 def _books(owner: str, book: str) -> list[Book]:
     if not owner and not book:
         limits = consolidation_settings()
-        return due_books(limits, timezone.now(), most=MOST_BOOKS)
+        return due_books(limits, timezone.now(), max_books=MAX_BOOKS)
     rows = Book.objects.select_related("owner__user").order_by("owner", "name")
     if owner:
         rows = rows.filter(owner__user__username=owner)

@@ -1,4 +1,4 @@
-"""`manage.py reviews try --session ID`: what a review of a session would write now. Nothing is written."""
+"""`manage.py reviews try --session ID`: show what a review of a session would write now, without writing it."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from gateway.upstream import disconnect
 from memories.errors import DomainError
 from memories.number_words import counted
 from memories.selectors import row_by_id
-from reviews.frozen import said_through
+from reviews.frozen import last_reviewable_seq
 from reviews.models import ReviewRun
 from reviews.runner import Reflection, prepare, reflect
 from reviews.schedule import new_review
@@ -20,13 +20,13 @@ from reviews.writes import ReviewWrite
 
 
 class Command(BaseCommand):
-    help = "Look at background reviews."
+    help = "Inspect background reviews."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         trial = verbs.add_parser("try", help="show what a review of a session would write now, without writing")
         trial.add_argument("--session", required=True, metavar="ID")
-        trial.add_argument("--all", action="store_true", help="from the first turn on, not only since the last review")
+        trial.add_argument("--all", action="store_true", help="read the whole session, not only new messages")
         trial.add_argument("--model", default="", help="ask this model instead of the agent's")
         trial.add_argument("--json", action="store_true", help="print JSON")
 
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             raise CommandError("There is no such session.")
         if session.temporary:
             raise CommandError("A temporary session is never reviewed.")
-        review = new_review(session, ReviewRun.Trigger.REQUEST, said_through(session.owner_id, session.pk))
+        review = new_review(session, ReviewRun.Trigger.REQUEST, last_reviewable_seq(session.owner_id, session.pk))
         if options["model"]:
             review.settings["memory_review_model"] = options["model"]
         reflection = prepare(review, reviewed_through=0 if options["all"] else session.reviewed_through)
@@ -48,8 +48,8 @@ class Command(BaseCommand):
             raise CommandError(str(error) or "The model did not answer in time.") from None
         writes = reflection.book.writes
         if options["json"]:
-            kept = {"writes": [write.to_json() for write in writes], "usage": reflection.usage}
-            self.stdout.write(json.dumps(kept, ensure_ascii=False))
+            result = {"writes": [write.to_json() for write in writes], "usage": reflection.usage}
+            self.stdout.write(json.dumps(result, ensure_ascii=False))
             return
         self._print(reflection, writes)
 
@@ -66,7 +66,7 @@ class Command(BaseCommand):
 
 
 def lines_of(write: ReviewWrite) -> Iterator[str]:
-    """Yield the lines that show a write: what it would do, and below that what it would replace and be found by."""
+    """Yield the lines that show a write: the change, and below it the reason, the old text and the keywords."""
     number = f" {write.memory_id}" if write.memory_id else ""
     kind = f"[{write.target}, {write.category}]"
     yield f"{write.action}{number} {kind} {write.after or write.before or ''}"

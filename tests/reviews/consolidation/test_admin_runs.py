@@ -14,7 +14,7 @@ from gateway import jobs
 from gateway.models import Agent
 from memories.models import Artifact, AuditEntry, Book, Lease, Owner
 from memories.services import book_get_or_create
-from reviews.admin.consolidation_books import MOST_BOOKS
+from reviews.admin.consolidation_books import MAX_BOOKS
 from reviews.consolidation import runs
 from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
@@ -284,9 +284,9 @@ def test_several_books_are_started_from_the_list(root: Client, alice: Owner, cha
 
 
 def test_only_so_many_books_are_previewed_at_a_time(root: Client, alice: Owner) -> None:
-    books = [str(book_get_or_create(alice.pk, f"book{number}").pk) for number in range(MOST_BOOKS + 1)]
+    books = [str(book_get_or_create(alice.pk, f"book{number}").pk) for number in range(MAX_BOOKS + 1)]
     answer = root.post(BOOKS, {"action": "consolidate_books", "_selected_action": books}, follow=True)
-    assert f"Choose at most {MOST_BOOKS} books at a time." in answer.content.decode()
+    assert f"Choose at most {MAX_BOOKS} books at a time." in answer.content.decode()
 
 
 def test_while_it_is_off_the_page_says_so_and_nothing_starts(root: Client, alice: Owner, agent: Agent) -> None:

@@ -119,18 +119,18 @@ def test_hold_looks_at_token_state_and_epoch(alice: Owner, agent: Agent) -> None
     run = request(alice)
     claim = runs.claim(run.pk)
     assert claim is not None
-    assert runs.hold(claim).pk == run.pk
+    assert runs.lock_claimed(claim).pk == run.pk
     Book.objects.update(epoch=2)
     with pytest.raises(RunCancelled, match="cleared"):
-        runs.hold(claim)
+        runs.lock_claimed(claim)
     Book.objects.update(epoch=run.book_epoch)
     runs.cancel(run, "Stopped by a person.")
     with pytest.raises(RunCancelled, match="stopped"):
-        runs.hold(claim)
+        runs.lock_claimed(claim)
     assert not runs.heartbeat(claim)
     jobs.lease_release(claim.lease, claim.token)
     with pytest.raises(LeaseLost):
-        runs.hold(claim)
+        runs.lock_claimed(claim)
 
 
 def test_sessions_are_chosen_once(alice: Owner, agent: Agent) -> None:
@@ -205,11 +205,11 @@ def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
 
 
 def test_the_schedule_looks_again_after_its_pause(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triggers._looks, "_looked_at", time.monotonic())
+    monkeypatch.setattr(triggers._throttle, "_checked_at", time.monotonic())
     talk(alice, agent)
     triggers.consolidation_sweep()
     assert not ConsolidationRun.objects.exists()
-    monkeypatch.setattr(triggers._looks, "_looked_at", time.monotonic() - 3601)
+    monkeypatch.setattr(triggers._throttle, "_checked_at", time.monotonic() - 3601)
     triggers.consolidation_sweep()
     assert ConsolidationRun.objects.get().trigger == "schedule"
 
@@ -247,7 +247,10 @@ def test_an_unexpected_error_ends_the_run_with_a_word(
 
     monkeypatch.setattr(runner, "synthesize", breaks)
     run = work(request(alice))
-    assert (run.state, run.error["message"]) == ("failed", "The consolidation broke off (ZeroDivisionError).")
+    assert (run.state, run.error["message"]) == (
+        "failed",
+        "The consolidation was aborted by an internal error (ZeroDivisionError).",
+    )
     assert not Lease.objects.exists()
 
 

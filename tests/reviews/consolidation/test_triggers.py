@@ -90,7 +90,7 @@ def test_more_books_than_one_look_takes_share_what_is_left(
     three_books: None, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings_make(max_rollouts_per_startup=2)
-    monkeypatch.setattr(triggers, "MOST_BOOKS", 1)
+    monkeypatch.setattr(triggers, "MAX_BOOKS", 1)
     triggers.consolidation_sweep()
     triggers.consolidation_sweep()
     triggers.consolidation_sweep()
@@ -101,7 +101,7 @@ def test_a_run_that_somebody_asks_for_may_read_as_many_by_itself(
     alice: Owner, three_books: None, answering: AnsweringModel
 ) -> None:
     settings_make(max_rollouts_per_startup=2)
-    triggers.start_due(Trigger.STARTUP, consolidation_settings(), most_sessions=2)
+    triggers.start_due(Trigger.STARTUP, consolidation_settings(), max_sessions=2)
     limited = ConsolidationRun.objects.select_related("book").order_by("id").first()
     assert limited is not None
     assert limited.max_sessions == 1
@@ -111,7 +111,7 @@ def test_a_run_that_somebody_asks_for_may_read_as_many_by_itself(
 
 
 def test_due_books_are_those_with_something_to_do(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
-    due = due_books(consolidation_settings(), timezone.now(), most=10)
+    due = due_books(consolidation_settings(), timezone.now(), max_books=10)
     assert {book.name for book in due} == {"one", "two", "three"}
 
 

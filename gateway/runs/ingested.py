@@ -1,5 +1,5 @@
-"""Messages that a client brings without asking for an answer become history of a session. No run is opened, so no turn
-is counted. Called by reviews.ingest."""
+"""Stores messages that a client ingests without asking for an answer as history of a session. No run is opened, so no
+turn is counted. Called by reviews.ingest."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ from memories.errors import Conflict, InvalidRequest
 TITLE = "From messages"
 
 
-def messages_bring(caller: Caller, messages: Sequence[Message], *, book: str | None, session_ref: str) -> Session:
-    """Store messages from `message_rows` at the end of the session that `session_ref` names (our id or the client's
-    own), in the caller's transaction. An unknown name creates a session. Without a name they get a session that has
-    ended already.
+def messages_add(caller: Caller, messages: Sequence[Message], *, book: str | None, session_ref: str) -> Session:
+    """Append rows from `message_rows` to the session that `session_ref` names (our id or the client's own), in the
+    caller's transaction. An unknown name creates a session; without a name the messages get a new session that has
+    already ended.
 
-    A new session has the first agent, by name, of the book (`main` if none is named) that the key may use. Raises
-    NotFound, SessionEnded, SessionBusy, InvalidRequest for a session with another book, and Conflict for a book that no
-    agent uses."""
+    A new session gets the agent of `agent_of_book`; without `book` that is the key's default. Raises NotFound,
+    SessionEnded, SessionBusy, InvalidRequest for a session with another book, and Conflict for a book that no agent
+    uses."""
     session = session_named(caller, session_ref) if session_ref else None
     if session is None:
         session = _new_session(caller, book, session_ref)
@@ -33,12 +33,12 @@ def messages_bring(caller: Caller, messages: Sequence[Message], *, book: str | N
 
 
 def agent_of_book(limits: KeyLimits, book: str) -> Agent:
-    """Return the agent of sessions that a client brings: the first one, by name, of the book that the key may use.
-    Raises Conflict for a book that no agent uses."""
+    """Return the agent for ingested sessions of a book: the first one, by name, that the key may use. Raises Conflict
+    if there is none."""
     agent = limits.filter(Agent.objects.filter(book=book), agent="name").order_by("name").first()
     if agent is None:
         raise Conflict(
-            f"No agent uses the book {book}, so a conversation has no place in it. "
+            f"No agent uses the book {book}, so it cannot have conversations. "
             f"Name the book of an agent, or give an agent `book: {book}` in the agents file or the admin.",
             param="book",
         )
@@ -63,6 +63,6 @@ def _require_free(caller: Caller, session: Session, book: str | None) -> None:
         )
     if waiting := release_lapsed(session):
         raise SessionBusy(
-            "A turn of this session waits for results of its client's tools. Bring them, or go on without them, first.",
+            "A turn of this session waits for results of client tools. First send them, or continue without them.",
             run_id=str(waiting[0].pk),
         )

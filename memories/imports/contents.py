@@ -1,5 +1,4 @@
-"""What a reader finds in a file: memories, conversations, and entries that it refuses. Plain values; nothing is looked
-up or written."""
+"""The contents of an import as plain values: memories, conversations, and entries that could not be read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,8 +14,8 @@ from memories.storable import storable_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One memory to import. `line` orders it, `place` says where it stands. `number` names a memory of the book that it
-    changes: the one that was made at `made_at`, if that is said. Another owner's export has other numbers."""
+    """One memory to import. `line` gives its order, `place` its position in words. `number` is the memory of the book
+    that it updates, provided that memory was created at `made_at`: another owner's export uses the same numbers."""
 
     line: int
     place: str
@@ -28,8 +27,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMessage:
-    """One message of a conversation."""
-
     role: str  # user | assistant
     text: str
     at: datetime | None = None
@@ -37,7 +34,7 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation that took place elsewhere. `key` is the same whenever the same conversation is read."""
+    """A conversation held in another system. `key` identifies it, so that a repeated import recognises it."""
 
     line: int
     place: str
@@ -48,8 +45,8 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """An entry that is left out, and why."""
+class RefusedEntry:
+    """An entry that cannot be imported, with the error."""
 
     line: int
     place: str
@@ -57,41 +54,40 @@ class Refused:
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
-    """Everything that one import brings, gathered by a reader; bounded."""
+class ImportContents:
+    """Everything that a reader found in an upload. Its size is limited."""
 
     book: str
     with_conversations: bool = True
     entries: list[Entry] = field(default_factory=list)
     conversations: list[Conversation] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    formats: dict[str, None] = field(default_factory=dict)  # those that were read, in order
-    names: dict[str, str] = field(default_factory=dict)  # of projects, by their ids elsewhere
+    refused: list[RefusedEntry] = field(default_factory=list)
+    formats: dict[str, None] = field(default_factory=dict)  # formats that were read, in order
+    project_names: dict[str, str] = field(default_factory=dict)  # by the other system's project id
     line: int = 0
-    _messages: int = 0
+    _message_count: int = 0
 
     def next_line(self) -> int:
-        """Return the number of the next entry: one more than the last."""
         self.line += 1
         return self.line
 
-    def memory(self, place: str, fields: MemoryFields) -> None:
-        """Add a memory to the import's book, after those that were added before. Raises TooLarge."""
-        self.add(Entry(line=self.next_line(), place=place, book=self.book, fields=fields))
+    def add_memory(self, place: str, fields: MemoryFields) -> None:
+        """Append a memory for the import's book. Raises TooLarge."""
+        self.add_entry(Entry(line=self.next_line(), place=place, book=self.book, fields=fields))
 
-    def add(self, entry: Entry) -> None:
-        """Add a memory. Raises TooLarge for more than an import may have."""
+    def add_entry(self, entry: Entry) -> None:
+        """Append an entry. Raises TooLarge if the import has too many."""
         if len(self.entries) >= IMPORT_LINES:
             raise TooLarge(f"An import has at most {IMPORT_LINES} memories. Split it.", limit=IMPORT_LINES)
         self.entries.append(entry)
 
     def refuse(self, place: str, error: DomainError) -> None:
-        """Leave an entry out. Raises TooLarge for more than an import may have."""
+        """Record an entry that cannot be imported. Raises TooLarge if there are too many."""
         if len(self.refused) >= IMPORT_LINES:
             raise TooLarge(f"More than {IMPORT_LINES} entries of the file cannot be read.", limit=IMPORT_LINES)
-        self.refused.append(Refused(line=self.next_line(), place=place, error=error))
+        self.refused.append(RefusedEntry(line=self.next_line(), place=place, error=error))
 
-    def conversation(
+    def add_conversation(
         self,
         place: str,
         source: str,
@@ -101,32 +97,32 @@ class Found:
         began_at: datetime | None,
         messages: Sequence[ImportedMessage],
     ) -> None:
-        """Add a conversation, unless nobody said anything in it. Where it has no id, its words identify it.
+        """Append a conversation unless all its messages are empty. Without an id, its text identifies it.
 
-        Raises TooLarge for more conversations or messages than an import may have."""
-        spoken = [
-            ImportedMessage(role=said.role, text=text, at=said.at)
-            for said in messages
-            if (text := storable_text(said.text).strip())
+        Raises TooLarge if the import has too many conversations or messages."""
+        messages = [
+            ImportedMessage(role=message.role, text=text, at=message.at)
+            for message in messages
+            if (text := storable_text(message.text).strip())
         ]
-        if not spoken or not self.with_conversations:
+        if not messages or not self.with_conversations:
             return
-        self._messages += len(spoken)
-        if len(self.conversations) >= IMPORT_CONVERSATIONS or self._messages > IMPORT_MESSAGES:
+        self._message_count += len(messages)
+        if len(self.conversations) >= IMPORT_CONVERSATIONS or self._message_count > IMPORT_MESSAGES:
             raise TooLarge(
                 f"An import has at most {IMPORT_CONVERSATIONS} conversations with {IMPORT_MESSAGES} messages. "
                 "Split it.",
                 limit=IMPORT_CONVERSATIONS,
             )
-        words = id or "\n".join([title, *(said.text for said in spoken)])
+        identity = id or "\n".join([title, *(message.text for message in messages)])
         self.conversations.append(
             Conversation(
                 line=self.next_line(),
                 place=place,
-                key=sha256(storable_text(f"{source}:{words}").encode()).hexdigest()[:32],
+                key=sha256(storable_text(f"{source}:{identity}").encode()).hexdigest()[:32],
                 title=" ".join(storable_text(title).split()),
-                began_at=began_at or next((said.at for said in spoken if said.at), None),
-                messages=spoken,
+                began_at=began_at or next((message.at for message in messages if message.at), None),
+                messages=messages,
             )
         )
 
@@ -139,8 +135,8 @@ def memory_fields(
     keywords: Sequence[str] = (),
     expires_at: datetime | None = None,
 ) -> MemoryFields:
-    """Return the fields of an imported memory. Elsewhere categories and keywords may be longer and more: what does not
-    fit is cut off, and a category that was cut off stays whole as a keyword."""
+    """Return the fields of an imported memory. Other systems allow longer categories and more keywords: both are
+    truncated, and a truncated category is kept in full as a keyword."""
     category = " ".join(storable_text(category).split())
     words = [category, *keywords] if len(category) > MAX_CATEGORY else list(keywords)
     return MemoryFields(

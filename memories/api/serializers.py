@@ -1,4 +1,4 @@
-"""What the API and exports show of a row."""
+"""The JSON of rows, for the API and for exports."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from memories.models import Artifact, Memory, Revision
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:
-    """Return a memory as the API shows it. The row comes with its book."""
+    """Return a memory as the API shows it. `book` should be selected with the row."""
     return as_shape(
         answers.Memory,
         memory,
@@ -20,14 +20,14 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 
 
 def revision_json(revision: Revision) -> dict[str, Any]:
-    """Return a revision as the API shows it. The row comes with its change set."""
+    """Return a revision as the API shows it. `change_set` should be selected with the row."""
     source = revision.change_set
     return as_shape(
         answers.Revision,
         revision,
         object="revision",
-        before=_shown(revision.before),
-        after=_shown(revision.after),
+        before=_public_state(revision.before),
+        after=_public_state(revision.after),
         evidence=revision.evidence.public(),
         change_set=revision.change_set_id,
         review_id=source.review_id,
@@ -35,8 +35,8 @@ def revision_json(revision: Revision) -> dict[str, Any]:
     )
 
 
-def _shown(state: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a state without what only the scan reads in it: which words an administrator has allowed."""
+def _public_state(state: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a state without `allowed_hash`, which only the scan reads."""
     return state and {name: value for name, value in state.items() if name != "allowed_hash"}
 
 

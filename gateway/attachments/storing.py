@@ -1,7 +1,6 @@
-"""Stores what comes with a request as files, before the transaction that stores its messages. Decoding, hashing and
-writing happen outside of the event loop and of the threads that use the database. Some texts stay in their message:
-short ones, base64 that decoding and encoding would change, those whose file is being deleted, and all of them while the
-storage fails."""
+"""Stores a request's attachments as files, before the transaction that stores its messages. Decoding, hashing and
+writing run outside of the event loop and of the database threads. Some data stays in its message: short texts, base64
+that would not round-trip exactly, data whose file is being deleted, and everything while the storage fails."""
 
 import asyncio
 import logging
@@ -23,13 +22,13 @@ from gateway.attachments.references import (
     other_parts,
     with_data,
 )
-from gateway.attachments.uses import uses_give_up, uses_reserve
+from gateway.attachments.uses import uses_cancel, uses_reserve
 from gateway.runs.fingerprint import part_digest
 from memories.database.access import in_thread
 from memories.errors import DomainError
 
-LEAST = 2_000
-"""How many characters a text has that is worth a file."""
+MIN_CHARS = 2_000
+"""Shorter texts are not worth a file."""
 STORE_SECONDS = 20.0
 logger = logging.getLogger("daybook.attachments")
 
@@ -37,60 +36,60 @@ Message = dict[str, Any]
 
 
 def large_texts(content: Any) -> Iterator[str]:
-    """Return the texts of a message's content that can be stored as files and are not yet."""
+    """Return the texts in a message's content that can be stored as files and are not yet."""
     return (data_of(part) or "" for part in other_parts(content) if _is_large(part))
 
 
-def holds_large(content: Any) -> bool:
-    """Return True if a message's content holds a text that can be stored as a file and is not yet."""
+def has_large_data(content: Any) -> bool:
+    """Return True if a message's content has a text that can be stored as a file and is not yet."""
     return isinstance(content, list) and next(large_texts(content), None) is not None
 
 
-class Keeping:
-    """Stores what one request brings: use `async with Keeping(owner_id) as keeping` around the opening of its run. If
-    the request is refused, its files are released at once, so that refused requests do not fill the disk."""
+class AttachmentStore:
+    """Stores the attachments of one request. An async context manager for the opening of its run: if the request is
+    refused (DomainError), its files are released at once, so that refused requests do not fill the disk."""
 
     def __init__(self, owner_id: UUID) -> None:
         self._owner_id = owner_id
         self._uses: set[UUID] = set()
 
     async def messages(self, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
-        """Return the messages as `messages_keep` does."""
-        kept = await messages_keep(self._owner_id, messages, first=first)
-        if kept is not messages:
-            self._uses |= {text.use for message in kept for text in attached_in(message.get("content")) if text.use}
-        return kept
+        """Store attachments and return the messages; see `messages_store`."""
+        stored = await messages_store(self._owner_id, messages, first=first)
+        if stored is not messages:
+            self._uses |= {text.use for message in stored for text in attached_in(message.get("content")) if text.use}
+        return stored
 
     async def content(self, content: Any) -> Any:
-        """Return a message's content with its attachments stored."""
+        """Store the attachments of a message's content and return it with references."""
         [message] = await self.messages([{"content": content}])
         return message["content"]
 
-    async def give_up(self) -> None:
+    async def release(self) -> None:
         """Release the files that no stored message uses."""
         if self._uses:
-            await in_thread(uses_give_up, self._uses)
+            await in_thread(uses_cancel, self._uses)
 
-    async def __aenter__(self) -> "Keeping":
+    async def __aenter__(self) -> "AttachmentStore":
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, DomainError):
-            await self.give_up()
+            await self.release()
 
 
-async def messages_keep(owner_id: UUID, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
-    """Return the messages; from the `first` on, their attachments are stored as files. All large parts are hashed here,
-    so that this need not be done in a transaction."""
-    if not any(holds_large(message.get("content")) for message in messages):
+async def messages_store(owner_id: UUID, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
+    """Store the attachments of the messages from index `first` on, and return all messages with references. The large
+    parts of all are hashed here, so that this need not be done in a transaction."""
+    if not any(has_large_data(message.get("content")) for message in messages):
         return tuple(messages)
     found, data = await asyncio.to_thread(_read, messages, first)
     uses = await _store(owner_id, data) if data else {}
     return tuple(_changed(message, lambda text: _with_use(text, uses)) for message in found)
 
 
-def content_keep_in_worker(owner_id: UUID, content: Any) -> Any:
-    """Return a content with its attachments stored, for a worker. Raises what the storage raises."""
+def content_store(owner_id: UUID, content: Any) -> Any:
+    """Store a content's attachments synchronously and return it with references. Raises the storage's errors."""
     [message], data = _read([{"content": content}], 0)
     uses = _reserve(owner_id, data) if data else {}
     _write(owner_id, data, uses)
@@ -98,16 +97,16 @@ def content_keep_in_worker(owner_id: UUID, content: Any) -> Any:
 
 
 def _reserve(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
-    return uses_reserve(owner_id, {sha256: (len(one), media_type(one)) for sha256, one in data.items()})
+    return uses_reserve(owner_id, {sha256: (len(content), media_type(content)) for sha256, content in data.items()})
 
 
 async def _store(owner_id: UUID, data: Mapping[str, bytes]) -> Mapping[str, UUID]:
-    """Store all or nothing, and return the uses of the files by hash."""
+    """Store all files and return the ids of their uses by hash; return no uses if the storage fails."""
     uses = await in_thread(_reserve, owner_id, data)
     try:
         await asyncio.wait_for(asyncio.to_thread(_write, owner_id, data, uses), STORE_SECONDS)
     except Exception:  # each storage has its own errors
-        logger.exception("attachments cannot be stored as files; they stay in their message")
+        logger.exception("attachments could not be stored as files; they stay in their message")
         return {}
     return uses
 
@@ -118,13 +117,13 @@ def _write(owner_id: UUID, data: Mapping[str, bytes], uses: Mapping[str, UUID]) 
 
 
 def _read(messages: Sequence[Message], first: int) -> tuple[list[Message], dict[str, bytes]]:
-    """Return the messages with the hashes of their large parts, and the bytes of those from the `first` message on."""
+    """Return the messages with hashed large parts, and the bytes by hash of those from index `first` on."""
     data: dict[str, bytes] = {}
 
-    def of_part(part: Part, *, is_kept: bool) -> Hashed:
+    def of_part(part: Part, *, to_store: bool) -> Hashed:
         text = data_of(part) or ""
         digest = text.digest if isinstance(text, Hashed) else part_digest(part)
-        split = split_data(text) if is_kept else None
+        split = split_data(text) if to_store else None
         if split is None:
             return hashed(text, digest)
         head, found = split
@@ -135,9 +134,9 @@ def _read(messages: Sequence[Message], first: int) -> tuple[list[Message], dict[
     found = []
     for place, message in enumerate(messages):
         content = message.get("content") or ()
-        if holds_large(content):
+        if has_large_data(content):
             parts = [
-                with_data(part, of_part(part, is_kept=place >= first)) if _is_large(part) else part for part in content
+                with_data(part, of_part(part, to_store=place >= first)) if _is_large(part) else part for part in content
             ]
             message = {**message, "content": parts}
         found.append(message)
@@ -146,7 +145,7 @@ def _read(messages: Sequence[Message], first: int) -> tuple[list[Message], dict[
 
 def _with_use(text: Attached, uses: Mapping[str, UUID]) -> Hashed:
     text.use = text.use or uses.get(text.reference.sha256)
-    return text if text.use or not text.is_read else hashed(text, text.digest)
+    return text if text.use or not text.is_loaded else hashed(text, text.digest)
 
 
 def _changed(message: Message, change: Callable[[Attached], Hashed]) -> Message:
@@ -159,4 +158,4 @@ def _changed(message: Message, change: Callable[[Attached], Hashed]) -> Message:
 
 def _is_large(part: Part) -> bool:
     text = data_of(part)
-    return text is not None and len(text) > LEAST and not isinstance(text, Attached)
+    return text is not None and len(text) > MIN_CHARS and not isinstance(text, Attached)

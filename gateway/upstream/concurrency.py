@@ -1,5 +1,5 @@
-"""How many requests this process sends to an upstream at once. Waiting owners take turns; the requests of one owner are
-sent in their order."""
+"""The limit on concurrent requests from this process to one upstream. Waiting owners take turns; the requests of one
+owner are sent in order."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -10,20 +10,20 @@ from threading import Lock
 
 from memories.errors import Overloaded
 
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 
 
 @dataclass(slots=True)
 class _Ticket:
-    """A waiting request. `served` is set once it has a place."""
+    """A waiting request. `served` is set once it has a slot."""
 
     woken: asyncio.Future[None]
     served: bool = False
 
 
 @dataclass(slots=True)
-class AtOnce:
-    """The places of one upstream. A process may have more than one event loop, so each ticket is woken in its own."""
+class ConcurrencyLimit:
+    """The slots of one upstream. A process may have several event loops, so each ticket is woken in its own."""
 
     limit: int
     running: int = 0
@@ -32,8 +32,8 @@ class AtOnce:
     _lock: Lock = field(default_factory=Lock)
 
     @asynccontextmanager
-    async def place(self, owner: str, *, seconds: float) -> AsyncGenerator[None]:
-        """Hold a place. Raises Overloaded after waiting for `seconds`, or at once if too many requests wait."""
+    async def slot(self, owner: str, *, seconds: float) -> AsyncGenerator[None]:
+        """Hold a slot. Raises Overloaded after waiting for `seconds`, or immediately if too many requests wait."""
         await self._enter(owner, seconds)
         try:
             yield
@@ -42,10 +42,10 @@ class AtOnce:
 
     async def _enter(self, owner: str, seconds: float) -> None:
         with self._lock:
-            if self.running < self.limit:  # then nobody waits
+            if self.running < self.limit:  # the queue is empty
                 self.running += 1
                 return
-            if self.waiting >= MOST_WAITING or seconds <= 0:
+            if self.waiting >= MAX_WAITING or seconds <= 0:
                 raise _too_many(seconds)
             ticket = _Ticket(asyncio.get_running_loop().create_future())
             self._queues.setdefault(owner, deque()).append(ticket)
@@ -72,7 +72,7 @@ class AtOnce:
         self._leave()
 
     def _leave(self) -> None:
-        """Give the place to the next owner's oldest request."""
+        """Give the slot to the next owner's oldest request."""
         with self._lock:
             if not self._queues:
                 self.running -= 1
@@ -80,12 +80,12 @@ class AtOnce:
             owner, queue = self._queues.popitem(last=False)
             ticket = queue.popleft()
             if queue:
-                self._queues[owner] = queue  # the next request of this owner waits behind the other owners
+                self._queues[owner] = queue  # behind the other owners
             self.waiting -= 1
             ticket.served = True
         try:
             ticket.woken.get_loop().call_soon_threadsafe(_wake, ticket.woken)
-        except RuntimeError:  # its loop was closed, so it will never use the place
+        except RuntimeError:  # its loop is closed, so it will never use the slot
             self._leave()
 
 
@@ -96,6 +96,6 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 def _too_many(seconds: float) -> Overloaded:
     return Overloaded(
-        "The model server is given as many requests as it takes at once. Try again later.",
+        "The model server has as many concurrent requests as are allowed. Try again later.",
         retry_after=max(1, round(seconds)),
     )

@@ -1,0 +1,144 @@
+"""The state of a book that an import checks its entries against: known content, memories to update, and budgets. It is
+read once and stays valid while the book's generation is the same, that is, while nobody else writes to the book."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from memories.database.batches import SLICE_SECONDS, Slices, reads
+from memories.entry_rules import check_scan
+from memories.entry_rules import content_key as key_of
+from memories.errors import BlockedByScan, InvalidRequest, OverBudget, TooLarge
+from memories.evidence import HoldReason, scan_doubt
+from memories.imports.contents import Entry
+from memories.imports.report import ImportReport
+from memories.models import Book, Memory
+from memories.selectors import known_keys, live_keys, live_rows
+from memories.services import BookWriter, Budgets, MemoryFields, fields_cleaned
+
+_API_PRECISION = timedelta(milliseconds=1)
+_SINGLE_BATCH = -1  # generation of a state that was read under the book's lock, for one batch only
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEntry:
+    """An entry with cleaned and scanned fields. `key` is its content key; with a `doubt` it waits for a decision."""
+
+    entry: Entry
+    fields: MemoryFields
+    key: str
+    scan_hash: str
+    doubt: HoldReason | None = None
+
+
+@dataclass(slots=True)
+class BookImportState:
+    """The state of a book. `rows` holds the memories that entries name, by number; `keys` are content keys."""
+
+    budgets: Budgets
+    generation: int
+    rows: dict[int, Memory] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+
+    @classmethod
+    @reads
+    def load(cls, book: Book | None, name: str) -> "Slices[BookImportState]":
+        """Return the state of a book, which may not exist yet. The keys are read in pages."""
+        if book is None:
+            return cls(Budgets.of(None, name), 0)
+        # Read first: a write during the rest of the reading raises the generation.
+        generation = Book.objects.values_list("generation", flat=True).get(pk=book.pk)
+        state = cls(Budgets.of(book, name), generation)
+        for page in live_keys(book):
+            state.keys |= page
+            yield
+        return state
+
+    @classmethod
+    def load_locked(cls, book: Book, rows: Sequence[CheckedEntry]) -> "BookImportState":
+        """Return the state of a locked book as far as one batch needs it."""
+        keys = known_keys(book, [row.key for row in rows])
+        state = cls(Budgets.of(book, book.name), _SINGLE_BATCH, keys=keys)
+        state.load_named(book, [row.entry for row in rows])
+        return state
+
+    def load_named(self, book: Book | None, entries: Sequence[Entry]) -> None:
+        """Read the memories that these entries name."""
+        named = {entry.number for entry in entries if entry.number is not None} - self.rows.keys()
+        if book is not None and named:
+            self.rows |= live_rows(book, numbers=sorted(named))
+
+    def advance(self, book: Book) -> "BookImportState | None":
+        """Return the state after a batch was written to the book, or None if it must be loaded again."""
+        if self.generation == _SINGLE_BATCH:
+            return None
+        self.generation = book.generation
+        return self
+
+    def changed_memory(self, entry: Entry, key: str) -> Memory | None:
+        """Return the memory whose content an entry would replace, or None if it would add one or is known already."""
+        memory = self.rows.get(entry.number) if entry.number is not None else None
+        if memory is None or key in self.keys:
+            return None
+        # The API truncates times to milliseconds; exports do not.
+        is_other = entry.made_at is not None and abs(entry.made_at - memory.created_at) >= _API_PRECISION
+        return None if is_other else memory
+
+    def apply(self, row: CheckedEntry, report: ImportReport, writer: BookWriter | None) -> None:
+        """Count an entry and update the state as if it were written; pass it to `writer` if there is one."""
+        fields, key = row.fields, row.key
+        target, length = fields.target or "", len(fields.content or "")
+        try:
+            memory = self.changed_memory(row.entry, key)
+            if row.doubt is not None and (memory is not None or key not in self.keys):
+                report.hold(row.entry, fields, row.doubt, memory)
+            elif memory is not None:
+                self.budgets.take(target, length, freed=len(memory.content), freed_target=memory.target)
+                self.keys.discard(memory.content_key)
+                if writer is not None:
+                    writer.gather_changed(memory, fields, scan_hash=row.scan_hash)
+                else:
+                    memory.content, memory.content_key, memory.target = fields.content or "", key, target
+                report.changed += 1
+            elif key in self.keys:
+                report.known += 1
+            else:
+                self.budgets.take(target, length)
+                if writer is not None:
+                    writer.gather_added(fields, scan_hash=row.scan_hash)
+                report.new += 1
+        except OverBudget as error:
+            report.refuse(row.entry.line, row.entry.place, error)
+            return
+        self.keys.add(key)
+
+
+@reads
+def check_entries(
+    book: Book | None, batch: Sequence[Entry], state: BookImportState, report: ImportReport
+) -> Slices[list[CheckedEntry]]:
+    """Return the entries of a batch that may be written. The others are counted in the report."""
+    cleaned: list[tuple[Entry, MemoryFields, str]] = []
+    for entry in batch:
+        try:
+            fields = fields_cleaned(entry.fields)
+            cleaned.append((entry, fields, key_of(fields.content or "")))
+        except (InvalidRequest, TooLarge) as error:
+            report.refuse(entry.line, entry.place, error)
+    state.load_named(book, [entry for entry, _, _ in cleaned])
+    allowed: list[CheckedEntry] = []
+    began = time.monotonic()
+    for entry, fields, key in cleaned:
+        if key in state.keys and state.changed_memory(entry, key) is None:
+            report.known += 1
+            continue
+        try:
+            verdict = check_scan(fields.content or "", list(fields.keywords or ()), fields.metadata or {})
+            allowed.append(CheckedEntry(entry, fields, key, verdict.scan_hash, scan_doubt(verdict)))
+        except BlockedByScan as error:
+            report.block(entry, error)
+        if time.monotonic() - began > SLICE_SECONDS:
+            yield
+            began = time.monotonic()
+    return allowed
