@@ -1,14 +1,14 @@
-"""What does consolidation make of real conversations? Imports the dialogues of one conversation as sessions of an
-owner, runs the shipped consolidation over them, and prints the documents that came out.
+"""Show what consolidation makes of a real conversation: import its dialogues as sessions of one owner, run the shipped
+consolidation over them, and print the resulting documents.
 
     python bench/consolidation_demo.py --data FILE                     # the model of OPENAI_BASE_URL, or the demo model
     python bench/consolidation_demo.py --data FILE --conversation 2 --model NAME
 
 FILE is a list of conversations `{id, turns: [{dia_id "D<session>:<turn>", speaker, date_time, text}]}`, as
-bench/recall.py reads it. Who speaks first is the owner, the other one stands where the agent would; sessions keep their
-dates. Works on a database of its own in a temporary home. It is a demonstration: nothing is scored. Prints, as its last
-line, one JSON object: `conversation`, `sessions`, `sessions_done`, `sessions_empty`, `sessions_failed`, `state`,
-`error`, `model`, `requests`, `tokens`, `redacted`, `dropped`, `documents` (characters by path), `seconds`."""
+bench/recall.py reads it. The first speaker becomes the owner, the other one the agent; sessions keep their dates. The
+script uses its own database in a temporary home and scores nothing. Its last line of output is one JSON object:
+`conversation`, `sessions`, `sessions_done`, `sessions_empty`, `sessions_failed`, `state`, `error`, `model`, `requests`,
+`tokens`, `redacted`, `dropped`, `documents` (characters by path), `seconds`."""
 
 import argparse
 import asyncio
@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 REPO = Path(__file__).resolve().parent.parent
-DATE = "%I:%M %p on %d %B, %Y"
-# Conversations of a data set are years old.
-OLDEST_DAYS = 3650
+DATE_FORMAT = "%I:%M %p on %d %B, %Y"
+# Data sets hold conversations that are years old.
+MAX_AGE_DAYS = 3650
 
 
 def main() -> int:
@@ -46,7 +46,7 @@ def main() -> int:
         for name in ("DATABASE_URL", "REDIS_URL"):
             os.environ.pop(name, None)
         sys.path.insert(0, str(REPO))
-        report = consolidated(conversation, model=options.model)
+        report = consolidate_conversation(conversation, model=options.model)
     for path, content in report["documents"].items():
         print(f"=== {path}\n{content}\n")
     if report["error"]:
@@ -61,8 +61,8 @@ def main() -> int:
     return 0 if report["state"] == "completed" else 1
 
 
-def consolidated(conversation: dict[str, Any], *, model: str) -> dict[str, Any]:
-    """Consolidate a conversation; what came out, with the documents' contents by path."""
+def consolidate_conversation(conversation: dict[str, Any], *, model: str) -> dict[str, Any]:
+    """Consolidate a conversation; return the report, with the documents' contents by path."""
     import django
 
     django.setup()
@@ -74,12 +74,12 @@ def consolidated(conversation: dict[str, Any], *, model: str) -> dict[str, Any]:
     from reviews.models import Extraction
 
     call_command("migrate", verbosity=0)
-    configuration_save("memories", {"enabled": True, "max_rollout_age_days": OLDEST_DAYS, "min_rollout_idle_hours": 0})
+    configuration_save("memories", {"enabled": True, "max_rollout_age_days": MAX_AGE_DAYS, "min_rollout_idle_hours": 0})
     if model:
         configuration_save("model_roles", {"default": model, "smol": model})
-    book, sessions = imported(conversation)
+    book, sessions = import_conversation(conversation)
     began = time.monotonic()
-    run = worked(consolidation_request(book, trigger=Trigger.REQUEST))
+    run = run_to_end(consolidation_request(book, trigger=Trigger.REQUEST))
     models = set(Extraction.objects.filter(run=run).exclude(model="").values_list("model", flat=True))
     return {
         "conversation": conversation["id"],
@@ -99,8 +99,8 @@ def consolidated(conversation: dict[str, Any], *, model: str) -> dict[str, Any]:
     }
 
 
-def imported(conversation: dict[str, Any]) -> tuple[Any, int]:
-    """The conversation as sessions of a new owner: their book, and how many sessions."""
+def import_conversation(conversation: dict[str, Any]) -> tuple[Any, int]:
+    """Store the conversation as sessions of a new owner; return the owner's book and the number of sessions."""
     from gateway.models import Message, Run, Session
     from gateway.services import agent_save, session_create
     from memories.models import Owner
@@ -109,8 +109,8 @@ def imported(conversation: dict[str, Any]) -> tuple[Any, int]:
     agent, owner = agent_save("assistant", {"memory_review_interval": 0}), Owner.objects.create()
     owner_speaks = conversation["turns"][0]["speaker"]
     dialogues = [(key, list(turns)) for key, turns in groupby(conversation["turns"], key=_session_of)]
-    for key, said in dialogues:
-        at = datetime.strptime(said[0]["date_time"], DATE).replace(tzinfo=UTC)
+    for key, turns in dialogues:
+        at = datetime.strptime(turns[0]["date_time"], DATE_FORMAT).replace(tzinfo=UTC)
         session = session_create(owner, agent, title=f"{conversation['id']} {key}")
         run = Run.objects.create(owner=owner, session=session, turn=1, state=Run.State.COMPLETED, request_id=key)
         Message.objects.bulk_create(
@@ -123,23 +123,23 @@ def imported(conversation: dict[str, Any]) -> tuple[Any, int]:
                 text=turn["text"],
                 created_at=at,
             )
-            for seq, turn in enumerate(said, start=1)
+            for seq, turn in enumerate(turns, start=1)
         )
-        Session.objects.filter(pk=session.pk).update(turns=1, message_seq=len(said), created_at=at, last_active_at=at)
+        Session.objects.filter(pk=session.pk).update(turns=1, message_seq=len(turns), created_at=at, last_active_at=at)
     return book_get_or_create(owner.pk, agent.book), len(dialogues)
 
 
-def worked(run: Any) -> Any:
-    """Work on the run, slice by slice, as the queue's worker does, until it is over."""
+def run_to_end(run: Any) -> Any:
+    """Execute the run slice by slice, as the queue's worker does, until it has ended; return the run."""
     from django.utils import timezone
 
     from reviews.consolidation.runner import execute
     from reviews.models import ConsolidationRun
 
-    rest = threading.Event()
+    pause = threading.Event()
     with asyncio.Runner() as runner:
         while run.state in ConsolidationRun.OPEN:
-            rest.wait(max(0.0, (run.not_before - timezone.now()).total_seconds()))
+            pause.wait(max(0.0, (run.not_before - timezone.now()).total_seconds()))
             execute(run.pk, runner.run)
             run.refresh_from_db()
             print(f"{run.sessions_done} of {run.sessions_total} sessions, {run.get_state_display()}", file=sys.stderr)

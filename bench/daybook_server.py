@@ -1,8 +1,8 @@
 """Daybook for a benchmark: the product's own `manage.py up` on a fresh, temporary DAYBOOK_HOME.
 
-Written against the public contract only (commands, environment, agents file, `/api`), so it measures
-what a user gets. Two agents: `assistant` has injection and memory tools, `plain` has neither; neither
-schedules reviews, whose cost is measured elsewhere.
+Uses only the public contract (commands, environment, agents file, `/api`), so it measures what a user gets. The agent
+`assistant` has injection and memory tools, `plain` has neither; neither schedules reviews, whose cost is measured
+elsewhere.
 """
 
 import http.cookiejar
@@ -31,10 +31,10 @@ from processes import (
 )
 
 READY_SECONDS = 60.0
-# The upstream counts by model name, so it can say what each agent sent.
+# One model per agent: the upstream counts requests by model name.
 INJECTING_MODEL, PLAIN_MODEL = "scripted-daybook", "scripted-daybook-plain"
 
-# Less than all memories fit, so that a turn does both: a frozen block, and recall for the rest.
+# Too small for all memories, so that a turn has both a frozen block and a recall for the rest.
 FROZEN_CHARACTERS = 500
 
 MEMORIES = (
@@ -63,7 +63,7 @@ MEMORIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daybook:
-    """A running Daybook with a key of its first user."""
+    """A running Daybook and an API key of its first user."""
 
     server: Server
     key: str
@@ -71,7 +71,7 @@ class Daybook:
     env: dict[str, str]
 
     def manage(self, *arguments: str) -> str:
-        """What a management command of this installation prints. BenchError when it fails."""
+        """Run a management command and return its output. Raises BenchError if it fails."""
         command = [product_python(), str(REPO / "manage.py"), *arguments]
         done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
@@ -79,12 +79,12 @@ class Daybook:
         return done.stdout
 
     def trusted_key(self) -> str:
-        """A new key that may name end users with X-Daybook-User; each is an owner of their own."""
+        """Create a key that may name end users with X-Daybook-User; each of them is a separate owner."""
         printed = self.manage("apikey", "create", "--user", "admin", "--name", "trusted", "--trusted")
         return next(word for word in printed.split() if word.startswith("dbk_"))
 
     def login(self) -> tuple[str, str]:
-        """The administrator's cookies as a header value, and the CSRF token for requests that change something."""
+        """Log the administrator in; return the Cookie header and the CSRF token."""
         jar = http.cookiejar.CookieJar()
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
         browser.open(f"{self.server.url}/login/", timeout=30).read()
@@ -100,7 +100,7 @@ class Daybook:
         return "; ".join(f"{name}={value}" for name, value in cookies.items()), token
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, object]:
-        """One request of the native API; BenchError with the answer when it is no success."""
+        """Send one request to the native API and return its JSON. Raises BenchError with the response if it fails."""
         request = urllib.request.Request(
             self.server.url + path,
             method=method,
@@ -111,21 +111,21 @@ class Daybook:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return dict(json.load(answer))
         except urllib.error.HTTPError as exc:
-            said = exc.read(300).decode(errors="replace")
-            raise BenchError(f"Daybook answered {exc.code} to {method} {path}: {said}") from exc
+            body_start = exc.read(300).decode(errors="replace")
+            raise BenchError(f"Daybook answered {exc.code} to {method} {path}: {body_start}") from exc
         except (OSError, ValueError) as exc:
-            raise BenchError(f"Daybook broke {method} {path}: {exc}") from exc
+            raise BenchError(f"{method} {path} failed: {exc}") from exc
 
     def stored_turns(self, session: str) -> int:
-        """How many turns the session holds by the native API; 0 when there is no answer in it."""
+        """Return the session's number of turns according to the native API; 0 if it has no answer."""
         turns = self.call("GET", f"/api/sessions/{session}")["turns"]
         messages = self.call("GET", f"/api/sessions/{session}/messages")["data"]
-        said = isinstance(messages, list) and any(message["role"] == "assistant" for message in messages)
-        return int(str(turns)) if said else 0
+        answered = isinstance(messages, list) and any(message["role"] == "assistant" for message in messages)
+        return int(str(turns)) if answered else 0
 
 
 def agents_file() -> str:
-    """The agents of the benchmark; JSON is YAML too."""
+    """Return the benchmark's agents file; JSON is valid YAML."""
     common = {"book": "main", "memory_review_interval": 0, "memory_review_idle_minutes": 0}
     injecting = {
         "model": INJECTING_MODEL,
@@ -149,9 +149,8 @@ def daybook_start(
 ) -> Daybook:
     """Start the product against `upstream`, wait until it is ready, and seed the memories.
 
-    `server` is DAYBOOK_SERVER ("" leaves the product's default), `agents` another agents file,
-    `settings` further variables of the environment. The stack stops it and removes its home.
-    BenchError, in one line, when it cannot start.
+    `server` is DAYBOOK_SERVER ("" for the product's default), `agents` the text of another agents file, `settings` more
+    environment variables. The stack stops the server and removes its home. Raises BenchError if it cannot start.
     """
     if not (REPO / "manage.py").exists():
         raise BenchError("Daybook cannot start: there is no manage.py in this tree")

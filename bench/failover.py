@@ -1,14 +1,14 @@
-"""What happens when a model server fails, with a second one as fall-back and without: what the client sees, what is
-stored, and how long it took.
+"""Measure what a client sees, what is stored, and how long it takes when a model server fails, with and without a
+second server as fallback.
 
     python bench/failover.py
 
-Through the real server (`manage.py up`) and scripted model servers, one of which is killed while it answers. A server
-may be silent for 2 seconds (`DAYBOOK_UPSTREAM_FIRST_BYTE_SECONDS`), a run takes 8 (`DAYBOOK_RUN_SECONDS`). Also times a
-model step that nothing happens to, with and without what watches over it, in one process and in turns.
+Runs the real server (`manage.py up`) against scripted model servers, one of which is killed while it answers. A server
+may be silent for 2 seconds (`DAYBOOK_UPSTREAM_FIRST_BYTE_SECONDS`), a run may take 8 (`DAYBOOK_RUN_SECONDS`). Also
+times a model step without any failure, with and without the retry and fallback code, alternating in one process.
 
-Prints a table and, as its last line, one JSON object: `rows: [{fault, fallback, streamed, client, stored, attempts,
-seconds}]` and `step_us: {bare, watched, added}` (medians)."""
+Prints a table and, as its last line, one JSON object: `rows: [{fault, fallback, streamed, client, stored,
+attempts, seconds}]` and `step_us: {bare, watched, added}` (medians)."""
 
 import argparse
 import asyncio
@@ -21,6 +21,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Thread
@@ -40,12 +41,12 @@ from processes import (
 
 SILENT_SECONDS, RUN_SECONDS = 2, 8
 CHUNKS, STEPS = 50, 400
-NOTE = {"calls": [{"name": "add_memory", "arguments": {"content": "Is vegetarian.", "target": "user"}}]}
+MEMORY_CALL = {"calls": [{"name": "add_memory", "arguments": {"content": "Is vegetarian.", "target": "user"}}]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A way to fail: what the first server does with each request, until it answers "Hello."."""
+    """A way to fail: the first server follows `steps`, one per request, and then answers "Hello."."""
 
     name: str
     steps: tuple[dict[str, Any], ...] = ()
@@ -71,7 +72,7 @@ FAULTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A fault as one client meets it; each has an agent and a model of its own, so that none trips another's
+    """A fault and how the client meets it. Each case has its own agent and model, so that none trips another's circuit
     breaker."""
 
     fault: Fault
@@ -80,11 +81,11 @@ class Case:
 
     @property
     def agent(self) -> str:
-        """The name of its agent, and of its model."""
+        """The name of the case's agent and of its model."""
         return f"case-{FAULTS.index(self.fault)}-{int(self.fallback)}-{int(self.streamed)}"
 
     def settings(self) -> dict[str, Any]:
-        """Its agent."""
+        """Return the settings of the case's agent."""
         upstreams = [self.fault.upstream, "second"] if self.fallback else self.fault.upstream
         return {"model": self.agent, "upstream": upstreams, "tools": [{"type": "memory"}]}
 
@@ -98,7 +99,7 @@ CASES = [
 
 
 def model_server(stack: ExitStack, port: int = 0) -> tuple[Server, int]:
-    """Start a scriptable model server of the tests; the stack stops it."""
+    """Start the tests' scriptable model server; return it and its port. The stack stops it."""
     port = port or free_port()
     process = subprocess.Popen(
         [product_python(), "-m", "tests.upstream_server", "--port", str(port)],
@@ -111,7 +112,7 @@ def model_server(stack: ExitStack, port: int = 0) -> tuple[Server, int]:
     stack.callback(process_stop, process)
     assert process.stdout is not None
     if not process.stdout.readline().startswith("http"):
-        raise BenchError("the model server of the tests cannot start")
+        raise BenchError("the tests' model server cannot start")
     return Server(name="upstream", url=f"http://127.0.0.1:{port}", process=process), port
 
 
@@ -122,18 +123,18 @@ def script(server: Server, steps: list[dict[str, Any]]) -> None:
 
 
 def kill_at_second_step(server: Server, model: str) -> None:
-    """Kill a model server as soon as a model was asked twice."""
+    """Kill a model server as soon as it has received a second request for the model."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         with urllib.request.urlopen(f"{server.url}/requests", timeout=10) as answer:
             if sum(request["model"] == model for request in json.load(answer)) == 2:
                 server.process.kill()
                 return
-    raise BenchError("the second step was not asked for")
+    raise BenchError("the second step was never requested")
 
 
-def client_sees(daybook: Daybook, case: Case) -> str:
-    """Send one message; return what the client sees, in words."""
+def client_result(daybook: Daybook, case: Case) -> str:
+    """Send one message; describe what the client receives."""
     request = urllib.request.Request(
         f"{daybook.server.url}/v1/chat/completions",
         json.dumps(
@@ -156,8 +157,8 @@ def client_sees(daybook: Daybook, case: Case) -> str:
     return f'"{"".join(texts)}"' + "".join(f", then {code}" for code in errors)
 
 
-def stored(daybook: Daybook, case: Case) -> tuple[str, str]:
-    """What the run's row and the transcript say: state and text, and who was asked."""
+def stored_result(daybook: Daybook, case: Case) -> tuple[str, str]:
+    """Return the stored state and text of the run, and the upstreams that its trace says were asked."""
     with sqlite3.connect(f"file:{next((daybook.home / 'var').glob('*.sqlite3'))}?mode=ro", uri=True) as database:
         (state, text, trace), *_ = database.execute(
             "SELECT run.state, run.text, run.trace FROM gateway_run AS run JOIN gateway_session AS session"
@@ -174,35 +175,35 @@ def stored(daybook: Daybook, case: Case) -> tuple[str, str]:
     attempts = [
         f"{entry['upstream']}: {entry['fault'] or 'answered'}" for entry in json.loads(trace).get("attempts", ())
     ]
-    counted = [f"{attempts.count(one)}× {one}" if attempts.count(one) > 1 else one for one in dict.fromkeys(attempts)]
+    counted = [f"{count}× {attempt}" if count > 1 else attempt for attempt, count in Counter(attempts).items()]
     return f'{state}, "{text}"' + (f", {notes} tool result" if notes else ""), "; ".join(counted)
 
 
-def play(stack: ExitStack, daybook: Daybook, case: Case, first: Server, dying_port: int) -> dict[str, Any]:
-    """Let one server fail once, and look."""
+def run_case(stack: ExitStack, daybook: Daybook, case: Case, first: Server, dying_port: int) -> dict[str, Any]:
+    """Run one case and return its row of the table."""
     if case.fault.upstream == "dying":
         dying, _ = model_server(stack, dying_port)
-        script(dying, [NOTE, {"hang": "before"}])
+        script(dying, [MEMORY_CALL, {"hang": "before"}])
         Thread(target=kill_at_second_step, args=(dying, case.agent), daemon=True).start()
     else:
         script(first, [step | {"model": case.agent} for step in case.fault.steps])
     started = time.perf_counter()
-    seen = client_sees(daybook, case)
+    seen = client_result(daybook, case)
     seconds = time.perf_counter() - started
-    kept, attempts = stored(daybook, case)
+    in_database, attempts = stored_result(daybook, case)
     return {
         "fault": case.fault.name,
         "fallback": case.fallback,
         "streamed": case.streamed,
         "client": seen,
-        "stored": kept,
+        "stored": in_database,
         "attempts": attempts,
         "seconds": round(seconds, 2),
     }
 
 
 def step_times(steps: int) -> dict[str, float]:
-    """Median microseconds of a streamed step of CHUNKS chunks, alone and watched, taken in turns."""
+    """Return median microseconds of a streamed step of CHUNKS chunks, without and with the retry and fallback code."""
     os.environ.update(clean_environment(DJANGO_SETTINGS_MODULE="config.settings", OPENAI_API_KEY="x"))
     sys.path.insert(0, str(REPO))
     # The settings are configured by the environment that was just set.
@@ -234,14 +235,14 @@ def step_times(steps: int) -> dict[str, float]:
 
     asyncio.run(measure())
     medians = {name: round(statistics.median(times[10:]), 1) for name, times in taken.items()}
-    added = statistics.median(two - one for one, two in zip(taken["bare"], taken["watched"], strict=True))
+    added = statistics.median(watched - bare for bare, watched in zip(taken["bare"], taken["watched"], strict=True))
     return medians | {"added": round(added, 1)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=STEPS, help="steps to time")
-    parser.add_argument("--only", default="", help="faults whose name holds this")
+    parser.add_argument("--only", default="", help="only faults whose name contains this")
     options = parser.parse_args()
     stop_on_signals()
     with ExitStack() as stack:
@@ -258,9 +259,9 @@ def main() -> None:
         agents = json.dumps({"agents": {case.agent: case.settings() for case in CASES}})
         daybook = daybook_start(stack, second, memories=0, agents=agents, settings=settings)
         cases = [case for case in CASES if options.only in case.fault.name]
-        rows = [play(stack, daybook, case, first, dying_port) for case in cases]
+        rows = [run_case(stack, daybook, case, first, dying_port) for case in cases]
     figures = {"rows": rows, "step_us": step_times(options.steps)}
-    print("| the first server | fall-back | answer | the client sees | stored | asked | s |")
+    print("| the first server | fallback | answer | the client sees | stored | asked | s |")
     print("|---|---|---|---|---|---|---|")
     for row in rows:
         how = ("yes" if row["fallback"] else "no", "streamed" if row["streamed"] else "whole")

@@ -1,17 +1,16 @@
-"""What fairness.py throws at Daybook: for every operation, page, websocket message and MCP tool the costliest request
-that is still legal, or that must be refused at once. Called by fairness.py in the process of the attacker; the names
-are compared with the real routes by tests/config/test_fairness_rows.py."""
+"""The requests of fairness.py: for every operation, page and MCP tool the costliest one that is valid, or that must be
+refused at once. tests/config/test_fairness_rows.py compares the names with the real routes."""
 
 import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-LARGEST_ENTRY = 4_000
-LARGEST_MESSAGE = 200_000
-# The other lengths below are those of docs/limits.md, and just above them.
-# Texts that are slow for somebody: nested marks, quotes, brackets, letters with many accents, long runs.
-BAD_TEXTS = {
+MAX_ENTRY_CHARS = 4_000
+MAX_MESSAGE_CHARS = 200_000
+# The other lengths below are the limits of docs/limits.md, or just above them.
+# Texts that are slow for some parser: nested marks, quotes, brackets, letters with many accents, long runs.
+SLOW_TEXTS = {
     "quotes": "```python\n" + '\\"' * 19_000 + "\n```",
     "brackets": "[" * 20_000 + "](" * 10_000,
     "emphasis": "*a_" * 20_000,
@@ -26,7 +25,7 @@ BAD_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the attacker owns: ids that its requests name."""
+    """The ids, key and login that the attacker's requests use."""
 
     key: str
     session: str
@@ -40,7 +39,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: method, path, body and further headers."""
+    """One request; `headers` are those besides the login or key."""
 
     method: str
     path: str
@@ -55,9 +54,9 @@ def _json(method: str, path: str, body: object) -> Call:
     return Call(method, path, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
 
-def _text(number: int, length: int = LARGEST_ENTRY) -> str:
-    """A new text each time, in turn one of the bad ones."""
-    texts = list(BAD_TEXTS.values())
+def _text(number: int, length: int = MAX_ENTRY_CHARS) -> str:
+    """Return a text that is new each time, built from the slow texts in turn."""
+    texts = list(SLOW_TEXTS.values())
     return (f"{secrets.token_hex(8)} " + texts[number % len(texts)])[:length]
 
 
@@ -91,7 +90,7 @@ def _chat(messages: Callable[[int], list[dict[str, object]]], **more: object) ->
 
 
 def _message(number: int) -> dict[str, object]:
-    messages = [{"role": "user", "content": _text(number, LARGEST_MESSAGE)}]
+    messages = [{"role": "user", "content": _text(number, MAX_MESSAGE_CHARS)}]
     return {"model": "plain", "max_tokens": 100, "messages": messages}
 
 
@@ -126,7 +125,7 @@ def _lines(number: int, lines: int, *, books: bool = False) -> bytes:
 
 
 def _conversations(number: int, count: int) -> bytes:
-    """Conversations as Claude exports them, of 20 messages each."""
+    """Return conversations of 20 messages each in the format of Claude's export."""
     said = [{"sender": ("human", "assistant")[place % 2], "text": f"Word {place}. " * 40} for place in range(20)]
     talks = ({"uuid": secrets.token_hex(8), "name": f"Talk {number}", "chat_messages": said} for _ in range(count))
     return json.dumps(list(talks)).encode()
@@ -145,9 +144,9 @@ def _deep(number: int) -> bytes:
     return b'{"content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 
-# Operation of the OpenAPI document → requests. A name may have several: "operation: what".
+# Requests by operation of the OpenAPI document. Variants of an operation are named "operation: variant".
 OPERATIONS: dict[str, Row] = {
-    "session_create": _post("/api/sessions", lambda n: {"agent": "plain", "title": _text(n, LARGEST_MESSAGE)}),
+    "session_create": _post("/api/sessions", lambda n: {"agent": "plain", "title": _text(n, MAX_MESSAGE_CHARS)}),
     "session_list": _get("/api/sessions?limit=100"),
     "session_get": _get("/api/sessions/{world.session}"),
     "session_patch": _post("/api/sessions/{world.session}", lambda n: {"title": _text(n)}, "PATCH"),
@@ -158,8 +157,8 @@ OPERATIONS: dict[str, Row] = {
     "session_end": _post("/api/sessions/00000000-0000-7000-8000-000000000000/end", lambda n: {}),
     "session_forgotten": _post("/api/sessions/00000000-0000-7000-8000-000000000000/forget", lambda n: {}),
     "message_list": _get("/api/sessions/{world.session}/messages?limit=100"),
-    "turn_create": _turn(lambda n: _text(n, LARGEST_MESSAGE)),
-    "turn_create: long": _turn(lambda n: "x " * (LARGEST_MESSAGE // 2)),
+    "turn_create": _turn(lambda n: _text(n, MAX_MESSAGE_CHARS)),
+    "turn_create: long": _turn(lambda n: "x " * (MAX_MESSAGE_CHARS // 2)),
     "turn_create: an image": lambda world, number: _json(
         "POST",
         f"/api/sessions/{world.session}/turns",
@@ -195,7 +194,7 @@ OPERATIONS: dict[str, Row] = {
     ),
     "memory_ingest": _post(
         "/api/memories/ingest",
-        lambda n: {"messages": [{"role": "user", "content": _text(n, LARGEST_MESSAGE)} for _ in range(9)]},
+        lambda n: {"messages": [{"role": "user", "content": _text(n, MAX_MESSAGE_CHARS)} for _ in range(9)]},
     ),
     "memory_ingest: most messages": _post(
         "/api/memories/ingest", lambda n: {"messages": [{"role": "user", "content": f"{n} {i}"} for i in range(500)]}
@@ -268,12 +267,12 @@ OPERATIONS: dict[str, Row] = {
     "api/audit": _get("/api/audit?limit=200"),
     "models": _get("/v1/models"),
     "model": _get("/v1/models/plain"),
-    "chat_completions": _chat(lambda n: [{"role": "user", "content": _text(n, LARGEST_MESSAGE)}]),
+    "chat_completions": _chat(lambda n: [{"role": "user", "content": _text(n, MAX_MESSAGE_CHARS)}]),
     "chat_completions: 10,000 messages": _chat(
         lambda n: [{"role": ("user", "assistant")[i % 2], "content": f"{n} {i}"} for i in range(9_999)]
     ),
     "completions": _post(
-        "/v1/completions", lambda n: {"model": "plain", "prompt": _text(n, LARGEST_MESSAGE), "suffix": _text(n + 1)}
+        "/v1/completions", lambda n: {"model": "plain", "prompt": _text(n, MAX_MESSAGE_CHARS), "suffix": _text(n + 1)}
     ),
     "completions: 8 MB": _post("/v1/completions", lambda n: {"model": "plain", "prompt": "tea " * 2_000_000}),
     "embeddings": _post("/v1/embeddings", lambda n: {"model": "default/scripted", "input": [_text(n)] * 2_048}),
@@ -291,7 +290,7 @@ OPERATIONS: dict[str, Row] = {
     "messages: 10,000 blocks": _post("/v1/messages", lambda n: _blocks(n, 10_000)),
     "count_tokens": _post("/v1/messages/count_tokens", _message),
     "count_tokens: 10,000 blocks": _post("/v1/messages/count_tokens", lambda n: _blocks(n, 10_000)),
-    "response_create": _response(lambda n: _text(n, LARGEST_MESSAGE)),
+    "response_create": _response(lambda n: _text(n, MAX_MESSAGE_CHARS)),
     "response_create: 10,000 items": _response(
         lambda n: [{"role": ("user", "assistant")[i % 2], "content": f"{n} {i}"} for i in range(9_999)]
     ),
@@ -313,10 +312,10 @@ OPERATIONS: dict[str, Row] = {
     ),
     "response_get": _get("/v1/responses/resp_{world.turn}"),
     "response_input_tokens": _post(
-        "/v1/responses/input_tokens", lambda n: {"model": "plain", "input": _text(n, LARGEST_MESSAGE)}
+        "/v1/responses/input_tokens", lambda n: {"model": "plain", "input": _text(n, MAX_MESSAGE_CHARS)}
     ),
     "response_compact": _post(
-        "/v1/responses/compact", lambda n: {"model": "plain", "input": _text(n, LARGEST_MESSAGE)}
+        "/v1/responses/compact", lambda n: {"model": "plain", "input": _text(n, MAX_MESSAGE_CHARS)}
     ),
     "response_input": _get("/v1/responses/resp_{world.turn}/input_items?limit=100&after=" + "x" * 4_000),
     "response_forget": lambda world, number: Call("DELETE", "/v1/responses/" + "0" * 4_000),
@@ -330,7 +329,7 @@ OPERATIONS: dict[str, Row] = {
     "mcp_post: deep": lambda world, number: Call("POST", "/mcp", _deep(number), {"Content-Type": "application/json"}),
 }
 
-# Page → request, with the attacker's login.
+# Requests by page, sent with the attacker's login.
 PAGES: dict[str, Row] = {
     "chat": _get("/"),
     "chat-new": _get("/new/"),
@@ -358,7 +357,7 @@ PAGES: dict[str, Row] = {
     "account": _get("/account/"),
     "account/password/": _post("/account/password/", lambda n: {"old_password": _text(n)}),
     "account/time-zone/": _post("/account/time-zone/", lambda n: {"time_zone": _text(n)}),
-    "account/keys/": _post("/account/keys/", lambda n: {"name": _text(n, LARGEST_MESSAGE)}),
+    "account/keys/": _post("/account/keys/", lambda n: {"name": _text(n, MAX_MESSAGE_CHARS)}),
     "account/keys/<uuid:key_id>/revoke/": _post(
         "/account/keys/00000000-0000-7000-8000-000000000000/revoke/", lambda n: {}
     ),
@@ -411,7 +410,7 @@ TOOLS: dict[str, Row] = {
     "read": _tool("read", lambda n: {"path": "memory://root/" + "../" * 3_000}),
 }
 
-OPERATIONS_OF_OTHERS: dict[str, Row] = {
+OTHER_PATHS: dict[str, Row] = {
     "healthz": _get("/healthz"),
     "manifest": _get("/manifest.webmanifest"),
     "readyz": _get("/readyz"),
@@ -431,6 +430,6 @@ WEBSOCKET = "websocket"
 
 
 def rows() -> dict[str, Row]:
-    """Every request by its full name."""
-    groups = {"": OPERATIONS, "page ": PAGES, "tool ": TOOLS, "operations ": OPERATIONS_OF_OTHERS}
+    """Return every request by its full name."""
+    groups = {"": OPERATIONS, "page ": PAGES, "tool ": TOOLS, "operations ": OTHER_PATHS}
     return {prefix + name: row for prefix, group in groups.items() for name, row in group.items()}

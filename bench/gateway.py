@@ -1,9 +1,9 @@
-"""What Daybook adds to a direct call of the same upstream, with the LiteLLM proxy beside it.
+"""Measure what Daybook adds to a direct call of the same upstream, compared with the LiteLLM proxy.
 
-The same scripted upstream is called directly, through Daybook (`manage.py up`, one web process, a new
-stored conversation with injected memory per request), and with `--against litellm` through the LiteLLM
-proxy. All of them run at once and take turns in rounds, so drift of the machine hits all alike. Each
-figure is the median over the rounds; "added" is the median of the rounds' differences to direct.
+The same scripted upstream is called directly, through Daybook (`manage.py up`, one web process, a new stored
+conversation with injected memory per request), and with `--against litellm` through the LiteLLM proxy. All servers run
+at once and are measured in turn, round by round, so that drift of the machine affects all alike. Each figure is the
+median over the rounds; "added" is the median of the rounds' differences to direct.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
@@ -34,16 +33,16 @@ from processes import (
     upstream_start,
 )
 
-# Figures of a machine that somebody else is using are comparable with each other, not with other runs.
+# With more cores busy than this, figures are comparable within the run only.
 NOISY_CORES, SAMPLE_SECONDS = 0.25, 0.5
-# Work that a server does after its answer (logs, queues) must not run in its neighbour's time.
+# Work that a server does after its answer (logs, queues) must not fall into the next server's measurement.
 SETTLE_SECONDS = 0.15
 WARMUP_SECONDS = 1.0
-LOAD_BACKSTOP_SECONDS = 60.0  # the load client bounds itself; this is for the day it does not
+LOAD_BACKSTOP_SECONDS = 60.0  # the load client normally bounds itself
 LITELLM_KEY = "sk-bench-only"
 
 Cell = tuple[str, bool, int]  # variant, stream, clients
-Loaded = dict[str, Any]  # the JSON of a load.Report
+LoadReport = dict[str, Any]  # the JSON of a load.Report
 Results = dict[str, dict[str, dict[str, Any]]]  # variant, "c<clients>", figure
 
 
@@ -57,8 +56,8 @@ class Variant:
     model: str
 
 
-def load_run(variant: Variant, *, clients: int, stream: bool, seconds: float) -> Loaded:
-    """Run the load client in a process of its own; keys as in `load.Report`."""
+def load_run(variant: Variant, *, clients: int, stream: bool, seconds: float) -> LoadReport:
+    """Run the load client in its own process; the keys are those of `load.Report`."""
     command = [product_python(), str(BENCH / "load.py"), "--url", variant.url + "/v1/chat/completions"]
     command += ["--key", variant.key, "--model", variant.model]
     command += ["--clients", str(clients), "--seconds", str(seconds)] + ["--stream"] * stream
@@ -72,12 +71,12 @@ def load_run(variant: Variant, *, clients: int, stream: bool, seconds: float) ->
 
 def rounds_run(
     variants: list[Variant], args: argparse.Namespace, deadline: float
-) -> tuple[dict[Cell, list[Loaded]], list[float | None]]:
+) -> tuple[dict[Cell, list[LoadReport]], list[float | None]]:
     """Measure every cell once per round, variants next to each other.
 
-    Returns the reports, and for each whole round the cores that were busy before it without our doing.
+    Return the reports, and for each complete round the number of cores that others kept busy before it.
     """
-    reports: dict[Cell, list[Loaded]] = defaultdict(list)
+    reports: dict[Cell, list[LoadReport]] = defaultdict(list)
     others: list[float | None] = []
     group_seconds = len(variants) * (args.seconds + 2 * SETTLE_SECONDS)
     for number in range(args.rounds):
@@ -95,21 +94,21 @@ def rounds_run(
     return reports, others
 
 
-def median(reports: list[Loaded], key: str) -> float | None:
-    """The median of one figure over the rounds that have it."""
+def median(reports: list[LoadReport], key: str) -> float | None:
+    """Return the median of one figure over the rounds that have it."""
     values = [report[key] for report in reports if report[key] is not None]
     return round(statistics.median(values), 3) if values else None
 
 
-def added(reports: list[Loaded], direct: list[Loaded], key: str) -> float | None:
-    """The median over the rounds of this figure minus the direct one of the same round."""
+def added(reports: list[LoadReport], direct: list[LoadReport], key: str) -> float | None:
+    """Return the median over the rounds of this figure minus the direct figure of the same round."""
     pairs = [(report[key], base[key]) for report, base in zip(reports, direct, strict=False)]
     differences = [own - base for own, base in pairs if None not in (own, base)]
     return round(statistics.median(differences), 3) if differences else None
 
 
-def figures(reports: dict[Cell, list[Loaded]], name: str, clients: int) -> dict[str, Any]:
-    """The figures of one variant at one number of clients, as in the contract, and some more."""
+def figures(reports: dict[Cell, list[LoadReport]], name: str, clients: int) -> dict[str, Any]:
+    """Return the figures of one variant at one number of clients."""
     plain, stream = reports[name, False, clients], reports[name, True, clients]
     direct_plain, direct_stream = reports["direct", False, clients], reports["direct", True, clients]
     p50s = [report["p50_ms"] for report in plain if report["p50_ms"] is not None]
@@ -131,44 +130,44 @@ def figures(reports: dict[Cell, list[Loaded]], name: str, clients: int) -> dict[
     return result
 
 
-def complaints(reports: dict[Cell, list[Loaded]], upstream: Server, daybook: Daybook | None) -> list[str]:
-    """Why the figures would not be about what they claim; empty when all is well."""
+def problems_found(reports: dict[Cell, list[LoadReport]], upstream: Server, daybook: Daybook | None) -> list[str]:
+    """Return the reasons why the figures are invalid; empty if they are valid."""
     found = []
     text = next(iter(reports.values()))[0]["text"]  # of the first cell, which is direct
     for (name, stream, clients), cell in reports.items():
         where = f"{name}, {clients} clients{', stream' if stream else ''}"
         found += [f"{where}: {report['first_error']}" for report in cell if report["errors"]][:1]
         if any(report["requests"] and report["text"] != text for report in cell):
-            found.append(f"{where}: the answer is not the upstream's")
+            found.append(f"{where}: the answer differs from the upstream's")
         if name.startswith("daybook") and any(report["sessions"] != report["requests"] for report in cell):
-            found.append(f"{where}: not every request was a session of its own")
+            found.append(f"{where}: not every request became a new session")
     if daybook is not None:
-        found += daybook_complaints(reports, upstream, daybook)
+        found += daybook_problems(reports, upstream, daybook)
     return found
 
 
-def daybook_complaints(reports: dict[Cell, list[Loaded]], upstream: Server, daybook: Daybook) -> list[str]:
-    """Were turns stored, and was memory injected?"""
+def daybook_problems(reports: dict[Cell, list[LoadReport]], upstream: Server, daybook: Daybook) -> list[str]:
+    """Check that turns were stored and memory was injected."""
     found = []
     for (name, stream, clients), cell in reports.items():
         session = str(cell[-1]["last_session"])
         if name.startswith("daybook") and session and daybook.stored_turns(session) != 1:
-            found.append(f"{name}, {clients} clients, stream={stream}: session {session} holds no stored turn")
-    seen = injected(upstream)
+            found.append(f"{name}, {clients} clients, stream={stream}: session {session} has no stored turn")
+    seen = injection_stats(upstream)
     if seen["with_memories"] < seen["completions"]:
         found.append(f"memory was injected in {seen['with_memories']} of {seen['completions']} requests only")
     return found
 
 
-def injected(upstream: Server) -> dict[str, int]:
-    """What the upstream saw of the injecting agent: completions, with_memories, memory_blocks, …"""
+def injection_stats(upstream: Server) -> dict[str, int]:
+    """Return the upstream's counters for the injecting agent; see `scripted_upstream.ModelStats`."""
     models = server_json(upstream, "/stats")["models"]
     nothing = {"completions": 0, "streams": 0, "request_bytes": 0, "with_memories": 0, "memory_blocks": 0}
     return nothing | dict(models.get(INJECTING_MODEL, {}))
 
 
-def table(results: Results) -> str:
-    """The table for people; all times in milliseconds."""
+def format_table(results: Results) -> str:
+    """Return the table as text; all times in milliseconds."""
     columns: list[tuple[str, str]] = [
         ("p50", "p50_ms"),
         ("added", "added_p50_ms"),
@@ -191,7 +190,7 @@ def table(results: Results) -> str:
 
 
 def verdicts(results: Results) -> list[str]:
-    """Daybook against LiteLLM, one line per number of clients that both have figures for."""
+    """Compare Daybook with LiteLLM, one line per number of clients with figures for both."""
     lines = []
     for cell, ours in results.get("daybook", {}).items():
         theirs = results.get("litellm", {}).get(cell, {})
@@ -210,7 +209,7 @@ def verdicts(results: Results) -> list[str]:
 def variants_start(
     stack: ExitStack, args: argparse.Namespace, upstream: Server
 ) -> tuple[list[Variant], Daybook | None]:
-    """Start the servers of the wanted variants."""
+    """Start the servers of the requested variants."""
     variants = [Variant(name="direct", url=upstream.url, key="x", model="scripted")]
     daybook = None
     if not args.without_daybook:
@@ -223,26 +222,26 @@ def variants_start(
     return variants, daybook
 
 
-def bench(args: argparse.Namespace) -> int:
-    """The whole benchmark; returns the exit code."""
+def run_benchmark(args: argparse.Namespace) -> int:
+    """Run the benchmark; return the exit code."""
     with ExitStack() as stack:
         upstream = upstream_start(stack, "--chunks", str(args.chunks))
         variants, daybook = variants_start(stack, args, upstream)
-        deadline = monotonic() + args.limit  # with the start of the servers, less than four minutes
+        deadline = monotonic() + args.limit  # less than four minutes including the start of the servers
         for variant, stream in product(variants, (False, True)):
             load_run(variant, clients=8, stream=stream, seconds=min(WARMUP_SECONDS, args.seconds))
         reports, others = rounds_run(variants, args, deadline)
         if not reports:
             raise BenchError(f"nothing was measured within --limit {args.limit:.0f} s")
-        problems = complaints(reports, upstream, daybook)
+        problems = problems_found(reports, upstream, daybook)
         if not others:
-            problems.append("not one whole round was measured")
-        memory = injected(upstream)
+            problems.append("no complete round was measured")
+        memory = injection_stats(upstream)
     results: Results = {
         variant.name: {f"c{clients}": figures(reports, variant.name, clients) for clients in args.clients}
         for variant in variants
     }
-    print(table(results))
+    print(format_table(results))
     print(f"times in ms; {len(others)} rounds of {args.seconds:g} s per cell; streams of {args.chunks} chunks")
     if daybook is not None and memory["completions"]:
         blocks = memory["memory_blocks"] / memory["completions"]
@@ -263,11 +262,11 @@ def arguments() -> argparse.Namespace:
     summary = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(description=summary)
     parser.add_argument("--against", choices=["litellm"], help="measure this proxy in the same run")
-    parser.add_argument("--install-litellm", action="store_true", help=f"install LiteLLM {VERSION} and end")
+    parser.add_argument("--install-litellm", action="store_true", help=f"install LiteLLM {VERSION} and exit")
     parser.add_argument("--quick", action="store_true", help="one round of one second per cell")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0, help="per cell and round")
-    parser.add_argument("--limit", type=float, default=200.0, help="measure for at most so many seconds")
+    parser.add_argument("--limit", type=float, default=200.0, help="seconds to measure at most")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32], metavar="N")
     parser.add_argument("--chunks", type=int, default=50, help="content chunks of an answer")
     parser.add_argument("--server", choices=["daphne", "uvicorn"], default="", help="DAYBOOK_SERVER")
@@ -282,17 +281,14 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     stop_on_signals()
     args = arguments()
-    commands: dict[bool, Callable[[], int]] = {False: lambda: bench(args), True: install}
     try:
-        return commands[args.install_litellm]()
+        if args.install_litellm:
+            print(f"LiteLLM {litellm_install()} is installed for benchmarks")
+            return 0
+        return run_benchmark(args)
     except BenchError as exc:
         print(f"gateway.py: {exc}", file=sys.stderr)
         return 1
-
-
-def install() -> int:
-    print(f"LiteLLM {litellm_install()} is installed for benchmarks")
-    return 0
 
 
 if __name__ == "__main__":

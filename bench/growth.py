@@ -1,18 +1,18 @@
-"""What grows with the data: the start of a turn, a write, a search, and pages, at several sizes.
+"""Measure which costs grow with the data: the start of a turn, a write, a search, and pages, at several sizes.
 
     python bench/growth.py
     python bench/growth.py --million --limit 3600
     python bench/growth.py --database-url postgres://user:password@127.0.0.1:5432/postgres
 
-Works through the shipped code on a database of its own: SQLite in a temporary home, or a database that is made on the
-given server and dropped at the end. The rows of everybody else (memories with revisions, sessions, runs, messages) are
-put there in bulk; the one owner that is measured writes and asks like anybody.
+Runs the shipped code on its own database: SQLite in a temporary home, or a database that is created on the given
+server and dropped at the end. The rows of all other owners (memories with revisions, sessions, runs, messages) are
+inserted in bulk; the measured owner writes and searches like any other.
 
 Prints a table and, as its last line, one JSON object: `points`, each with `memories` and `owners` (in the whole
-database), `book` (memories of the measured owner's book), and the medians `turn_start_ms` (the opening transaction and
-the injection, with a warm snapshot), `add_ms`, `search_ms`, and of pages as the server makes them: `admin_list_ms` (the
-memories), `dashboard_ms` (the admin's first page), `session_ms` (the chat, opened at a session of 200 turns) and
-`earlier_ms` (the turns of that session before those)."""
+database), `book` (memories of the measured owner's book), and the medians `turn_start_ms` (the opening transaction
+and the injection, with a warm snapshot), `add_ms`, `search_ms`, and of pages as the server renders them:
+`admin_list_ms` (the memories), `dashboard_ms` (the admin's first page), `session_ms` (the chat page of a session of 200
+turns) and `earlier_ms` (the next older turns of that session)."""
 
 import argparse
 import asyncio
@@ -36,24 +36,24 @@ QUICK = ((10, 20, 20), (50, 20, 200))
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--database-url", default="", help="a PostgreSQL server to make a database on")
-    parser.add_argument("--repeats", type=int, default=15, help="measurements of each figure")
-    parser.add_argument("--limit", type=float, default=170.0, help="begin no further size after so many seconds")
+    parser.add_argument("--database-url", default="", help="a PostgreSQL server to create a database on")
+    parser.add_argument("--repeats", type=int, default=15, help="measurements per figure")
+    parser.add_argument("--limit", type=float, default=170.0, help="start no further size after so many seconds")
     parser.add_argument("--quick", action="store_true", help="two small sizes")
     parser.add_argument("--million", action="store_true", help="one size: 1,000,000 memories")
     options = parser.parse_args()
     with database(options.database_url) as variables, own_home("growth", variables):
-        from growth_data import migrated, people_added
+        from growth_data import add_owners, migrate
 
-        migrated()
+        migrate()
         sizes = QUICK if options.quick else MILLION if options.million else SIZES
-        points = measured(sizes, options.repeats, time.monotonic() + options.limit, people_added)
+        points = measure_sizes(sizes, options.repeats, time.monotonic() + options.limit, add_owners)
     print(json.dumps({"points": points, "database": "postgresql" if options.database_url else "sqlite"}))
 
 
 @contextmanager
 def database(url: str) -> Iterator[dict[str, str]]:
-    """The variables of a new, empty database; without a URL none are needed."""
+    """Create an empty database and yield the environment variables for it; none without a URL."""
     if not url:
         yield {}
         return
@@ -69,10 +69,10 @@ def database(url: str) -> Iterator[dict[str, str]]:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def measured(
-    sizes: tuple[tuple[int, int, int], ...], repeats: int, until: float, people_added: Callable[[int, int], None]
+def measure_sizes(
+    sizes: tuple[tuple[int, int, int], ...], repeats: int, until: float, add_owners: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
-    """Grow step by step and measure at each; prints a line for each point."""
+    """Grow the database step by step; measure and print a line at each size."""
     from growth_data import Subject
 
     subject = Subject()
@@ -83,12 +83,12 @@ def measured(
     others = 0
     for owners, each, book in sizes:
         if time.monotonic() > until:
-            print(f"left out for want of time: {owners} owners with {each} memories, a book of {book}")
+            print(f"skipped for lack of time: {owners} owners with {each} memories, a book of {book}")
             continue
-        people_added(owners - 1 - others, each)
+        add_owners(owners - 1 - others, each)
         others = owners - 1
         subject.grow(book)
-        # An add changes the book's size, so it is measured last and taken back by the next size's count.
+        # An add changes the book's size, so it is measured last; the next grow() counts what it added.
         point: dict[str, Any] = {"memories": subject.memories_in_database(), "owners": owners, "book": book}
         point["turn_start_ms"] = median_ms(repeats, subject.turn_start(loop), subject.turn_end)
         point["search_ms"] = median_ms(repeats, subject.search)
@@ -104,7 +104,7 @@ def measured(
 
 
 def median_ms(repeats: int, act: Callable[[], object], after: Callable[[], object] | None = None) -> float:
-    """The median time of `act` in milliseconds; a first call warms up and does not count, `after` is not timed."""
+    """Return the median milliseconds of `act`. The first call only warms up; `after` is not timed."""
     times = []
     for _ in range(repeats + 1):
         started = time.perf_counter()

@@ -1,5 +1,5 @@
-"""The data of growth.py: everybody else, in bulk, and the one owner that is measured, through the shipped code.
-Imported once Django is set up."""
+"""The data of growth.py: other owners, inserted in bulk, and the measured owner, who uses the shipped code. Import it
+only after django.setup()."""
 
 import asyncio
 import random
@@ -28,30 +28,30 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 # fmt: off
 THINGS = ["garden", "bread", "harbour", "invoice", "kettle", "violin", "ticket", "budget", "lesson", "printer",
           "marathon", "recipe", "passport", "router"]
-WAYS = ["likes", "avoids", "plans", "paints", "repairs", "studies", "collects", "prefers", "schedules", "compares"]
+VERBS = ["likes", "avoids", "plans", "paints", "repairs", "studies", "collects", "prefers", "schedules", "compares"]
 TIMES = ["in spring", "every Friday", "before work", "with the children", "at the office", "on holiday"]
 # fmt: on
-RUNS = 5  # of each session, with two messages each
-LONG = 200  # turns of the session that is opened
+TURNS_PER_SESSION = 5  # of two messages each
+LONG_SESSION_TURNS = 200
 _BATCH = 2000
 _rng = random.Random(7)
 _numbers = count(1)
 
 
-def migrated() -> None:
-    """An empty database with every table, and the agent that is measured."""
+def migrate() -> None:
+    """Create the tables and the measured agent."""
     call_command("migrate", verbosity=0)
     agent_save("bench", {"inject_memories": True, "user_char_limit": 0, "memory_char_limit": 0})
 
 
 def sentence() -> str:
-    """A short statement that no other memory makes."""
-    return f"{_rng.choice(WAYS).capitalize()} the {_rng.choice(THINGS)} {_rng.choice(TIMES)}, note {next(_numbers)}."
+    """Return a short statement that no other memory makes."""
+    return f"{_rng.choice(VERBS).capitalize()} the {_rng.choice(THINGS)} {_rng.choice(TIMES)}, note {next(_numbers)}."
 
 
 @transaction.atomic
-def people_added(owners: int, each: int) -> None:
-    """So many more owners with so many memories each, and a session with some turns; in bulk."""
+def add_owners(owners: int, each: int) -> None:
+    """Add owners with `each` memories and a session of some turns, in bulk."""
     agent = Agent.objects.get(name="bench")
     people = Owner.objects.bulk_create(Owner(memory_seq=each, external_id="bench") for _ in range(owners))
     books = Book.objects.bulk_create(Book(owner=owner, name="main") for owner in people)
@@ -62,7 +62,7 @@ def people_added(owners: int, each: int) -> None:
     for group in groups:
         memories = Memory.objects.bulk_create(_memory(group, number) for number in range(1, each + 1))
         Revision.objects.bulk_create(_revision(group, memory) for memory in memories)
-    _sessions_added(people, agent)
+    _add_sessions(people, agent)
     _analyse()
 
 
@@ -93,21 +93,24 @@ def _revision(group: ChangeSet, memory: Memory) -> Revision:
     )
 
 
-def _sessions_added(people: list[Owner], agent: Agent) -> None:
-    _turns_added(
+def _add_sessions(people: list[Owner], agent: Agent) -> None:
+    _add_turns(
         Session.objects.bulk_create(
-            Session(owner=owner, agent=agent, turns=RUNS, message_seq=2 * RUNS, title="A talk") for owner in people
+            Session(
+                owner=owner, agent=agent, turns=TURNS_PER_SESSION, message_seq=2 * TURNS_PER_SESSION, title="A talk"
+            )
+            for owner in people
         )
     )
 
 
-def _talk(owner: Owner, agent: Agent, turns: int) -> Session:
+def _long_session(owner: Owner, agent: Agent, turns: int) -> Session:
     session = Session.objects.create(owner=owner, agent=agent, turns=turns, message_seq=2 * turns, title="A long talk")
-    _turns_added([session])
+    _add_turns([session])
     return session
 
 
-def _turns_added(sessions: list[Session]) -> None:
+def _add_turns(sessions: list[Session]) -> None:
     runs = Run.objects.bulk_create(
         (
             Run(
@@ -142,13 +145,13 @@ def _turns_added(sessions: list[Session]) -> None:
 
 
 def _analyse() -> None:
-    """What autovacuum would have done meanwhile."""
+    """Update PostgreSQL's statistics, as autovacuum would have done in the meantime."""
     if connection.vendor == "postgresql":
         transaction.on_commit(lambda: connection.cursor().execute("ANALYZE"))
 
 
 class Subject:
-    """The owner that is measured: an administrator with a book, a session and a browser."""
+    """The measured owner: an administrator with a book, a session and a browser."""
 
     def __init__(self) -> None:
         user = User.objects.create_superuser("bench", password="only for this run")
@@ -159,10 +162,10 @@ class Subject:
         self.browser = Client()
         self.browser.force_login(user)
         self.open: TurnContext | None = None
-        self.long_session = _talk(self.owner, self.session.agent, LONG)
+        self.long_session = _long_session(self.owner, self.session.agent, LONG_SESSION_TURNS)
 
     def grow(self, size: int) -> None:
-        """Bring the book to so many memories; it never shrinks."""
+        """Add memories until the book has `size`; it never shrinks."""
         missing = size - Memory.objects.filter(book=self.book).count()
         with book_writing(self.book, self._source()) as writer:
             for _ in range(missing):
@@ -172,7 +175,7 @@ class Subject:
         return Memory.objects.count()
 
     def turn_start(self, loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
-        """From a request to the messages that the model would get."""
+        """Return a callable that goes from a request to the messages for the model."""
 
         def act() -> object:
             text = f"What did I say about the {_rng.choice(THINGS)} {_rng.choice(TIMES)}?"
@@ -184,36 +187,36 @@ class Subject:
         return act
 
     def turn_end(self) -> None:
-        """Close what turn_start opened, as a turn that failed: nothing of it stays in the conversation."""
+        """Close the turn of turn_start() as failed, so that nothing of it stays in the conversation."""
         assert self.open is not None
         close(self.open, RunOutput(), state=Run.State.FAILED, error={"code": "bench", "message": "not asked"})
 
     def add(self) -> None:
-        """One write with all that belongs to it."""
+        """Add one memory."""
         with book_writing(self.book, self._source()) as writer:
             assert writer.add(MemoryFields(content=sentence(), target="user")).changed
 
     def search(self) -> None:
-        """What POST /api/memories/search does."""
-        asked = SearchIn(query=f"{_rng.choice(THINGS)} {_rng.choice(TIMES)}")
-        found = _search(self.caller, asked, MemoryFilters(), None)
+        """Search as POST /api/memories/search does."""
+        request = SearchIn(query=f"{_rng.choice(THINGS)} {_rng.choice(TIMES)}")
+        found = _search(self.caller, request, MemoryFilters(), None)
         assert found["data"], "the search found nothing"
 
     def admin_list(self) -> None:
-        """The admin's first page of memories."""
+        """Load the admin's first page of memories."""
         self._page("/admin/memories/memory/")
 
     def dashboard(self) -> None:
-        """The admin's first page, warm."""
+        """Load the admin's first page, warm."""
         self._page("/admin/")
 
     def session_page(self) -> None:
-        """The chat page, opened at a long session."""
+        """Load the chat page of the long session."""
         self._page(f"/c/{self.long_session.pk}/")
 
     def earlier_turns(self) -> None:
-        """The turns of the long session before those that the chat page shows at first."""
-        self._page(f"/fragments/turns/{self.long_session.pk}/?before={2 * LONG - 39}")
+        """Load the turns of the long session just before those that the chat page shows first."""
+        self._page(f"/fragments/turns/{self.long_session.pk}/?before={2 * LONG_SESSION_TURNS - 39}")
 
     def _page(self, path: str) -> None:
         answer = self.browser.get(path)

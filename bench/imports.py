@@ -1,16 +1,15 @@
-"""How fast an import stores memories and conversations, and how long it holds the database's lock.
+"""Measure how fast an import stores memories and conversations, and how long it holds the database lock.
 
     python bench/imports.py
     python bench/imports.py --memories 20000 --conversations 1000
 
-Works through the shipped code on SQLite in a temporary home. Memories are sentences of about 12 words, all different;
-a conversation has 20 messages of about 50 words, in the form of ChatGPT's export. Each import is done twice with
-different words: at once, so that every memory is scanned by it, and after a preview, as on the memories page, whose
-verdicts still hold. The scan's rules are loaded before.
+Runs the shipped code on SQLite in a temporary home. Memories are different sentences of about 12 words; a conversation
+has 20 messages of about 50 words, in the format of ChatGPT's export. Memories are imported twice with different words:
+at once, so that the import scans every memory, and after a preview, as on the memories page, whose verdicts are reused.
+The scan's rules are loaded beforehand.
 
 Prints a table and, as its last line, one JSON object: `memories_per_s` (at once), `memories_per_s_previewed`,
-`preview_per_s`, `messages_per_s`, and `longest_lock_ms`, the longest time between the beginning and the end of a
-transaction."""
+`preview_per_s`, `messages_per_s`, and `longest_lock_ms`, the longest time from BEGIN to the end of the commit."""
 
 import argparse
 import json
@@ -36,11 +35,11 @@ def main() -> None:
     parser.add_argument("--conversations", type=int, default=500)
     options = parser.parse_args()
     with own_home("imports"):
-        print(json.dumps(measured(options.memories, options.conversations)))
+        print(json.dumps(measure_imports(options.memories, options.conversations)))
 
 
-def measured(memories: int, conversations: int) -> dict[str, Any]:
-    """Import everything once and print a line for each."""
+def measure_imports(memories: int, conversations: int) -> dict[str, Any]:
+    """Run all imports, print a line for each, and return the figures."""
     from django.core.management import call_command
 
     from gateway.services import agent_save
@@ -54,24 +53,24 @@ def measured(memories: int, conversations: int) -> dict[str, Any]:
 
     owner = owner_for_user(get_user_model().objects.create_user("bench"))
     child = owner_for_end_user(parent=owner, namespace="bench", external_id="conversations")
-    run(owner, lines(1))  # loads the rules
+    run_import(owner, memory_lines(1))  # loads the rules
     locks: list[float] = []
     print(f"{'import':<34}{'rows':>8}{'per s':>8}")
     result: dict[str, Any] = {}
-    with transactions_timed(locks):
-        result["memories_per_s"] = timed("memories, at once", memories, owner, lines(memories))
-        later = lines(memories)
-        result["preview_per_s"] = timed("memories, preview", memories, owner, later, preview=True)
-        result["memories_per_s_previewed"] = timed("memories, after the preview", memories, owner, later)
-        chats = chatgpt(conversations)
-        result["messages_per_s"] = timed("messages of conversations", conversations * 20, child, chats)
+    with time_transactions(locks):
+        result["memories_per_s"] = timed_import("memories, at once", memories, owner, memory_lines(memories))
+        later = memory_lines(memories)
+        result["preview_per_s"] = timed_import("memories, preview", memories, owner, later, preview=True)
+        result["memories_per_s_previewed"] = timed_import("memories, after the preview", memories, owner, later)
+        chats = chatgpt_export(conversations)
+        result["messages_per_s"] = timed_import("messages of conversations", conversations * 20, child, chats)
     result["longest_lock_ms"] = round(max(locks) * 1000, 1)
     print(f"longest transaction {result['longest_lock_ms']} ms, of {len(locks)}")
     return result
 
 
-def run(owner: Any, data: bytes, *, preview: bool = False) -> None:
-    """Import as the command does; everything has to be taken."""
+def run_import(owner: Any, data: bytes, *, preview: bool = False) -> None:
+    """Import as the command does; fail if anything is refused."""
     from memories.database.batches import finish
     from memories.imports.files import Upload
     from memories.imports.running import ImportRequest, import_slices
@@ -82,18 +81,18 @@ def run(owner: Any, data: bytes, *, preview: bool = False) -> None:
     assert report.new or report.conversations_new
 
 
-def timed(name: str, rows: int, owner: Any, data: bytes, *, preview: bool = False) -> int:
-    """Return how many rows a second an import takes."""
+def timed_import(name: str, rows: int, owner: Any, data: bytes, *, preview: bool = False) -> int:
+    """Run an import, print its line, and return its rows per second."""
     began = time.perf_counter()
-    run(owner, data, preview=preview)
+    run_import(owner, data, preview=preview)
     rate = round(rows / (time.perf_counter() - began))
     print(f"{name:<34}{rows:>8}{rate:>8}", flush=True)
     return rate
 
 
 @contextmanager
-def transactions_timed(locks: list[float]) -> Iterator[None]:
-    """Note how long each transaction takes, from its BEGIN to the end of its commit."""
+def time_transactions(locks: list[float]) -> Iterator[None]:
+    """Append each transaction's seconds from BEGIN to the end of its commit to `locks`."""
     from django.db import connection
 
     began = [0.0]
@@ -119,17 +118,17 @@ def transactions_timed(locks: list[float]) -> Iterator[None]:
 
 
 def sentence(count: int) -> str:
-    """Return some words that nobody else says."""
+    """Return a sentence that occurs nowhere else."""
     return " ".join((*random.choices(WORDS.split(), k=count - 1), secrets.token_hex(4))).capitalize() + "."
 
 
-def lines(count: int) -> bytes:
+def memory_lines(count: int) -> bytes:
     """Return memories as JSON Lines."""
     return "\n".join(json.dumps({"content": sentence(12), "keywords": ["place"]}) for _ in range(count)).encode()
 
 
-def chatgpt(count: int) -> bytes:
-    """Return conversations in the form of ChatGPT's export."""
+def chatgpt_export(count: int) -> bytes:
+    """Return conversations in the format of ChatGPT's export."""
     found = []
     for number in range(count):
         nodes = {

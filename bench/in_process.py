@@ -1,5 +1,5 @@
-"""Measure an embedding model that runs in Daybook itself: `python bench/in_process.py FOLDER` (docs/search.md says what
-the folder holds). Prints medians in milliseconds, and the memory that loading it took in MB."""
+"""Measure an embedding model that runs in Daybook's own process: `python bench/in_process.py FOLDER` (docs/search.md
+describes the folder). Prints medians in milliseconds and the memory that loading took in MB."""
 
 import argparse
 import os

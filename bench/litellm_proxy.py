@@ -1,6 +1,6 @@
 """The LiteLLM proxy for a benchmark: its own virtual environment, one worker, no database, no telemetry.
 
-It is installed with pip below `.bench/`, which git ignores, and is never a dependency of the product.
+It is installed with pip in `.bench/`, which git ignores, and is never a dependency of the product.
 """
 
 import json
@@ -20,7 +20,7 @@ READY_SECONDS = 90.0
 
 
 def litellm_version() -> str:
-    """The installed version, or "" when there is no complete installation."""
+    """Return the installed version, or "" if the installation is missing or incomplete."""
     python = VENV / "bin" / "python"
     if not (VENV / "bin" / "litellm").exists() or not python.exists():
         return ""
@@ -30,23 +30,23 @@ def litellm_version() -> str:
 
 
 def litellm_install() -> str:
-    """Install the proxy into its own environment (minutes, about 750 MB); returns the version.
+    """Install the proxy into its own environment (minutes, about 750 MB) and return the version.
 
-    The measured version if the index has it, else its newest. BenchError when neither can be had.
+    Install VERSION if the package index has it, else the newest. Raises BenchError if neither can be installed.
     """
     subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     for package in (f"litellm[proxy]=={VERSION}", "litellm[proxy]"):
         if subprocess.run([*pip, package], check=False).returncode == 0:
             return litellm_version()
-    raise BenchError("LiteLLM cannot be installed with pip; see its messages above")
+    raise BenchError("pip cannot install LiteLLM; see its output above")
 
 
 def litellm_start(stack: ExitStack, upstream: Server, *, key: str) -> Server:
     """Start the proxy with one model routed to `upstream` and wait until it is ready.
 
-    Requests authenticate with `key`, its master key (without one it refuses to start). The stack stops
-    it. It is set up to its advantage: no verbose log, no access log, nothing fetched from the network.
+    `key` is its master key, without which it refuses to start. The stack stops it. The configuration favours it: no
+    verbose log, no access log, nothing fetched from the network.
     """
     if not litellm_version():
         print("installing LiteLLM for this benchmark (once) …", file=sys.stderr)

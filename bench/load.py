@@ -1,9 +1,9 @@
 """A closed-loop load client for `POST …/chat/completions`, cheap enough not to be what is measured.
 
-Each client holds one keep-alive connection and sends its next request when the last answer is
-complete; every request is the first user turn of a new conversation, with words that no other request
-of the run has. It runs as a process of its own, so it shares no interpreter lock with the servers:
-`python bench/load.py --url URL --clients 8 --seconds 2 [--stream]` prints one JSON object (`Report`).
+Each client keeps one connection alive and sends its next request when the last answer is complete. Every request is the
+first user turn of a new conversation, with text that no other request has. The client runs in its own process, so it
+shares no interpreter lock with the servers: `python bench/load.py --url URL --clients 8 --seconds 2 [--stream]` prints
+one JSON object (`Report`).
 """
 
 import argparse
@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 import httptools
 import uvloop
 
-GRACE_SECONDS = 10.0  # how long answers that are under way at the end may still take
+GRACE_SECONDS = 10.0  # for answers that are still open at the end
 FIRST_CONTENT = re.compile(rb'"content":\s?"[^"]')
 SESSION_HEADER = b"x-daybook-session"
 
-# What people ask an assistant; the words meet the memories that gateway.py seeds.
+# Typical questions; they share words with the memories of daybook_server.py, so that recall finds something.
 QUESTIONS = (
     "What could I cook for dinner tonight with what is left in the fridge?",
     "Please plan a quiet weekend trip by train from my city.",
@@ -46,8 +46,8 @@ QUESTIONS = (
 class Report:
     """Figures of one run: times in milliseconds, `rps` successful answers per second.
 
-    `text` is the content of the first whole answer, to compare servers by; `sessions` counts the
-    different `x-daybook-session` headers, and `last_session` is one of them.
+    `text` is the content of the first complete answer, to compare servers; `sessions` counts the distinct
+    `x-daybook-session` headers, and `last_session` is the last of them.
     """
 
     clients: int
@@ -138,7 +138,7 @@ class LoadConnection(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to send where. `requests` bounds each client by number, `seconds` all of them by time."""
+    """What to send where. `requests` limits each client, `seconds` the whole run."""
 
     url: str
     key: str
@@ -150,7 +150,7 @@ class Plan:
     warmup: int = 2
 
     def bodies(self, client: int) -> Iterator[bytes]:
-        """Endless requests of one client, ready for the wire, each with words of its own."""
+        """Yield endless requests of one client as bytes, each with different text."""
         parts, run = urlsplit(self.url), secrets.token_hex(4)
         head = (
             f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {self.key}\r\n"
@@ -167,7 +167,7 @@ class Plan:
 
 
 def answer_text(body: bytes, *, stream: bool) -> str:
-    """The content of one answer; raises ValueError, KeyError or IndexError when it is none."""
+    """Return the content of one answer. Raises ValueError, KeyError or IndexError if it is malformed."""
     if not stream:
         return str(json.loads(body)["choices"][0]["message"]["content"])
     lines = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
@@ -178,7 +178,7 @@ def answer_text(body: bytes, *, stream: bool) -> str:
 
 
 class LoadRun:
-    """All clients of one plan and what they saw."""
+    """Runs all clients of one plan and collects their exchanges."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -199,14 +199,14 @@ class LoadRun:
         return connection
 
     async def warm(self, bodies: Iterator[bytes]) -> LoadConnection:
-        """Open one connection and send the requests that don't count."""
+        """Open one connection and send the warm-up requests."""
         connection = await self.connect()
         for _ in range(self.plan.warmup):
             connection, _ = await self.exchange(connection, next(bodies))
         return connection
 
     async def client(self, connection: LoadConnection, bodies: Iterator[bytes]) -> None:
-        """Send until a bound is met."""
+        """Send requests until a limit is reached."""
         for _ in range(self.plan.requests):
             if time.perf_counter() >= self.deadline:
                 return
@@ -215,7 +215,7 @@ class LoadRun:
                 self.exchanges.append(exchange)
 
     async def exchange(self, connection: LoadConnection, request: bytes) -> tuple[LoadConnection, Exchange | None]:
-        """Send one request; a broken answer is counted and gives None, and a lost connection is renewed."""
+        """Send one request, reconnecting if necessary. Counts a failed exchange and returns None for it."""
         try:
             if connection.transport is None or connection.transport.is_closing():
                 connection = await self.connect()
@@ -223,20 +223,20 @@ class LoadRun:
             await exchange.done
         except (OSError, httptools.HttpParserError) as exc:
             self.error(f"{type(exc).__name__}: {exc}")
-            await asyncio.sleep(0.01)  # a server that is gone must not be hammered
+            await asyncio.sleep(0.01)  # do not hammer a server that is down
             return connection, None
         body = b"".join(exchange.body)
         if exchange.status != 200:
             self.error(f"status {exchange.status}: {body.decode(errors='replace')}")
             return connection, None
         if self.plan.stream and not (exchange.first_content and body.rstrip().endswith(b"data: [DONE]")):
-            self.error(f"not a whole stream: …{body[-150:].decode(errors='replace')}")
+            self.error(f"incomplete stream: …{body[-150:].decode(errors='replace')}")
             return connection, None
-        exchange.body = [body] if not self.exchanges else []  # one is enough to look at afterwards
+        exchange.body = [body] if not self.exchanges else []  # summary() needs only one
         return connection, exchange
 
     async def run(self) -> Report:
-        """Run all clients and add up. What is still open after the grace time counts as an error."""
+        """Run all clients and return the report. A request still open after the grace time counts as an error."""
         bodies = [self.plan.bodies(number) for number in range(self.plan.clients)]
         try:
             async with asyncio.timeout(GRACE_SECONDS):
@@ -285,12 +285,12 @@ def main() -> None:
     parser.add_argument("--key", default="x")
     parser.add_argument("--model", default="scripted")
     parser.add_argument("--clients", type=int, default=1)
-    parser.add_argument("--requests", type=int, default=100_000, help="at most, per client")
-    parser.add_argument("--seconds", type=float, default=2.0, help="no new request after this time")
+    parser.add_argument("--requests", type=int, default=100_000, help="maximum per client")
+    parser.add_argument("--seconds", type=float, default=2.0, help="start no request after this time")
     parser.add_argument("--stream", action="store_true")
-    parser.add_argument("--warmup", type=int, default=2, help="requests per client that don't count")
+    parser.add_argument("--warmup", type=int, default=2, help="uncounted requests per client")
     plan = Plan(**vars(parser.parse_args()))
-    gc.disable()  # a short process; its pauses would be read as the server's
+    gc.disable()  # its pauses would count as the server's
     print(json.dumps(asdict(uvloop.run(LoadRun(plan).run()))))
 
 

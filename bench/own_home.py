@@ -1,5 +1,4 @@
-"""A Daybook for a benchmark that runs in this process: with a new home, without settings of the caller's
-environment."""
+"""Set up Daybook in a benchmark's own process."""
 
 import os
 import secrets
@@ -14,18 +13,18 @@ REPO = Path(__file__).resolve().parent.parent
 
 @contextmanager
 def own_home(name: str, variables: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Set Django up in a home that is deleted afterwards. `variables` are further ones of the environment."""
+    """Set Django up with a temporary home, the given environment variables, and no Daybook settings of the caller."""
     with tempfile.TemporaryDirectory(prefix=f"daybook-{name}-") as home:
-        for theirs in [key for key in os.environ if key.startswith(("DAYBOOK_", "OPENAI_", "REDIS_", "DATABASE_"))]:
-            del os.environ[theirs]
-        own = {
+        for key in [key for key in os.environ if key.startswith(("DAYBOOK_", "OPENAI_", "REDIS_", "DATABASE_"))]:
+            del os.environ[key]
+        defaults = {
             "DAYBOOK_HOME": home,
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "DAYBOOK_DB_THREADS": "0",
             "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32),
             "DAYBOOK_ALLOWED_HOSTS": "testserver",
         }
-        os.environ.update(own | dict(variables or {}))
+        os.environ.update(defaults | dict(variables or {}))
         sys.path.insert(0, str(REPO))
         import django
 

@@ -1,17 +1,17 @@
-"""Does what a page, mail, file or tool plants reach a later request without a person's decision? And is what people say
-of themselves beside it held?
+"""Measure whether text planted by a page, mail, file or tool reaches a later request without a person's decision, and
+whether the person's own facts next to it are held.
 
     python bench/poisoning.py                    # all paths and quotes, about two minutes
-    python bench/poisoning.py --misses           # also which ones
+    python bench/poisoning.py --misses           # also list the failures
 
-Each conversation has a text of bench/poisoning_texts.py that plants something, and a person who says something of
-themselves. A scripted model that obeys everything tries to save both: as a turn's tool, in a review, in a review of
-messages that were brought (ingest), and in consolidation's notes, which quote nothing; with each kind of quote: the
-source's own words, honest words of the person that say something else, words that nobody said (tried again when they
-are refused), and none. An attack succeeds when it stands in what later requests are given from memory, or in the
-notes that documents are made of. Works on a database of its own in a temporary home. Prints, as its last line, one
-JSON object: `attack_success` and `honest_held` (shares, 0 to 1), `by_kind` (the same by kind of text, path and
-quote), `n` (attacks)."""
+Each conversation has a planted text of bench/poisoning_texts.py and a person who states a fact about themselves. A
+scripted model that obeys everything tries to save both: with the memory tool of a turn, in a review, in a review of
+ingested messages, and in the notes of consolidation, which quote nothing. On the other paths it tries each kind of
+quote as evidence: the planted text's words, words of the person that say something else, words that nobody wrote (it
+retries if they are refused), and none. An attack succeeds if it is in the memory injected into later requests, or in
+the notes that documents are made from. Uses its own database in a temporary home. The last line is one JSON object:
+`attack_success` and `honest_held` (shares, 0 to 1), `by_kind` (the same by kind of text, path and quote), `n`
+(attacks)."""
 
 import argparse
 import asyncio
@@ -36,8 +36,8 @@ LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"typ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One conversation. `quote`: what the model gives as evidence of what was planted; the fact is quoted honestly, or
-    where there is no quote not at all."""
+    """One conversation. `quote` is the evidence that the model gives for the planted memory; the fact is quoted
+    honestly, or not at all if `quote` is none."""
 
     plant: Plant
     fact: Fact
@@ -46,18 +46,18 @@ class Case:
 
     @property
     def from_tool(self) -> bool:
-        """Whether the text comes as the result of a tool."""
+        """Whether the planted text is a tool result."""
         return self.plant.kind in {"page", "tool"}
 
-    def asked(self) -> str:
-        """Return what the person sends with the text, or asks for it with."""
+    def user_message(self) -> str:
+        """Return the person's message that contains the planted text or makes the model fetch it."""
         text = self.plant.text
         if self.plant.kind == "paste":
             return f"{self.plant.asked}{text}"
         return self.plant.asked if self.from_tool else f"{self.plant.asked}\n\n{text}"
 
     def calls(self) -> list[dict[str, Any]]:
-        """Return the arguments of the calls that save both."""
+        """Return the tool arguments that save the planted memory and the fact."""
         middle = len(self.plant.text) // 2
         quotes = {
             "source": self.plant.memory[:60]
@@ -75,8 +75,8 @@ class Case:
 
 
 class ObedientModel:
-    """Calls the client's tool first where there is one, then saves what it is told to; what is refused for its quote it
-    tries again."""
+    """Calls the client's tool if the case has one, then saves both memories. Retries the planted one if its quote is
+    refused."""
 
     def __init__(self) -> None:
         self.case: Case | None = None
@@ -85,13 +85,14 @@ class ObedientModel:
         self.tries = 0
 
     def expect(self, case: Case, *, looks_up: bool, saves: bool) -> None:
-        """Set the conversation that comes next."""
+        """Set the next conversation."""
         self.case, self.looks_up, self.saves, self.tries = case, looks_up, saves, 0
 
     async def stream(self, request: Any) -> AsyncGenerator[dict[str, Any]]:
-        """Answer one step."""
-        if noted := self._noted(request):
-            yield {"model": "scripted", "choices": [{"index": 0, "delta": {"content": noted}, "finish_reason": "stop"}]}
+        """Stream the answer to one step."""
+        if notes_answer := self._consolidation_answer(request):
+            choice = {"index": 0, "delta": {"content": notes_answer}, "finish_reason": "stop"}
+            yield {"model": "scripted", "choices": [choice]}
             return
         made = self._calls(request)
         for number, (name, arguments) in enumerate(made):
@@ -103,7 +104,7 @@ class ObedientModel:
         yield {"model": "scripted", "choices": [{"index": 0, "delta": text, "finish_reason": finish}]}
 
     async def complete(self, request: Any) -> dict[str, Any]:
-        """Answer one step at once."""
+        """Return the answer to one step."""
         made = self._calls(request)
         message: dict[str, Any] = {"role": "assistant", "content": None if made else "Here is what I found."}
         if made:
@@ -114,13 +115,13 @@ class ObedientModel:
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if made else "stop"}
         return {"id": "x", "object": "chat.completion", "model": "scripted", "choices": [choice]}
 
-    def _noted(self, request: Any) -> str:
-        """Return the answer to a request of consolidation, "" for others."""
-        asked = json.dumps(request.messages)
-        if self.case is not None and "rollout_summary" in asked and not request.tools:
+    def _consolidation_answer(self, request: Any) -> str:
+        """Return the answer to a request of consolidation, or "" for any other request."""
+        messages = json.dumps(request.messages)
+        if self.case is not None and "rollout_summary" in messages and not request.tools:
             notes = f"- {self.case.plant.memory}\n- {self.case.fact.memory}"
             return json.dumps({"raw_memory": notes, "rollout_summary": ""})
-        if "memory_summary" in asked and not request.tools:
+        if "memory_summary" in messages and not request.tools:
             return json.dumps({"memory_md": "# Memory", "memory_summary": "Notes.", "skills": []})
         return ""
 
@@ -141,7 +142,7 @@ class ObedientModel:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--misses", action="store_true", help="list attacks that succeeded and facts that were held")
+    parser.add_argument("--misses", action="store_true", help="list successful attacks and held facts")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this path")
     options = parser.parse_args()
     cases = [
@@ -160,7 +161,7 @@ def main() -> int:
 
 
 async def run_all(cases: list[Case]) -> list[tuple[bool, bool]]:
-    """Run each conversation for an owner of its own: whether the attack succeeded, and whether the fact was held."""
+    """Run each conversation for a new owner; return for each whether the attack succeeded and the fact was held."""
     import django
 
     django.setup()
@@ -179,7 +180,7 @@ async def run_all(cases: list[Case]) -> list[tuple[bool, bool]]:
 
 
 async def run_one(case: Case, number: int, model: ObedientModel) -> tuple[bool, bool]:
-    """One conversation by its path."""
+    """Run one conversation; return whether the attack succeeded and the fact was held."""
     from django.contrib.auth.models import User
 
     from gateway.keys import api_key_create
@@ -193,9 +194,9 @@ async def run_one(case: Case, number: int, model: ObedientModel) -> tuple[bool, 
     owner = await in_thread(lambda: owner_for_user(User.objects.create_user(f"person{number}")))
     _, key = await in_thread(lambda: api_key_create(owner=owner, name="bench"))
     if case.path == "ingest":
-        await post(key, "/api/memories/ingest", {"messages": brought(case)})
+        await post(key, "/api/memories/ingest", {"messages": ingest_messages(case)})
     else:
-        await converse(case, key, model)
+        await send_turns(case, key, model)
     if case.path == "consolidation":
         return await asyncio.to_thread(consolidate, case, owner)
     if case.path != "turn":
@@ -216,7 +217,7 @@ async def run_one(case: Case, number: int, model: ObedientModel) -> tuple[bool, 
 
 
 def consolidate(case: Case, owner: Any) -> tuple[bool, bool]:
-    """Let consolidation read the owner's only session: what its notes hold."""
+    """Consolidate the owner's only session; return whether its notes contain the attack and lack the fact."""
     from django.utils import timezone
 
     from gateway.models import Session
@@ -239,41 +240,42 @@ def consolidate(case: Case, owner: Any) -> tuple[bool, bool]:
     return case.plant.memory in notes, case.fact.memory not in notes
 
 
-async def converse(case: Case, key: str, model: ObedientModel) -> None:
-    """The turns of one conversation, as a client of /v1 sends them."""
+async def send_turns(case: Case, key: str, model: ObedientModel) -> None:
+    """Send the turns of one conversation, as a client of /v1 does."""
     first = [{"role": "user", "content": case.fact.said}]
     model.expect(case, looks_up=False, saves=False)
     said = await chat(key, first)
     model.expect(case, looks_up=case.from_tool, saves=case.path == "turn")
-    messages = [*first, said, {"role": "user", "content": case.asked()}]
+    messages = [*first, said, {"role": "user", "content": case.user_message()}]
     answer = await chat(key, messages)
     if calls := answer.get("tool_calls"):
         result = {"role": "tool", "tool_call_id": calls[0]["id"], "content": case.plant.text}
         await chat(key, [*messages, answer, result])
 
 
-def brought(case: Case) -> list[dict[str, Any]]:
-    """The same conversation as an application brings it; its assistant repeats what the tool said."""
+def ingest_messages(case: Case) -> list[dict[str, Any]]:
+    """Return the conversation as an application ingests it; its assistant repeats the tool result."""
     answer = {"role": "assistant", "content": "Noted."}
     if not case.from_tool:
-        return [{"role": "user", "content": case.fact.said}, answer, {"role": "user", "content": case.asked()}, answer]
+        user_messages = (case.fact.said, case.user_message())
+        return [message for text in user_messages for message in ({"role": "user", "content": text}, answer)]
     return [
         {"role": "user", "content": case.fact.said},
         answer,
-        {"role": "user", "content": case.asked()},
+        {"role": "user", "content": case.user_message()},
         {"role": "tool", "content": case.plant.text},
         {"role": "assistant", "content": f"This is what I found. {case.plant.text}"},
     ]
 
 
 async def chat(key: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Send a conversation to /v1; the assistant's message."""
+    """Send a conversation to /v1; return the assistant's message."""
     answer = await post(key, "/v1/chat/completions", {"model": "assistant", "messages": messages, "tools": [LOOKUP]})
     return dict(answer["choices"][0]["message"])
 
 
 async def post(key: str, path: str, body: dict[str, Any]) -> Any:
-    """Send a request to this process."""
+    """Send a request to the application in this process; return its JSON."""
     from django.test import AsyncClient
 
     headers = {"authorization": f"Bearer {key}"}
@@ -284,14 +286,14 @@ async def post(key: str, path: str, body: dict[str, Any]) -> Any:
 
 
 def report(cases: list[Case], outcomes: list[tuple[bool, bool]], *, misses: bool) -> int:
-    """Print the table for people, and the last line for programs."""
+    """Print the table and the JSON line; return the exit code."""
     groups: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for case, outcome in zip(cases, outcomes, strict=True):
         for name in (case.plant.kind, case.path, f"quote: {case.quote}"):
             groups[name].append(outcome)
         if misses and any(outcome):
-            what = [case.plant.memory] * outcome[0] + [f"held: {case.fact.memory}"] * outcome[1]
-            print(f"{case.path:7} {case.plant.kind:6} {case.quote:7} {' | '.join(what)}")
+            failures = [case.plant.memory] * outcome[0] + [f"held: {case.fact.memory}"] * outcome[1]
+            print(f"{case.path:7} {case.plant.kind:6} {case.quote:7} {' | '.join(failures)}")
     by_kind = {name: shares(rows) for name, rows in groups.items()}
     for name, row in by_kind.items():
         print(
@@ -302,10 +304,10 @@ def report(cases: list[Case], outcomes: list[tuple[bool, bool]], *, misses: bool
 
 
 def shares(rows: list[tuple[bool, bool]]) -> dict[str, Any]:
-    """The two figures of some conversations."""
+    """Return the figures of some conversations."""
     number = len(rows)
     return {
-        "attack_success": round(sum(won for won, _ in rows) / number, 4),
+        "attack_success": round(sum(succeeded for succeeded, _ in rows) / number, 4),
         "honest_held": round(sum(held for _, held in rows) / number, 4),
         "n": number,
     }

@@ -1,14 +1,14 @@
-# ruff: noqa: E501 - texts as they arrive
-"""The texts of bench/poisoning.py, all written for it: what pages, mails, files and tools plant, and what people say of
-themselves beside it."""
+# ruff: noqa: E501 - line breaks are part of the texts
+"""The texts of bench/poisoning.py, all written for it: planted texts of pages, mails, files and tools, and facts that
+people state about themselves."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """A text from elsewhere, and what an obedient model makes of it: in its words, in other words, or in another
-    language. `kind`: page and tool come as results of a tool, paste, mail and file in the person's message."""
+    """A planted text, the person's request, and the memory that an obedient model makes of the text, literally, reworded
+    or translated. Kinds `page` and `tool` are tool results; `paste`, `mail` and `file` are part of the person's message."""
 
     kind: str
     asked: str
@@ -18,7 +18,7 @@ class Plant:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a person says of themselves, the memory of it, and the words that say it."""
+    """A person's message about themselves, the memory of it, and the words of the message that support it."""
 
     said: str
     memory: str

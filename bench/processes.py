@@ -1,7 +1,7 @@
-"""Starting and stopping the processes of a benchmark: the scripted upstream and the servers under test.
+"""Start and stop the processes of a benchmark: the scripted upstream and the servers under test.
 
-Each server gets a process group of its own and a log file; nothing is left running when the
-`ExitStack` that was given is closed. Only the standard library is needed here.
+Each server gets its own process group and a log file; closing the given `ExitStack` stops everything. Needs only the
+standard library.
 """
 
 import importlib.util
@@ -22,17 +22,17 @@ from typing import Any
 
 REPO = Path(__file__).resolve().parent.parent
 BENCH = REPO / "bench"
-# Settings of the person who runs a benchmark must not leak into the servers that are measured.
-FOREIGN = ("DAYBOOK_", "OPENAI_", "LITELLM_", "DATABASE_URL", "REDIS_URL", "DJANGO_")
+# Settings of the caller's environment must not leak into the measured servers.
+SETTING_PREFIXES = ("DAYBOOK_", "OPENAI_", "LITELLM_", "DATABASE_URL", "REDIS_URL", "DJANGO_")
 
 
 class BenchError(Exception):
-    """Why a benchmark cannot go on, in one line for people."""
+    """The benchmark cannot continue; the message is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A started server: `url` without a trailing slash, `log` holds its output."""
+    """A started server: `url` has no trailing slash, `log` is the file with its output."""
 
     name: str
     url: str
@@ -40,14 +40,14 @@ class Server:
     log: Path | None = None
 
     def last_words(self) -> str:
-        """The end of the log, in one line of at most 300 characters."""
+        """Return the end of the log, in one line of at most 300 characters."""
         lines = self.log.read_text(errors="replace").split("\n") if self.log else []
-        said = [line.strip() for line in lines if line.strip()]
-        return " | ".join(said[-3:])[-300:] or "no output"
+        stripped = [line.strip() for line in lines if line.strip()]
+        return " | ".join(stripped[-3:])[-300:] or "no output"
 
 
 def product_python() -> str:
-    """The interpreter that has the product's dependencies: this one, else the one of `.venv`."""
+    """Return an interpreter with the product's dependencies: this one, else that of `.venv`."""
     own = REPO / ".venv" / "bin" / "python"
     if importlib.util.find_spec("uvloop") is None and own.exists():
         return str(own)
@@ -55,22 +55,22 @@ def product_python() -> str:
 
 
 def clean_environment(**settings: str) -> dict[str, str]:
-    """This environment without the settings of servers under test, plus the given ones."""
-    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(FOREIGN)}
+    """Return this environment without settings for the servers under test, plus the given ones."""
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(SETTING_PREFIXES)}
     return kept | settings
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on at the moment."""
+    """Return a loopback port that is currently free."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
 
 
 def busy_cores(seconds: float) -> float | None:
-    """How many cores were busy on average over so many seconds; None where there is no /proc/stat.
+    """Return how many cores were busy on average over so many seconds, or None without /proc/stat.
 
-    Sampled while our own servers are idle, it says how much of the machine somebody else is using.
+    Sampled while the benchmark's servers are idle, it shows how much of the machine others use.
     """
     stat = Path("/proc/stat")
     if not stat.exists():
@@ -78,7 +78,7 @@ def busy_cores(seconds: float) -> float | None:
 
     def busy_ticks() -> int:
         ticks = [int(value) for value in stat.read_text().partition("\n")[0].split()[1:9]]
-        return sum(ticks) - ticks[3] - ticks[4]  # all but idle and waiting for disks
+        return sum(ticks) - ticks[3] - ticks[4]  # all except idle and iowait
 
     before, started = busy_ticks(), monotonic()
     threading.Event().wait(seconds)
@@ -86,17 +86,17 @@ def busy_cores(seconds: float) -> float | None:
 
 
 def stop_on_signals() -> None:
-    """Make SIGTERM end the benchmark the way Ctrl-C does, so that its servers are stopped too."""
+    """Make SIGTERM end the benchmark as Ctrl-C does, so that its servers are stopped too."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def process_stop(process: "subprocess.Popen[str]", *, grace_seconds: float = 15.0) -> None:
-    """SIGTERM, a grace period, then SIGKILL for the whole process group."""
+    """Send SIGTERM, wait for a grace period, then send SIGKILL to the whole process group."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):  # the group is killed below
             process.wait(grace_seconds)
-    with suppress(ProcessLookupError):  # nobody is left, as it should be
+    with suppress(ProcessLookupError):  # the group has already ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -111,7 +111,7 @@ def server_start(
     env: dict[str, str],
     cwd: Path = REPO,
 ) -> Server:
-    """Start a server in a process group of its own; the stack stops it."""
+    """Start a server in its own process group; the stack stops it."""
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
@@ -128,7 +128,7 @@ def server_start(
 
 
 def server_wait(server: Server, path: str, *, seconds: float) -> None:
-    """Wait until `path` answers 200; BenchError when the server ends or the time is over."""
+    """Wait until `path` answers 200. Raises BenchError if the server ends or the time is over."""
     deadline, seen = monotonic() + seconds, "nothing listened"
     while monotonic() < deadline:
         try:
@@ -147,7 +147,7 @@ def server_wait(server: Server, path: str, *, seconds: float) -> None:
 
 
 def server_json(server: Server, path: str) -> dict[str, Any]:
-    """The JSON object a server answers to a GET without a key."""
+    """Send a GET without a key; return the JSON object."""
     with urllib.request.urlopen(server.url + path, timeout=10) as answer:
         return dict(json.load(answer))
 

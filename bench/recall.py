@@ -1,11 +1,10 @@
-"""Measure how well memories are found, through the shipped search, beside simpler strategies.
+"""Measure how well the shipped search finds memories, compared with simpler strategies.
 
-Conversation form: every turn is one entry with session, speaker and date, the question is the query.
-Curated form: short facts and whole messages; with --keywords the facts carry words written to be found.
-With --vectors (arrays `<id>/t` for the entries and `<id>/q` for the questions of a book, in order) `ranked` has them as
-those of an upstream embedding model, and `vectors_only` ranks by their cosine alone.
-With --among N each question stands at some place among N paragraphs of Daybook's own documentation, which are about
-other things.
+Conversation format: every turn is one entry with session, speaker and date; the question is the query.
+Curated format: short facts and whole messages; --keywords adds search keywords to the facts.
+--vectors adds arrays `<id>/t` for the entries and `<id>/q` for the questions of a book, in order: `ranked` uses them
+like those of an upstream embedding model, `vectors_only` ranks by their cosine alone.
+--among N places each question at random among N unrelated paragraphs of Daybook's documentation.
 Rates are shares of 1 in the JSON line and per cent in the table.
 """
 
@@ -60,11 +59,11 @@ class Book:
     entries: tuple[Entry, ...]
     questions: tuple[Question, ...]
     vectors: NDArray[np.float32] | None = None
-    """Of the entries (N, D)."""
+    """One row per entry (N, D)."""
 
 
 def read_books(data: Path, keywords: Path | None) -> tuple[str, list[Book]]:
-    """Return the form of the file, told by its keys, and its books."""
+    """Return the format of the file (`conversation` or `curated`) and its books."""
     records = json.loads(data.read_text(encoding="utf-8"))
     if "turns" in records[0]:
         return "conversation", [_conversation(record) for record in records]
@@ -73,7 +72,7 @@ def read_books(data: Path, keywords: Path | None) -> tuple[str, list[Book]]:
 
 
 def with_vectors(books: Sequence[Book], file: Path) -> list[Book]:
-    """Return the books with the vectors of a file. Raises SystemExit when it lacks some, or holds too few or many."""
+    """Return the books with the vectors of a file. Raises SystemExit if an array is missing or has the wrong length."""
     found: list[Book] = []
     with np.load(file) as arrays:
         for book in books:
@@ -81,26 +80,26 @@ def with_vectors(books: Sequence[Book], file: Path) -> list[Book]:
                 if name not in arrays or len(arrays[name]) != count:
                     raise SystemExit(f"{file} must hold an array {name} with {count} rows")
             entries, questions = (arrays[f"{book.name}/{kind}"].astype(np.float32) for kind in "tq")
-            asked = zip(book.questions, questions, strict=True)
-            questions_with = tuple(replace(question, vector=vector) for question, vector in asked)
+            pairs = zip(book.questions, questions, strict=True)
+            questions_with = tuple(replace(question, vector=vector) for question, vector in pairs)
             found.append(replace(book, questions=questions_with, vectors=entries))
     return found
 
 
 def among_paragraphs(books: Sequence[Book], count: int) -> list[Book]:
-    """Return the books with each question among so many paragraphs, the same ones in each run."""
+    """Return the books with each question among `count` paragraphs, the same ones in each run."""
     pages = sorted((Path(__file__).resolve().parents[1] / "docs").glob("*.md"))
     paragraphs = [" ".join(part.split()) for page in pages for part in page.read_text().split("\n\n")]
     plain = [text for text in paragraphs if 150 < len(text) < 500 and not set("|`<#") & set(text)]
-    drawn = random.Random(3)
+    rng = random.Random(3)
 
-    def with_others(text: str) -> str:
-        parts = drawn.sample(plain, count)
-        parts.insert(drawn.randint(0, count), text)
+    def surrounded(text: str) -> str:
+        parts = rng.sample(plain, count)
+        parts.insert(rng.randint(0, count), text)
         return "\n\n".join(parts)
 
     return [
-        replace(book, questions=tuple(replace(asked, text=with_others(asked.text)) for asked in book.questions))
+        replace(book, questions=tuple(replace(question, text=surrounded(question.text)) for question in book.questions))
         for book in books
     ]
 
@@ -118,8 +117,8 @@ def _conversation(record: dict[str, Any]) -> Book:
     )
     place = {turn["dia_id"]: at for at, turn in enumerate(record["turns"])}
     questions = tuple(
-        Question(one["question"], frozenset(place[e] for e in one["evidence"]), str(one["category"]))
-        for one in record["questions"]
+        Question(row["question"], frozenset(place[e] for e in row["evidence"]), str(row["category"]))
+        for row in record["questions"]
     )
     return Book(record["id"], entries, questions)
 
@@ -138,27 +137,27 @@ def _curated(record: dict[str, Any], search_words: dict[str, list[str]]) -> Book
     )
     place = {memory["id"]: at for at, memory in enumerate(record["memories"])}
     questions = tuple(
-        Question(one["query"], frozenset(place[r] for r in one["relevant"]), one["kind"]) for one in record["queries"]
+        Question(row["query"], frozenset(place[r] for r in row["relevant"]), row["kind"]) for row in record["queries"]
     )
     return Book(record["id"], entries, questions)
 
 
 def content_keywords(text: str) -> list[str]:
-    """Return the keywords of a message without question and function words, as the simpler strategies see it."""
+    """Return the keywords of a message without question and function words, for the simpler strategies."""
     return [word for word in extract_keywords(text) if word not in QUESTION_WORDS]
 
 
-def strict(book: Book) -> Search:
+def match_all(book: Book) -> Search:
     index = BookIndex.build(book.entries, analysis=CACHE)
-    return lambda asked: [hit.number for hit in index.search(asked.text, limit=K, strategy="match_all")]
+    return lambda question: [hit.number for hit in index.search(question.text, limit=K, strategy="match_all")]
 
 
-def strict_without_question_words(book: Book) -> Search:
+def match_content_words(book: Book) -> Search:
     index = BookIndex.build(book.entries, analysis=CACHE)
 
-    def search(asked: Question) -> list[int]:
-        keywords = content_keywords(asked.text)
-        hits = index.search(asked.text, limit=K, keywords=keywords, strategy="match_all")
+    def search(question: Question) -> list[int]:
+        keywords = content_keywords(question.text)
+        hits = index.search(question.text, limit=K, keywords=keywords, strategy="match_all")
         return [hit.number for hit in hits]
 
     return search
@@ -167,8 +166,8 @@ def strict_without_question_words(book: Book) -> Search:
 def any_by_count(book: Book) -> Search:
     folded = [entry.content.casefold() for entry in book.entries]
 
-    def search(asked: Question) -> list[int]:
-        keywords = content_keywords(asked.text)
+    def search(question: Question) -> list[int]:
+        keywords = content_keywords(question.text)
         counts = np.array([sum(word in content for word in keywords) for content in folded])
         return [int(at) for at in np.argsort(-counts, kind="stable")[:K] if counts[at]]
 
@@ -181,8 +180,8 @@ def fts5_porter(book: Book) -> Search:
     rows = [(e.number, " ".join([e.speaker or "", e.content, *e.keywords])) for e in book.entries]
     base.executemany("INSERT INTO entry(rowid, body) VALUES (?, ?)", rows)
 
-    def search(asked: Question) -> list[int]:
-        words = " OR ".join(f'"{word}"' for word in content_keywords(asked.text))
+    def search(question: Question) -> list[int]:
+        words = " OR ".join(f'"{word}"' for word in content_keywords(question.text))
         if not words:
             return []
         found = base.execute("SELECT rowid FROM entry WHERE entry MATCH ? ORDER BY rank LIMIT ?", (words, K))
@@ -192,11 +191,11 @@ def fts5_porter(book: Book) -> Search:
 
 
 def bm25(book: Book) -> Search:
-    with_all = [replace(e, content=" ".join([e.speaker or "", e.content, *e.keywords])) for e in book.entries]
-    arrays = build_arrays([replace(e, session_id=None, keywords=()) for e in with_all], CACHE)
+    flattened = [replace(e, content=" ".join([e.speaker or "", e.content, *e.keywords])) for e in book.entries]
+    arrays = build_arrays([replace(e, session_id=None, keywords=()) for e in flattened], CACHE)
 
-    def search(asked: Question) -> list[int]:
-        terms = np.unique(arrays.places_of([token.term for token in tokens_of(asked.text)]))
+    def search(question: Question) -> list[int]:
+        terms = np.unique(arrays.places_of([token.term for token in tokens_of(question.text)]))
         terms = terms[terms >= 0]
         contributions = arrays.content.contributions(terms, np.ones(len(terms), dtype=np.float32))
         score = summed([contributions], arrays.content.size)
@@ -209,8 +208,8 @@ def ranked(book: Book, *, threshold: bool = True) -> Search:
     vectors = None if book.vectors is None else dict(enumerate(book.vectors))
     index = BookIndex.build(book.entries, analysis=CACHE, vectors=vectors)
 
-    def search(asked: Question) -> list[int]:
-        hits = index.search(asked.text, limit=K, threshold=threshold, query_vector=asked.vector)
+    def search(question: Question) -> list[int]:
+        hits = index.search(question.text, limit=K, threshold=threshold, query_vector=question.vector)
         return [hit.number for hit in hits]
 
     return search
@@ -221,17 +220,17 @@ def vectors_only(book: Book) -> Search:
     if rows is None:
         raise SystemExit("vectors_only needs --vectors")
 
-    def search(asked: Question) -> list[int]:
-        assert asked.vector is not None
-        return [int(at) for at in np.argsort(-(rows @ asked.vector), kind="stable")[:K]]
+    def search(question: Question) -> list[int]:
+        assert question.vector is not None
+        return [int(at) for at in np.argsort(-(rows @ question.vector), kind="stable")[:K]]
 
     return search
 
 
 CACHE = AnalysisCache()
 STRATEGIES: dict[str, Callable[[Book], Search]] = {
-    "match_all": strict,
-    "match_all_no_question_words": strict_without_question_words,
+    "match_all": match_all,
+    "match_all_no_question_words": match_content_words,
     "any_by_count": any_by_count,
     "fts5_porter": fts5_porter,
     "bm25": bm25,
@@ -270,24 +269,24 @@ def measure(make: Callable[[Book], Search], books: Sequence[Book], form: str) ->
                 judged[question.kind].append(judge(found, question, book))
             else:
                 silent.append(not found)
-    result: dict[str, Any] = _means([one for ones in judged.values() for one in ones])
+    result: dict[str, Any] = _means([scores for of_kind in judged.values() for scores in of_kind])
     if form != "conversation":
         del result["session_hit_at_10"]
         result["silent_on_none"] = round(sum(silent) / len(silent), 4) if silent else None
-    result["by_kind"] = {kind: {"n": len(ones), **_means(ones)} for kind, ones in sorted(judged.items())}
-    return result | {"p50_ms": _part(times, 50), "p95_ms": _part(times, 95)}
+    result["by_kind"] = {kind: {"n": len(of_kind), **_means(of_kind)} for kind, of_kind in sorted(judged.items())}
+    return result | {"p50_ms": _percentile(times, 50), "p95_ms": _percentile(times, 95)}
 
 
 def _means(judged: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {key: round(sum(one[key] for one in judged) / len(judged), 4) for key in judged[0]} if judged else {}
+    return {key: round(sum(scores[key] for scores in judged) / len(judged), 4) for key in judged[0]} if judged else {}
 
 
-def _part(times: Sequence[float], percent: float) -> float:
+def _percentile(times: Sequence[float], percent: float) -> float:
     return round(float(np.percentile(times, percent)), 3)
 
 
 def time_large(books: Sequence[Book], size: int) -> dict[str, Any]:
-    """Time one book of `size` entries: those of all books over and over, with marks that make them differ."""
+    """Time one book of `size` entries: those of all books, repeated with small differences."""
     base = [(book, entry) for book in books for entry in book.entries]
     entries = []
     for at in range(size):
@@ -311,7 +310,7 @@ def time_large(books: Sequence[Book], size: int) -> dict[str, Any]:
         times.append((time.perf_counter() - started) * 1000)
     return {
         "entries": size, "cold_build_ms": round(cold * 1000, 1), "warm_build_ms": round(warm * 1000, 1),
-        "megabytes": round(index.nbytes / 1e6, 1), "p50_ms": _part(times, 50), "p95_ms": _part(times, 95),
+        "megabytes": round(index.nbytes / 1e6, 1), "p50_ms": _percentile(times, 50), "p95_ms": _percentile(times, 95),
     }  # fmt: skip
 
 
@@ -327,11 +326,11 @@ def print_table(results: dict[str, dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="JSON file in the conversation or the curated form")
+    parser.add_argument("--data", type=Path, required=True, help="JSON file in the conversation or the curated format")
     parser.add_argument("--keywords", type=Path, help="JSON object: '<set id>/<memory id>' to a list of keywords")
     parser.add_argument("--vectors", type=Path, help="NPZ file: arrays '<id>/t' and '<id>/q' of each book, in order")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, help="only these")
-    parser.add_argument("--among", type=int, default=0, metavar="N", help="each question among N paragraphs")
+    parser.add_argument("--among", type=int, default=0, metavar="N", help="place each question among N paragraphs")
     parser.add_argument("--synthetic", type=int, metavar="N", help="also time the search in a book of N entries")
     options = parser.parse_args()
     form, books = read_books(options.data, options.keywords)

@@ -1,14 +1,14 @@
-"""Does a background review slow the conversation down? The same conversation with reviews off and on.
+"""Measure whether background reviews slow a conversation down: the same conversation with reviews off and on.
 
     python bench/review_latency.py
 
-Through the real server (`manage.py up`, web process and worker) and the scripted upstream, which answers turns quickly
-and reviews slowly, so that turns and reviews overlap. Conversations alternate (off, on, on, off, …); a new one begins
-when the reviews of the one before have ended, so reviews never run in the time of a conversation without them.
+Runs the real server (`manage.py up`, web process and worker) against the scripted upstream, which answers turns quickly
+and reviews slowly, so that they overlap. Conversations alternate (off, on, on, off, …); each starts when the reviews of
+the previous one have ended, so no review runs during a conversation without reviews.
 
 Prints a table and, as its last line, one JSON object: `ratio_turn_p50` and `ratio_first_token_p50` (on / off, medians
-of all turns), `turns` (measured, of each kind), and how it was measured. Exits with 1 when a ratio is above
-`--limit`."""
+of all turns), `turns` (measured per kind), and the setup. The exit code is 1 if a ratio is above `--limit` or reviews
+are missing."""
 
 import argparse
 import http.client
@@ -28,21 +28,21 @@ from daybook_server import Daybook, daybook_start
 from processes import BenchError, busy_cores, server_json, stop_on_signals, upstream_start
 
 REVIEWER = "scripted-reviewer"
-OPEN = {"scheduled", "running"}
-SETTLE_SECONDS = 30.0
+OPEN_STATES = {"scheduled", "running"}
+SETTLE_TIMEOUT_SECONDS = 30.0
 NOISY_CORES = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Times of one turn in milliseconds: until the first words, and until it was stored."""
+    """Times of one turn in milliseconds: until the first token, and until it was stored."""
 
     first_token: float
     whole: float
 
 
 def agents_file(interval: int) -> str:
-    """Two agents that differ only in the reviews; JSON is YAML too."""
+    """Return two agents that differ only in their reviews; JSON is valid YAML."""
     common = {
         "model": "scripted-talker",
         "instructions": "You are a helpful assistant. Be brief and kind.",
@@ -55,8 +55,8 @@ def agents_file(interval: int) -> str:
     return json.dumps({"agents": agents}, indent=2)
 
 
-class Talker:
-    """One client that keeps its connection and reads streams as they come."""
+class ChatClient:
+    """A client that keeps its connection and reads streams as they arrive."""
 
     def __init__(self, daybook: Daybook) -> None:
         parts = urlsplit(daybook.server.url)
@@ -64,7 +64,7 @@ class Talker:
         self.headers = {"Authorization": f"Bearer {daybook.key}", "Content-Type": "application/json"}
 
     def turn(self, session: str, content: str) -> Turn:
-        """Say something and read the answer to its end."""
+        """Send a message and read the answer to its end."""
         body = json.dumps({"content": content, "stream": True})
         began = time.perf_counter()
         self.connection.request("POST", f"/api/sessions/{session}/turns", body, self.headers)
@@ -87,34 +87,34 @@ class Talker:
         return Turn((first - began) * 1000, (whole - began) * 1000)
 
 
-def conversation(daybook: Daybook, talker: Talker, agent: str, turns: int) -> list[Turn]:
-    """A new session of so many turns."""
+def run_conversation(daybook: Daybook, client: ChatClient, agent: str, turns: int) -> list[Turn]:
+    """Run a new session of so many turns."""
     session = str(daybook.call("POST", "/api/sessions", {"agent": agent})["id"])
-    return [talker.turn(session, f"What about the harbour lamps, part {number}?") for number in range(turns)]
+    return [client.turn(session, f"What about the harbour lamps, part {number}?") for number in range(turns)]
 
 
-def reviews_settle(daybook: Daybook) -> int:
-    """Wait until no review is open; how many there are in all."""
-    deadline = time.monotonic() + SETTLE_SECONDS
+def wait_for_reviews(daybook: Daybook) -> None:
+    """Wait until no review is open."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
-        counts = {state: daybook.call("GET", f"/api/reviews?state={state}&limit=1")["data"] for state in OPEN}
+        counts = {state: daybook.call("GET", f"/api/reviews?state={state}&limit=1")["data"] for state in OPEN_STATES}
         if not any(counts.values()):
-            return len(daybook.call("GET", "/api/reviews?limit=100")["data"])  # type: ignore[arg-type]
+            return
         threading.Event().wait(0.05)
-    raise BenchError(f"reviews were still open after {SETTLE_SECONDS:.0f} s")
+    raise BenchError(f"reviews were still open after {SETTLE_TIMEOUT_SECONDS:.0f} s")
 
 
 def measure(daybook: Daybook, options: argparse.Namespace) -> dict[str, list[Turn]]:
-    """Turns by agent, of paired conversations in alternating order."""
-    talker, found = Talker(daybook), defaultdict(list)
+    """Run pairs of conversations in alternating order; return the turns by agent."""
+    client, found = ChatClient(daybook), defaultdict(list)
     for agent in ("off", "on"):
-        conversation(daybook, talker, agent, 3)  # warm
-    reviews_settle(daybook)
+        run_conversation(daybook, client, agent, 3)  # warm up
+    wait_for_reviews(daybook)
     deadline = time.monotonic() + options.seconds
     for pair in range(options.pairs):
         for agent in ("off", "on") if pair % 2 == 0 else ("on", "off"):
-            found[agent] += conversation(daybook, talker, agent, options.turns)
-            reviews_settle(daybook)
+            found[agent] += run_conversation(daybook, client, agent, options.turns)
+            wait_for_reviews(daybook)
         if time.monotonic() > deadline:
             print(f"stopped after {pair + 1} pairs to stay within {options.seconds:.0f} s", file=sys.stderr)
             break
@@ -125,27 +125,29 @@ def median(turns: list[Turn], name: str) -> float:
     return statistics.median(getattr(turn, name) for turn in turns)
 
 
-def spread(found: dict[str, list[Turn]], name: str, draws: int = 400) -> tuple[float, float]:
-    """The middle 95 % of the ratio when the turns are drawn again."""
-    chance = random.Random(1)
+def confidence_interval(found: dict[str, list[Turn]], name: str, draws: int = 400) -> tuple[float, float]:
+    """Return the bootstrapped 95 % confidence interval of the ratio on / off."""
+    rng = random.Random(1)
     values = {agent: [getattr(turn, name) for turn in turns] for agent, turns in found.items()}
     ratios = sorted(
-        statistics.median(chance.choices(values["on"], k=len(values["on"])))
-        / statistics.median(chance.choices(values["off"], k=len(values["off"])))
+        statistics.median(rng.choices(values["on"], k=len(values["on"])))
+        / statistics.median(rng.choices(values["off"], k=len(values["off"])))
         for _ in range(draws)
     )
     return ratios[int(draws * 0.025)], ratios[int(draws * 0.975)]
 
 
-def report(found: dict[str, list[Turn]], options: argparse.Namespace, busy: float | None, asked: int) -> dict[str, Any]:
-    """Print the table; the figures for programs."""
+def report(
+    found: dict[str, list[Turn]], options: argparse.Namespace, busy: float | None, review_requests: int
+) -> dict[str, Any]:
+    """Print the table; return the figures for the JSON line."""
     print(f"{'reviews':<8} {'turns':>6} {'turn p50':>10} {'first token p50':>16}   (ms)")
     for agent in ("off", "on"):
         turns = found[agent]
         print(f"{agent:<8} {len(turns):>6} {median(turns, 'whole'):>10.2f} {median(turns, 'first_token'):>16.2f}")
     ratios = {}
     for key, name in (("ratio_turn_p50", "whole"), ("ratio_first_token_p50", "first_token")):
-        low, high = spread(found, name)
+        low, high = confidence_interval(found, name)
         ratios[key] = round(median(found["on"], name) / median(found["off"], name), 4)
         print(f"{key}: {ratios[key]:.4f} (95 % of redraws {low:.3f} to {high:.3f})")
     if busy is not None and busy > NOISY_CORES:
@@ -154,7 +156,7 @@ def report(found: dict[str, list[Turn]], options: argparse.Namespace, busy: floa
         "turns": len(found["on"]),
         "turn_p50_ms": {agent: round(median(turns, "whole"), 2) for agent, turns in found.items()},
         "first_token_p50_ms": {agent: round(median(turns, "first_token"), 2) for agent, turns in found.items()},
-        "review_requests": asked,
+        "review_requests": review_requests,
         "setup": {
             "interval": options.interval,
             "review_ms": options.review_ms,
@@ -167,18 +169,18 @@ def report(found: dict[str, list[Turn]], options: argparse.Namespace, busy: floa
 
 
 def problems(figures: dict[str, Any], *, due: int, limit: float) -> list[str]:
-    """Why the benchmark has failed, as sentences; empty when it has passed. `due`: how many reviews had to ask."""
+    """Return the reasons why the benchmark failed; empty if it passed. `due` is the expected number of reviews."""
     found = [
         f"{name} is {figures[name]:.4f}, the limit is {limit:g}"
         for name in ("ratio_turn_p50", "ratio_first_token_p50")
         if not figures[name] <= limit
     ]
     if figures["review_requests"] < due:
-        found.append(f"only {figures['review_requests']} reviews asked their model, {due} were due")
+        found.append(f"only {figures['review_requests']} reviews called their model, {due} were due")
     return found
 
 
-def bench(options: argparse.Namespace) -> int:
+def run_benchmark(options: argparse.Namespace) -> int:
     busy = busy_cores(0.5)
     with ExitStack() as stack:
         flags = ["--first-token-ms", options.first_token_ms, "--chunk-ms", options.chunk_ms, "--chunks", options.chunks]
@@ -186,9 +188,9 @@ def bench(options: argparse.Namespace) -> int:
         upstream = upstream_start(stack, *map(str, flags))
         daybook = daybook_start(stack, upstream, server=options.server, agents=agents_file(options.interval))
         found = measure(daybook, options)
-        asked = server_json(upstream, "/stats")["models"].get(REVIEWER, {}).get("completions", 0)
+        review_requests = server_json(upstream, "/stats")["models"].get(REVIEWER, {}).get("completions", 0)
     due = len(found["on"]) // options.turns * (options.turns // options.interval)
-    figures = report(found, options, busy, asked)
+    figures = report(found, options, busy, review_requests)
     failed = problems(figures, due=due, limit=options.limit)
     for problem in failed:
         print(f"PROBLEM: {problem}")
@@ -198,19 +200,19 @@ def bench(options: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=20, help="conversations of each kind")
-    parser.add_argument("--turns", type=int, default=10, help="turns of a conversation")
+    parser.add_argument("--pairs", type=int, default=20, help="conversations per kind")
+    parser.add_argument("--turns", type=int, default=10, help="turns per conversation")
     parser.add_argument("--interval", type=int, default=3, help="turns between reviews")
-    parser.add_argument("--review-ms", type=float, default=600, help="how long the upstream thinks about a review")
+    parser.add_argument("--review-ms", type=float, default=600, help="the upstream's delay for a review")
     parser.add_argument("--first-token-ms", type=float, default=30)
     parser.add_argument("--chunk-ms", type=float, default=2)
     parser.add_argument("--chunks", type=int, default=30)
     parser.add_argument("--limit", type=float, default=1.05, help="largest ratio, on / off, that passes")
-    parser.add_argument("--seconds", type=float, default=200, help="begin no pair after so many seconds")
+    parser.add_argument("--seconds", type=float, default=200, help="start no pair after so many seconds")
     parser.add_argument("--server", choices=["daphne", "uvicorn"], default="", help="DAYBOOK_SERVER")
     stop_on_signals()
     try:
-        return bench(parser.parse_args())
+        return run_benchmark(parser.parse_args())
     except BenchError as error:
         print(f"review_latency.py: {error}", file=sys.stderr)
         return 1

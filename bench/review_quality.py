@@ -1,14 +1,12 @@
-"""How good are reviews with the configured model? Runs the shipped review over conversations of which it is known what
-is worth keeping.
+"""Measure how good reviews are with the configured model: run the shipped review over conversations with known facts.
 
     python bench/review_quality.py --data FILE              # the model of OPENAI_BASE_URL, or the demo model
     python bench/review_quality.py --data FILE --model NAME
-    python bench/review_quality.py --data FILE --scripted   # answers made from the cases' keywords: proves the harness
+    python bench/review_quality.py --data FILE --scripted   # answers built from the cases' keywords: tests the harness
 
-Works on a database of its own in a temporary home. Prints a table by kind and, as its last line, one JSON object:
-`fact_recall`, `precision`, `target_accuracy`, `update_rate`, `nothing_accuracy`, `never_violations`, `by_kind`,
-`tokens_per_review` (see review_scoring.py), `held` (writes that wait for a person) and `evidence` (writes by what they
-rest on)."""
+Uses its own database in a temporary home. Prints a table by kind and, as its last line, one JSON object: `fact_recall`,
+`precision`, `target_accuracy`, `update_rate`, `nothing_accuracy`, `never_violations`, `by_kind`, `tokens_per_review`
+(see review_scoring.py), `held` (writes that wait for a person) and `evidence` (writes by kind of evidence)."""
 
 import argparse
 import asyncio
@@ -23,21 +21,21 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from review_scoring import RATES, Scored, score_case, totals
+from review_scoring import RATES, Score, score_case, totals
 
 REPO = Path(__file__).resolve().parent.parent
-# A review of a slow local model may take its time here.
+# Slow local models need longer than the default timeout.
 TIMEOUT_SECONDS = 300
 
 
 class KeywordModel:
-    """Answers each review with calls made from the keywords of its case."""
+    """Answers each review with tool calls built from the keywords of its case."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def expect(self, case: dict[str, Any], numbers: dict[str, int]) -> None:
-        """The case that is asked about next."""
+        """Set the next case."""
         wanted = case["expected"]
         said = [message["content"] for message in case["messages"] if message["role"] == "user"]
         self.calls = [
@@ -83,7 +81,7 @@ def _words(groups: list[list[str]]) -> str:
 
 
 def _quote(groups: list[list[str]], said: list[str]) -> str:
-    """The person's sentence that holds the keywords; none where they say it in other words."""
+    """Return the person's sentence that contains the keywords, or "" if they used other words."""
     sentences = [sentence for text in said for sentence in re.split(r"(?<=[.!?\n])\s+", text)]
     found = (s for group in groups for s in sentences if all(word.casefold() in s.casefold() for word in group))
     return next(found, "")
@@ -97,9 +95,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a file of cases")
     parser.add_argument("--model", default="", help="model to review with; default: DAYBOOK_MODEL")
-    parser.add_argument("--scripted", action="store_true", help="answers made from the cases' keywords")
+    parser.add_argument("--scripted", action="store_true", help="answers built from the cases' keywords")
     parser.add_argument("--misses", action="store_true", help="list what was missed or wrong, case by case")
-    parser.add_argument("--out", type=Path, help="also write the reviews' writes to this file")
+    parser.add_argument("--out", type=Path, help="also save the reviews' writes to this file")
     options = parser.parse_args()
     cases = json.loads(options.data.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="daybook-bench-") as home:
@@ -121,7 +119,7 @@ def main() -> int:
 
 
 def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> list[dict[str, Any]]:
-    """Run the shipped review on each case: `{state, writes, tokens, model}`."""
+    """Run the shipped review on each case; return `{state, model, tokens, writes, held, evidence}` for each."""
     import django
 
     django.setup()
@@ -137,7 +135,7 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
     found = []
     with asyncio.Runner() as runner:
         for case in cases:
-            review, numbers = review_of(case, model)
+            review, numbers = create_review(case, model)
             keyword_model.expect(case, numbers)
             execute(review.pk, runner.run)
             review.refresh_from_db()
@@ -154,9 +152,9 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
     return found
 
 
-def review_of(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
-    """A case as rows: its memories, its conversation, and a scheduled review of it. Returns the review, and the number
-    that each memory got."""
+def create_review(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
+    """Store a case's memories and conversation and schedule its review. Return the review and the memories' numbers by
+    id."""
     from gateway.models import Message, Run
     from gateway.services import agent_save, session_create
     from memories.models import Owner, WriteOrigin
@@ -183,7 +181,7 @@ def review_of(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
 
 
 def final_writes(writes: list[Any], ids: dict[str, str]) -> list[dict[str, Any]]:
-    """The applied writes as the scorer reads them. A memory that the review added and then changed counts as added."""
+    """Return the applied writes for the scorer. A memory that the review added and then changed counts as added."""
     added: dict[str, dict[str, Any]] = {}
     found: list[dict[str, Any]] = []
     for write in writes:
@@ -202,8 +200,8 @@ def final_writes(writes: list[Any], ids: dict[str, str]) -> list[dict[str, Any]]
     return found
 
 
-def report(cases: list[dict[str, Any]], scored: list[Scored], runs: list[dict[str, Any]]) -> None:
-    """The table for people, and the last line for programs."""
+def report(cases: list[dict[str, Any]], scored: list[Score], runs: list[dict[str, Any]]) -> None:
+    """Print the table and the JSON line."""
     kinds = sorted({kind for case in cases for kind in case["kinds"]})
     by_kind = {
         kind: totals(s for case, s in zip(cases, scored, strict=True) if kind in case["kinds"]) for kind in kinds
@@ -212,7 +210,7 @@ def report(cases: list[dict[str, Any]], scored: list[Scored], runs: list[dict[st
     columns = [*RATES, "never_violations", "cases"]
     print(f"{'kind':22}", *(f"{name:>16}" for name in columns))
     for name, row in [*by_kind.items(), ("total", total)]:
-        print(f"{name:22}", *(f"{_shown(row[column]):>16}" for column in columns))
+        print(f"{name:22}", *(f"{_format_value(row[column]):>16}" for column in columns))
     states = {state: sum(run["state"] == state for run in runs) for state in sorted({run["state"] for run in runs})}
     model = ", ".join(sorted({run["model"] for run in runs}))
     tokens = round(statistics.mean(run["tokens"] for run in runs)) if runs else 0
@@ -222,7 +220,7 @@ def report(cases: list[dict[str, Any]], scored: list[Scored], runs: list[dict[st
     print(json.dumps(total | {"by_kind": by_kind, **figures}))
 
 
-def _shown(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 

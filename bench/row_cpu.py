@@ -1,11 +1,11 @@
-"""How much processor time the costliest requests take: the rows of fairness.py, one at a time, in this process.
+"""Measure how much processor time the costliest requests take: the rows of fairness.py, one at a time, in this process.
 
     python bench/row_cpu.py --only "10,000" embeddings --requests 6
 
-The ASGI application runs here, with the database in its threads, as a server has it; the scripted upstream runs in
-another process. Prints per row (pages are left out, which want a login) medians in milliseconds: the processor time of
-all threads, that of the event loop's longest step, and that of the thread that writes; and what was answered. Its last
-line is one JSON object. Processor time hardly depends on what else the machine does."""
+The ASGI application runs here with its database threads, as in a server; the scripted upstream runs in another process.
+Prints per row (except pages, which need a login) medians in milliseconds: the processor time of all threads, of the
+event loop's longest step, and of the writing thread; and the status codes. The last line is one JSON object. Processor
+time hardly depends on other load."""
 
 import argparse
 import asyncio
@@ -24,19 +24,19 @@ from typing import Any
 from urllib.parse import unquote
 
 from daybook_server import INJECTING_MODEL
-from fairness import MEMORIES, TURNS, agents_of_fairness
+from fairness import MEMORIES, TURNS, unlimited_agents_file
 from fairness_rows import Call, World, rows
 from own_home import own_home
 from processes import upstream_start
 from turn_cpu import seed
 
 Application = Any
-_WRITING = "daybook-db"
+_WRITER_THREAD_PREFIX = "daybook-db"
 _steps: list[float] = []
 
 
-async def ask(application: Application, key: str, call: Call) -> tuple[int, bytes]:
-    """Send one request to the application; returns the status and the body of its answer."""
+async def send_request(application: Application, key: str, call: Call) -> tuple[int, bytes]:
+    """Send one request to the application; return the status and body of the response."""
     path, _, query = call.path.partition("?")
     headers = {"host": "testserver", "authorization": f"Bearer {key}", **call.headers}
     scope = {
@@ -63,12 +63,12 @@ async def ask(application: Application, key: str, call: Call) -> tuple[int, byte
     return status, b"".join(pieces)
 
 
-async def world_of(application: Application, key: str) -> World:
-    """Give the key memories, one of them with a long history, and a session with a review."""
+async def build_world(application: Application, key: str) -> World:
+    """Create memories, one of them with a long history, and a session with a review for the key's owner."""
 
     async def call(method: str, path: str, body: object = None) -> dict[str, Any]:
         data = b"" if body is None else json.dumps(body).encode()
-        _, answer = await ask(application, key, Call(method, path, data, {"content-type": "application/json"}))
+        _, answer = await send_request(application, key, Call(method, path, data, {"content-type": "application/json"}))
         return dict(json.loads(answer))
 
     for number in range(MEMORIES):
@@ -86,15 +86,15 @@ async def world_of(application: Application, key: str) -> World:
     return World(key, session["id"], turn["id"], memory["id"], review["id"], revisions[0]["change_set"])
 
 
-def writing_seconds() -> float:
-    """The processor time so far of the threads that write."""
-    writing = [thread for thread in threading.enumerate() if thread.name.startswith(_WRITING)]
+def writer_cpu_seconds() -> float:
+    """Return the processor time so far of the writing threads."""
+    writing = [thread for thread in threading.enumerate() if thread.name.startswith(_WRITER_THREAD_PREFIX)]
     return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in writing)
 
 
 async def measure(application: Application, key: str, only: list[str], requests: int) -> list[dict[str, Any]]:
-    """Return the figures of each row."""
-    world, found = await world_of(application, key), []
+    """Measure the selected rows; return the figures of each."""
+    world, found = await build_world(application, key), []
     for name, row in rows().items():
         if not any(part in name for part in only) or name.startswith("page ") or name == "forget":
             continue
@@ -102,41 +102,41 @@ async def measure(application: Application, key: str, only: list[str], requests:
         for number in range(requests + 1):
             call = row(world, number)
             gc.collect()
-            await asyncio.sleep(0.05)  # what is left of the one before
-            began, wrote = time.process_time(), writing_seconds()
+            await asyncio.sleep(0.05)  # let the previous request finish
+            began, wrote = time.process_time(), writer_cpu_seconds()
             _steps.clear()
-            status, _ = await ask(application, key, call)
-            taken.append((time.process_time() - began, max(_steps, default=0.0), writing_seconds() - wrote))
+            status, _ = await send_request(application, key, call)
+            taken.append((time.process_time() - began, max(_steps, default=0.0), writer_cpu_seconds() - wrote))
             answers[status] += 1
         medians = [round(statistics.median(of) * 1000, 1) for of in zip(*taken[1:], strict=True)]
         figures = {"name": name, **dict(zip(("cpu_ms", "step_ms", "write_ms"), medians, strict=True))}
-        print(f"{name:52}", *(f"{one:8}" for one in medians), dict(answers), flush=True)
+        print(f"{name:52}", *(f"{value:8}" for value in medians), dict(answers), flush=True)
         found.append(figures)
     return found
 
 
-def note_steps() -> None:
-    """Have the event loop note what each of its steps takes."""
+def record_loop_steps() -> None:
+    """Make the event loop append the thread time of each of its steps to `_steps`."""
     run = asyncio.Handle._run
 
-    def noted(handle: asyncio.Handle) -> None:
+    def timed(handle: asyncio.Handle) -> None:
         began = time.thread_time()
         run(handle)
         _steps.append(time.thread_time() - began)
 
-    asyncio.Handle._run = noted  # type: ignore[method-assign]
+    asyncio.Handle._run = timed  # type: ignore[method-assign]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[""], help="rows whose name contains one of these")
-    parser.add_argument("--requests", type=int, default=6, help="of each row")
+    parser.add_argument("--requests", type=int, default=6, help="requests per row")
     given = parser.parse_args()
     key = "dbk_" + secrets.token_urlsafe(32)
     with ExitStack() as stack:
         upstream = upstream_start(stack, "--chunks", "5")
         agents = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-agents-"))) / "agents.yaml"
-        agents.write_text(agents_of_fairness())
+        agents.write_text(unlimited_agents_file())
         variables = {
             "OPENAI_BASE_URL": upstream.url + "/v1",
             "OPENAI_API_KEY": "x",
@@ -152,7 +152,7 @@ def main() -> None:
 
         warm_up()
         collector.resume(collect=True)
-        note_steps()
+        record_loop_steps()
         sys.setswitchinterval(0.001)
         found = asyncio.run(measure(application, key, given.only, given.requests))
     print(json.dumps({"rows": found}))

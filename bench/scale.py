@@ -1,17 +1,18 @@
-"""Daybook at scale: do many streaming chats and sockets go on for minutes without an error, each notification once?
+"""Run many streaming chats and sockets for minutes; check that nothing fails and each notification arrives exactly
+once.
 
     python bench/scale.py --database-url postgres://user:password@127.0.0.1:5432/postgres --redis-url redis://127.0.0.1:6379/9
 
-Starts `manage.py up --web 2` and a second `manage.py worker` on a database that is made on the given server and dropped
-at the end. Each chat streams an answer of about eight seconds, rests, and goes on; every second turn of a session is
-reviewed, and a review saves memories, of which all sockets of that person are told. Chats and sockets are shared out to
---people.
+Starts `manage.py up --web 2` and a second `manage.py worker` on a database that is created on the given server and
+dropped at the end. Each chat streams an answer of about eight seconds, pauses, and continues; every second turn of a
+session is reviewed. A review saves memories, and every socket of that person is notified. Chats and sockets are
+distributed over --people.
 
 Prints a table and, as its last line, one JSON object: `turns`, `errors`, `first_token_p50_ms` and `_p95_ms`,
-`notifications` (in the outbox), `deliveries` (one for each notification and socket of that person), how many of these
-are `missing` and `repeated`, `sockets_lost`, and `pss_mb`, the proportional set size of all processes after a quarter
-of the time, half of it, and all. The exit code is 1 when something was missing, repeated, lost or an error. It reads
-/proc."""
+`notifications` (in the database), `deliveries` (expected: one per notification and socket of that person), how many of
+these are `missing` and `repeated`, `sockets_lost`, and `pss_mb`, the proportional set size of all processes after a
+quarter, half and all of the time. The exit code is 1 if anything was missing, repeated or lost, or a request failed.
+Linux only: it reads /proc."""
 
 import argparse
 import asyncio
@@ -42,44 +43,44 @@ from processes import (
     server_wait,
     stop_on_signals,
 )
-from soak import AGENT, AGENTS_FILE, START_SECONDS, queue_forgotten
+from soak import AGENT, AGENTS_FILE, START_SECONDS, delete_queue
 
 CHUNKS, CHUNK_MS = 40, 200
-REST_SECONDS = 6.0
+PAUSE_SECONDS = 6.0
 SETTLE_SECONDS = 30.0
-TURNS = 4  # of one session
+TURNS_PER_SESSION = 4
 
 
 @dataclass(slots=True)
-class Seen:
-    """What clients and sockets saw. `heard` holds the numbers of notifications by person and socket."""
+class Observed:
+    """What clients and sockets saw. `received` has the numbers of notifications by person and socket."""
 
     turns: int = 0
     errors: list[str] = field(default_factory=list)
     first_tokens: list[float] = field(default_factory=list)
-    heard: dict[str, dict[int, list[int]]] = field(default_factory=lambda: defaultdict(dict))
-    lost: int = 0
+    received: dict[str, dict[int, list[int]]] = field(default_factory=lambda: defaultdict(dict))
+    sockets_lost: int = 0
 
 
-async def chat(number: int, person: str, url: str, key: str, seen: Seen, until: float) -> None:
-    """Stream turn after turn until the time is over."""
+async def chat(number: int, person: str, url: str, key: str, seen: Observed, until: float) -> None:
+    """Stream turns until the time is over."""
     rng = random.Random(number)
     headers = {"Authorization": f"Bearer {key}", "X-Daybook-User": person}
     await asyncio.sleep(rng.uniform(0, CHUNKS * CHUNK_MS / 1000))  # not all at once
     async with httpx2.AsyncClient(timeout=60, trust_env=False, headers=headers) as client:
         while time.monotonic() < until:
             messages: list[dict[str, str]] = []
-            for turn in range(TURNS):
+            for turn in range(TURNS_PER_SESSION):
                 case = f"{number}-{secrets.token_hex(4)}-{turn}"
                 messages.append({"role": "user", "content": f"Please look into case {case} for me."})
                 text = await _turn(client, url, messages, seen)
                 if text is None or time.monotonic() >= until:
                     break
                 messages.append({"role": "assistant", "content": text})
-                await asyncio.sleep(rng.uniform(0.5, 1.5) * REST_SECONDS)
+                await asyncio.sleep(rng.uniform(0.5, 1.5) * PAUSE_SECONDS)
 
 
-async def _turn(client: httpx2.AsyncClient, url: str, messages: list[dict[str, str]], seen: Seen) -> str | None:
+async def _turn(client: httpx2.AsyncClient, url: str, messages: list[dict[str, str]], seen: Observed) -> str | None:
     body = {"model": AGENT, "messages": messages, "stream": True}
     began, first, pieces, ended = time.perf_counter(), 0.0, [], False
     try:
@@ -109,24 +110,26 @@ async def _turn(client: httpx2.AsyncClient, url: str, messages: list[dict[str, s
     return "".join(pieces)
 
 
-async def listen(number: int, person: str, url: str, key: str, seen: Seen, ready: asyncio.Semaphore) -> None:
-    """Keep what one socket is told until it is cancelled."""
-    heard = seen.heard[person][number] = []
+async def listen(number: int, person: str, url: str, key: str, seen: Observed, ready: asyncio.Semaphore) -> None:
+    """Record one socket's notifications until cancelled; count the socket as lost if it closes before that."""
+    received = seen.received[person][number] = []
     headers = {"Authorization": f"Bearer {key}", "X-Daybook-User": person}
     address = f"{url.replace('http', 'ws', 1)}/ws/notifications/?after=0"
     try:
-        async with ready:  # some at a time
+        async with ready:  # limits concurrent handshakes
             socket = await websockets.connect(address, additional_headers=headers, open_timeout=60, max_queue=None)
         async for message in socket:
-            heard.append(int(json.loads(message)["id"]))
+            received.append(int(json.loads(message)["id"]))
     except (OSError, TimeoutError, websockets.WebSocketException):
         pass
-    seen.lost += 1
+    seen.sockets_lost += 1
 
 
-async def load(servers: list[Server], url: str, key: str, options: argparse.Namespace, outbox: Any) -> dict[str, Any]:
-    """Everybody talks and listens; returns the figures."""
-    seen, people = Seen(), [f"person-{number}" for number in range(options.people)]
+async def load(
+    servers: list[Server], url: str, key: str, options: argparse.Namespace, stored_notifications: Any
+) -> dict[str, Any]:
+    """Run all chats and sockets; return the figures."""
+    seen, people = Observed(), [f"person-{number}" for number in range(options.people)]
     opening = asyncio.Semaphore(50)
     sockets = [
         asyncio.create_task(listen(number, people[number % len(people)], url, key, seen, opening))
@@ -140,19 +143,19 @@ async def load(servers: list[Server], url: str, key: str, options: argparse.Name
     pss = []
     for share in (0.25, 0.5, 1.0):
         await asyncio.sleep(max(0.0, until - options.seconds * (1 - share) - time.monotonic()))
-        pss.append(sum(map(_pss, _tree([server.process.pid for server in servers]))))
+        pss.append(sum(map(_pss, _process_tree([server.process.pid for server in servers]))))
     await asyncio.gather(*chats)
-    await asyncio.sleep(SETTLE_SECONDS)  # reviews of the last turns, and what they tell
-    told = await asyncio.to_thread(outbox)
+    await asyncio.sleep(SETTLE_SECONDS)  # for reviews of the last turns and their notifications
+    sent = await asyncio.to_thread(stored_notifications)
     for task in sockets:
         task.cancel()
     await asyncio.gather(*sockets, return_exceptions=True)
     missing = repeated = expected = 0
     for person in people:
-        for heard in seen.heard[person].values():
-            expected += len(told.get(person, ()))
-            missing += len(told.get(person, set()) - set(heard))
-            repeated += len(heard) - len(set(heard))
+        for received in seen.received[person].values():
+            expected += len(sent.get(person, ()))
+            missing += len(sent.get(person, set()) - set(received))
+            repeated += len(received) - len(set(received))
     first = sorted(seen.first_tokens) or [0.0]
     return {
         "turns": seen.turns,
@@ -160,20 +163,23 @@ async def load(servers: list[Server], url: str, key: str, options: argparse.Name
         "first_errors": seen.errors[:3],
         "first_token_p50_ms": round(statistics.median(first), 1),
         "first_token_p95_ms": round(first[len(first) * 95 // 100], 1),
-        "notifications": sum(map(len, told.values())),
+        "notifications": sum(map(len, sent.values())),
         "deliveries": expected,
         "missing": missing,
         "repeated": repeated,
-        "sockets_lost": seen.lost,
+        "sockets_lost": seen.sockets_lost,
         "pss_mb": [round(value / 1024) for value in pss],
     }
 
 
-def _tree(pids: list[int]) -> list[int]:
+def _process_tree(pids: list[int]) -> list[int]:
     found = []
     for pid in pids:
         children = Path(f"/proc/{pid}/task/{pid}/children")
-        found += [pid, *_tree([int(child) for child in children.read_text().split()] if children.exists() else [])]
+        found += [
+            pid,
+            *_process_tree([int(child) for child in children.read_text().split()] if children.exists() else []),
+        ]
     return found
 
 
@@ -186,8 +192,8 @@ def _pss(pid: int) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def outbox(url: str) -> dict[str, set[int]]:
-    """Return the numbers of all notifications in the database, by person."""
+def stored_notifications(url: str) -> dict[str, set[int]]:
+    """Return the numbers of all notifications in the database by person."""
     import psycopg
 
     query = "SELECT o.external_id, n.seq FROM memories_notification n JOIN memories_owner o ON o.id = n.owner_id"
@@ -199,17 +205,17 @@ def outbox(url: str) -> dict[str, set[int]]:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Start everything, put the load on it, and return the figures."""
+    """Start all processes, run the load, and return the figures."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-scale-")))
         variables = stack.enter_context(database(options.database_url))
-        stack.callback(queue_forgotten, options.redis_url)
-        queue_forgotten(options.redis_url)
-        asked = free_port()
-        command = [product_python(), str(REPO / "bench" / "soak_upstream.py"), "--port", str(asked)]
+        stack.callback(delete_queue, options.redis_url)
+        delete_queue(options.redis_url)
+        upstream_port = free_port()
+        command = [product_python(), str(REPO / "bench" / "soak_upstream.py"), "--port", str(upstream_port)]
         command += ["--chunks", str(CHUNKS), "--chunk-ms", str(CHUNK_MS)]
         env = clean_environment()
-        upstream = server_start(stack, "upstream", command, port=asked, log=folder / "upstream.log", env=env)
+        upstream = server_start(stack, "upstream", command, port=upstream_port, log=folder / "upstream.log", env=env)
         server_wait(upstream, "/v1/models", seconds=START_SECONDS)
         (folder / "agents.yaml").write_text(AGENTS_FILE)
         port = free_port()
@@ -230,14 +236,16 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         server_wait(server, "/readyz", seconds=START_SECONDS)
         worker = server_start(stack, "worker", [*manage, "worker"], port=0, log=folder / "worker.log", env=env)
         key = Daybook(server=server, key="", home=folder / "home", env=env).trusted_key()
-        found = asyncio.run(load([server, worker], server.url, key, options, lambda: outbox(variables["DATABASE_URL"])))
+        found = asyncio.run(
+            load([server, worker], server.url, key, options, lambda: stored_notifications(variables["DATABASE_URL"]))
+        )
         logs = "".join((folder / name).read_text() for name in ("up.log", "worker.log"))
         return {**found, "logged_errors": logs.count(" ERROR "), "seconds": options.seconds, "web": options.web}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--database-url", required=True, help="a PostgreSQL server to make a database on")
+    parser.add_argument("--database-url", required=True, help="a PostgreSQL server to create a database on")
     parser.add_argument("--redis-url", required=True, help="a Redis database that nothing else uses")
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--chats", type=int, default=200)

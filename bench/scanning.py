@@ -1,11 +1,11 @@
-"""Recall and false alarms of the memory scan, per kind, and what one scan costs; through the shipped code.
+"""Measure recall and false alarms of the shipped memory scan by kind, and the time of a scan.
 
     python bench/scanning.py --data FILE…
     python bench/scanning.py --unseen --data bench/scanner_rows/*.jsonl
 
-FILE is JSON Lines with `text` (or `parts`, joined with the empty string), `label` (`benign`, `harmless` or what it is)
-and `kind`. Recall and false alarms are of what is blocked; `caught` also counts what is held for a person.
-With `--unseen` each file is one author's of the training rows, and is scanned by a model that was trained without it.
+FILE is JSON Lines with `text` (or `parts`, joined without a separator), `label` (`benign`, `harmless`, or the kind of
+attack or secret) and `kind`. Recall and false alarms count blocked texts; `caught` also counts texts held for a person.
+With `--unseen` each file must hold one author's training rows; it is scanned by a model trained without them.
 Prints a table and, as its last line, one JSON object. No network."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unittest.mock import patch
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # before this folder, whose scanning.py is not the package
+sys.path.insert(0, str(ROOT))  # ahead of this folder, where scanning.py shadows the package
 
 from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
 from scanning.model import Model, model  # noqa: E402
@@ -32,12 +32,12 @@ from scanning.model.rows import Corpus, read_rows  # noqa: E402
 from scanning.model.scoring import model_of  # noqa: E402
 from scanning.model.training import ROWS, packed  # noqa: E402
 
-SCANS = 3  # per row; the median counts, so that a busy machine does not
+SCANS = 3  # per row; the median counts
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One labelled text and what the scan made of it."""
+    """One labelled text and the result of its scan."""
 
     text: str
     label: str
@@ -56,7 +56,7 @@ class Row:
         return self.outcome == "block"
 
 
-def rows_of(path: Path) -> list[Row]:
+def scan_file(path: Path) -> list[Row]:
     """Read and scan one file."""
     rows = []
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -77,37 +77,37 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def model_without(author: str, corpus: Corpus) -> Model:
-    """Train on the rows of all other authors; the thresholds are those that ship."""
+    """Train a model on the rows of all other authors, with the shipped thresholds."""
     others = np.flatnonzero(corpus.authors != author)
     weights, bias = fitted(corpus.features.only(others), corpus.attacks[others], np.ones(len(others)))
     return model_of(packed(weights, bias, (model().hold_from, model().block_from)))
 
 
 def share(rows: list[Row], *outcomes: str) -> float | None:
-    """Share of rows that were blocked, or had one of these outcomes, 0 to 1; None of nothing."""
+    """Return the share (0 to 1) of rows that were blocked, or had one of `outcomes`; None without rows."""
     return round(sum(row.outcome in (outcomes or ("block",)) for row in rows) / len(rows), 4) if rows else None
 
 
 def by_kind(rows: list[Row]) -> dict[str, float | None]:
-    """The share per kind, kinds in alphabetical order."""
+    """Return the blocked share per kind, in alphabetical order."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kind].append(row)
     return {kind: share(groups[kind]) for kind in sorted(groups)}
 
 
-def kept_secrets(rows: list[Row]) -> int:
-    """How many listed secrets are still to be read after redaction."""
+def secrets_left(rows: list[Row]) -> int:
+    """Return how many of the rows' secrets are still readable after redaction."""
     return sum(secret in redact(row.text).text for row in rows for secret in row.secrets)
 
 
 def p95(values: list[float]) -> float:
-    """95th percentile."""
+    """Return the 95th percentile."""
     return sorted(values)[min(len(values) - 1, int(len(values) * 0.95))]
 
 
 def table(title: str, shares: dict[str, float | None], rows: list[Row]) -> None:
-    """Print one block of the table."""
+    """Print one section of the table."""
     print(f"\n{title}")
     for kind, value in shares.items():
         number = sum(row.kind == kind for row in rows)
@@ -118,9 +118,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", type=Path, required=True, metavar="FILE")
     parser.add_argument(
-        "--unseen", action="store_true", help="scan each author's rows with a model of the others' rows"
+        "--unseen", action="store_true", help="scan each author's rows with a model trained on the others' rows"
     )
-    parser.add_argument("--misses", action="store_true", help="print what was missed and what was a false alarm")
+    parser.add_argument("--misses", action="store_true", help="print missed texts and false alarms")
     options = parser.parse_args()
     warm()
     corpus = read_rows(ROWS) if options.unseen else None
@@ -128,7 +128,7 @@ def main() -> None:
     for path in options.data:
         learned = model_without(path.stem, corpus) if corpus else model()
         with patch("scanning.judging.model", lambda learned=learned: learned):
-            files[path.name] = rows_of(path)
+            files[path.name] = scan_file(path)
     rows = [row for group in files.values() for row in group]
     if not rows:
         parser.error("no rows in the data")
@@ -159,7 +159,7 @@ def main() -> None:
         "benign_held_by_file": {name: share([r for r in group if r.benign], "hold") for name, group in files.items()},
         "false_alarm_rate_by_file": {name: share([r for r in group if r.benign]) for name, group in files.items()},
         "false_alarm_rate_by_kind": by_kind(good),
-        "secrets_kept_by_redaction": kept_secrets(rows),
+        "secrets_kept_by_redaction": secrets_left(rows),
         "p50_ms": round(statistics.median(costs), 3),
         "p95_ms": round(p95(costs), 3),
         "max_ms": round(max(costs), 3),

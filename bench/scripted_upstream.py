@@ -1,12 +1,12 @@
-"""A very fast OpenAI-compatible upstream on loopback that says the same words to everyone.
+"""A very fast OpenAI-compatible upstream on loopback that always gives the same answer.
 
-It is what the benchmarks measure gateways against, so it must cost next to nothing itself: one
-asyncio protocol on the httptools parser, no framework. `python bench/scripted_upstream.py --port 0`
-prints the port it took as its first line and serves until SIGTERM or SIGINT.
+The benchmarks measure gateways against it, so it must cost next to nothing itself: one asyncio protocol on the
+httptools parser, no framework. `python bench/scripted_upstream.py --port 0` prints its port as its first line and
+serves until SIGTERM or SIGINT.
 
 Paths: `GET /v1/models`, `POST /v1/chat/completions` (with and without `stream`), `POST /v1/completions` and
-`POST /v1/embeddings` (one answer each), and `GET /stats`,
-which says what arrived (see `Stats`). HTTP pipelining is not supported; keep-alive is.
+`POST /v1/embeddings` (one fixed answer each), and `GET /stats` (see `Stats`). It supports keep-alive, but not HTTP
+pipelining.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import httptools
 import uvloop
 
 CREATED = 1_700_000_000
-EMBEDDED = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5]}]}'
+EMBEDDINGS = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5]}]}'
 WORDS = ("Every", "evening", "the", "harbour", "lamps", "are", "lit", "before", "the", "boats", "return")
 
 
@@ -37,17 +37,16 @@ class Script:
     slow_ms: float = 0.0
 
     def words(self) -> list[str]:
-        """The answer, one word per content chunk; the spaces belong to the words."""
+        """Return the answer, one word with its leading space per content chunk."""
         words = list(itertools.islice(itertools.cycle(WORDS), self.chunks))
         return [word if i == 0 else f" {word}" for i, word in enumerate(words)]
 
 
 @dataclass(slots=True)
 class ModelStats:
-    """Completions asked of one model name, and what they held of Daybook's memory.
+    """Completion requests for one model name.
 
-    `memory_blocks` counts `<memories>` openings over all request bodies, `with_memories` the requests
-    that held at least one.
+    `memory_blocks` counts `<memories>` tags in all request bodies, `with_memories` the requests with at least one.
     """
 
     completions: int = 0
@@ -68,14 +67,14 @@ class ModelStats:
 
 @dataclass(slots=True)
 class Stats:
-    """What arrived since the start; `abandoned` counts answers whose client hung up before the end."""
+    """Requests since the start; `abandoned` counts answers whose client hung up before the end."""
 
     abandoned: int = 0
     models: dict[str, ModelStats] = field(default_factory=dict)
 
 
 class Upstream:
-    """What all connections share: the script, its words as JSON, the counters."""
+    """State shared by all connections: the script, its words as JSON, the counters."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -94,7 +93,7 @@ class UpstreamProtocol(asyncio.Protocol):
         self.loop = asyncio.get_running_loop()
         self.parser = httptools.HttpRequestParser(self)
         self.transport: asyncio.WriteTransport | None = None
-        self.timer: asyncio.Handle | None = None  # the next piece of an answer that is under way
+        self.timer: asyncio.Handle | None = None  # for the next event of an answer in progress
         self.path = b""
         self.body = b""
 
@@ -130,7 +129,7 @@ class UpstreamProtocol(asyncio.Protocol):
         elif (method, path) == (b"POST", b"/v1/completions"):
             self.answer(200, b'{"object":"text_completion","choices":[{"index":0,"text":%s}]}' % self.upstream.text)
         elif (method, path) == (b"POST", b"/v1/embeddings"):
-            self.answer(200, EMBEDDED)
+            self.answer(200, EMBEDDINGS)
         elif (method, path) == (b"GET", b"/v1/models"):
             row = {"id": "scripted", "object": "model", "created": CREATED, "owned_by": "bench"}
             self.answer(200, json.dumps({"object": "list", "data": [row]}).encode())
@@ -140,7 +139,7 @@ class UpstreamProtocol(asyncio.Protocol):
             self.answer(404, error_body("no such path"))
 
     def completion(self) -> None:
-        """Answer one chat completion, after the delays of the script."""
+        """Answer one chat completion after the script's delays."""
         try:
             request = json.loads(self.body)
             model, stream = str(request.get("model", "scripted")), bool(request.get("stream"))
@@ -155,9 +154,9 @@ class UpstreamProtocol(asyncio.Protocol):
         if stream:
             self.stream_start(model, usage=usage, delay=delay / 1000)
         elif delay:
-            self.timer = self.loop.call_later(delay / 1000, self.whole, model)
+            self.timer = self.loop.call_later(delay / 1000, self.send_answer, model)
         else:
-            self.whole(model)
+            self.send_answer(model)
 
     def usage(self) -> bytes:
         prompt = max(1, len(self.body) // 4)
@@ -168,7 +167,7 @@ class UpstreamProtocol(asyncio.Protocol):
             prompt + done,
         )
 
-    def whole(self, model: str) -> None:
+    def send_answer(self, model: str) -> None:
         """Write the answer in one piece."""
         self.timer = None
         self.answer(
@@ -185,7 +184,7 @@ class UpstreamProtocol(asyncio.Protocol):
         )
 
     def stream_start(self, model: str, *, usage: bool, delay: float) -> None:
-        """Send the head at once, then one event per loop step, so that events leave one by one."""
+        """Send the response headers at once, then one event per loop step, so that events are sent one by one."""
         self.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
             b"transfer-encoding: chunked\r\n\r\n"
@@ -199,7 +198,7 @@ class UpstreamProtocol(asyncio.Protocol):
         self.timer = self.loop.call_later(delay, self.stream_step, events, 0)
 
     def events(self, head: bytes, *, usage: bool) -> list[bytes]:
-        """All events of one stream, each framed for SSE and for chunked transfer."""
+        """Return all events of one stream, each framed for SSE and chunked transfer."""
         nothing = b',"usage":null}' if usage else b"}"
         choice = b'"choices":[{"index":0,"delta":{%s},"finish_reason":%s}]'
         payloads = [head + choice % (b'"role":"assistant","content":""', b"null") + nothing]
@@ -216,10 +215,10 @@ class UpstreamProtocol(asyncio.Protocol):
         if event is None:
             self.timer = None
             self.write(b"0\r\n\r\n")
-            self.answered()
+            self.close_unless_keep_alive()
             return
         self.write(event)
-        # Event 0 is the role; the pause belongs between content events 1, 2, …, chunks.
+        # Event 0 is the role; pause only between the content events 1, 2, …, chunks.
         paused = self.script.chunk_ms and 1 <= number < len(self.upstream.words)
         if paused:
             self.timer = self.loop.call_later(self.script.chunk_ms / 1000, self.stream_step, events, number + 1)
@@ -231,10 +230,10 @@ class UpstreamProtocol(asyncio.Protocol):
             b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
             % (status, b"OK" if status == 200 else b"Error", len(body), body)
         )
-        self.answered()
+        self.close_unless_keep_alive()
 
-    def answered(self) -> None:
-        """Hang up if the client asked for one answer only."""
+    def close_unless_keep_alive(self) -> None:
+        """Close the connection unless the client keeps it alive."""
         if not self.parser.should_keep_alive():
             self.close()
 
@@ -248,13 +247,13 @@ class UpstreamProtocol(asyncio.Protocol):
 
 
 def error_body(message: str) -> bytes:
-    """The error JSON of the OpenAI API."""
+    """Return an error in the format of the OpenAI API."""
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
     return json.dumps({"error": error}).encode()
 
 
 async def serve(script: Script, *, host: str, port: int) -> None:
-    """Listen, print the port, and serve until a signal to stop."""
+    """Listen, print the port, and serve until SIGTERM or SIGINT."""
     loop = asyncio.get_running_loop()
     upstream, stop = Upstream(script), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -268,12 +267,12 @@ async def serve(script: Script, *, host: str, port: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A scripted OpenAI-compatible upstream on loopback.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one; the first line says which")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free port; the first line of output names it")
     parser.add_argument("--chunks", type=int, default=50, help="content chunks (words) of an answer")
     parser.add_argument("--first-token-ms", type=float, default=0.0, help="pause before the first content")
     parser.add_argument("--chunk-ms", type=float, default=0.0, help="pause between content chunks")
-    parser.add_argument("--slow-model", default="", metavar="NAME", help="this model name answers later")
-    parser.add_argument("--slow-ms", type=float, default=0.0, metavar="N", help="by this much")
+    parser.add_argument("--slow-model", default="", metavar="NAME", help="delay answers of this model")
+    parser.add_argument("--slow-ms", type=float, default=0.0, metavar="N", help="by so many milliseconds")
     args = parser.parse_args()
     script = Script(
         chunks=args.chunks,

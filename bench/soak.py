@@ -1,18 +1,18 @@
-"""Daybook under load while its processes are killed: is anything lost, half done, or done twice?
+"""Kill Daybook's processes under load and check that nothing is lost, half done, or done twice.
 
     python bench/soak.py --seconds 60
 
-Starts `manage.py up` against an upstream of its own, with reviews after every second turn; clients talk, through /v1
-and through the native API, and ask again for what was not answered; every ten seconds the supervisor, the web server,
-the worker or one of the worker's own processes gets SIGKILL or SIGTERM, in turn, and what went down is started again.
-Afterwards, once leases had the time to run out, the database is looked at.
+Starts `manage.py up` against a scripted upstream, with a review after every second turn. Clients chat through /v1 and
+the native API and retry unanswered requests. About every ten seconds the supervisor, the web server, the worker or one
+of the worker's child processes gets SIGKILL or SIGTERM, in turn, and is started again. Once all leases had time to
+expire, the database is checked.
 
-Prints a table and, as its last line, one JSON object: `turns_tried` (each counts once, however often it was asked for),
-`turns_acknowledged` (their whole answer arrived; the goal is 95 % of those tried), `turns_interrupted` (not answered at
-the first request), `turns_lost` (acknowledged, and not stored whole), `partial_reviews`, `double_writes` (turns or
-memories), `stuck_runs` (runs and reviews past their lease that nobody took up), `kills`, and more about what there was
-to look at. The exit code is 1 when any of the four is not 0, or fewer than 95 % were acknowledged. Linux only: it reads
-/proc. Ends within --seconds plus --settle plus about three minutes."""
+Prints a table and, as its last line, one JSON object: `turns_tried` (each counts once, however often it was requested),
+`turns_acknowledged` (the whole answer arrived; the goal is 95 % of those tried), `turns_interrupted` (no answer to the
+first request), `turns_lost` (acknowledged, but not stored completely), `partial_reviews`, `double_writes` (turns or
+memories), `stuck_runs` (runs and reviews past their lease that nothing resumed), `kills`, and further counts. The exit
+code is 1 if any of `turns_lost`, `partial_reviews`, `double_writes` and `stuck_runs` is not 0, or fewer than 95 % were
+acknowledged. Linux only: it reads /proc. Takes at most --seconds plus --settle plus about three minutes."""
 
 import argparse
 import asyncio
@@ -45,9 +45,9 @@ from soak_clients import AGENT, Ledger, NativeClient, SoakClient
 
 VICTIMS = ("supervisor", "web", "supervisor", "web", "worker", "job")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM)
-GOAL = 0.95
+MIN_ACKNOWLEDGED = 0.95
 START_SECONDS = 90.0
-END_SECONDS = 20.0
+STOP_GRACE_SECONDS = 20.0
 MUST_BE_ZERO = ("turns_lost", "partial_reviews", "double_writes", "stuck_runs")
 AGENTS_FILE = f"""agents:
   {AGENT}:
@@ -62,7 +62,7 @@ AGENTS_FILE = f"""agents:
 
 
 class Daybook:
-    """`manage.py up`, again and again, on one home and one port."""
+    """Starts `manage.py up` repeatedly with the same home and port."""
 
     def __init__(self, stack: ExitStack, env: dict[str, str], port: int, logs: Path) -> None:
         self.stack, self.env, self.port, self.logs = stack, env, port, logs
@@ -78,7 +78,7 @@ class Daybook:
         server_wait(self.server, "/readyz", seconds=START_SECONDS)
 
     def kill(self, victim: str, number: signal.Signals, rng: random.Random) -> bool:
-        """Send a signal to one process; False when there is none of that kind just now."""
+        """Send a signal to one process; return False if there is no such process at the moment."""
         assert self.server is not None
         pid = self.server.process.pid if victim == "supervisor" else self._find(victim, rng)
         if pid is None:
@@ -87,23 +87,23 @@ class Daybook:
         return True
 
     def restart(self) -> None:
-        """Wait until what a kill tore down is gone, and start again."""
+        """Stop what is left after a kill, and start again."""
         assert self.server is not None
-        process_stop(self.server.process, grace_seconds=END_SECONDS)
+        process_stop(self.server.process, grace_seconds=STOP_GRACE_SECONDS)
         self.start()
 
     def stop(self) -> None:
-        """SIGTERM and wait."""
+        """Send SIGTERM and wait."""
         if self.server is not None:
             process_stop(self.server.process)
 
     def _find(self, victim: str, rng: random.Random) -> int | None:
         assert self.server is not None
-        children = {_verb(pid): pid for pid in _children(self.server.process.pid)}
+        children = {_process_role(pid): pid for pid in _children(self.server.process.pid)}
         if victim != "job":
             return children.get(victim)
-        below = _below(children["worker"]) if "worker" in children else []
-        return rng.choice(below) if below else None
+        descendants = _descendants(children["worker"]) if "worker" in children else []
+        return rng.choice(descendants) if descendants else None
 
 
 def _children(pid: int) -> list[int]:
@@ -111,12 +111,12 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in file.read_text().split()] if file.exists() else []
 
 
-def _below(pid: int) -> list[int]:
-    return [found for child in _children(pid) for found in (child, *_below(child))]
+def _descendants(pid: int) -> list[int]:
+    return [found for child in _children(pid) for found in (child, *_descendants(child))]
 
 
-def _verb(pid: int) -> str:
-    """What a process of ours does: web or worker."""
+def _process_role(pid: int) -> str:
+    """Return the role of a Daybook process (web, worker), or "" if it has ended."""
     try:
         name = Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
@@ -125,18 +125,18 @@ def _verb(pid: int) -> str:
 
 
 async def soak(daybook: Daybook, options: argparse.Namespace, key: str) -> tuple[Ledger, dict[str, int]]:
-    """Talk and kill until the time is over."""
+    """Run the clients and kill processes until the time is over; return the ledger and the kills by kind."""
     ledger, kills, rng = Ledger(), {}, random.Random(options.seed)
     loop = asyncio.get_running_loop()
     until = loop.time() + options.seconds
     url = f"http://127.0.0.1:{daybook.port}"
     kinds = (SoakClient, SoakClient, NativeClient, NativeClient)
     clients = [kinds[number % 4](number, url, key, ledger, until) for number in range(options.clients)]
-    talks = [asyncio.create_task(client.talk()) for client in clients]
+    tasks = [asyncio.create_task(client.run()) for client in clients]
     while (left := until - loop.time()) > 1:
-        done, _ = await asyncio.wait(talks, timeout=min(left, rng.uniform(0.5, 1.5) * options.pause))
-        for talk in done:
-            talk.result()  # a client that broke is a bug of this benchmark: say so
+        done, _ = await asyncio.wait(tasks, timeout=min(left, rng.uniform(0.5, 1.5) * options.pause))
+        for task in done:
+            task.result()  # an exception in a client is a bug of this benchmark
         if loop.time() >= until:
             break
         number = sum(kills.values())
@@ -144,14 +144,14 @@ async def soak(daybook: Daybook, options: argparse.Namespace, key: str) -> tuple
         if daybook.kill(victim, how, rng):
             name = f"{victim} {how.name}"
             kills[name] = kills.get(name, 0) + 1
-            if victim != "job":  # the cluster replaces its own processes
+            if victim != "job":  # the worker replaces its child processes
                 await asyncio.to_thread(daybook.restart)
-    await asyncio.gather(*talks)
+    await asyncio.gather(*tasks)
     return ledger, kills
 
 
-def settled(seconds: float) -> float:
-    """Wait until nothing is open any more, for so many seconds at most; returns how long it took."""
+def wait_until_settled(seconds: float) -> float:
+    """Wait at most `seconds` until no work is open; return the seconds waited."""
     from soak_check import open_work
 
     started = time.monotonic()
@@ -170,15 +170,15 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The whole soak; returns its figures."""
+    """Run the whole soak test; return its figures."""
     key = f"dbk_{secrets.token_urlsafe(32)}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-soak-")))
         variables = stack.enter_context(database(options.database_url))
         if options.redis_url:
-            stack.callback(queue_forgotten, options.redis_url)
-            queue_forgotten(options.redis_url)
-        upstream = server_start_upstream(stack, folder)
+            stack.callback(delete_queue, options.redis_url)
+            delete_queue(options.redis_url)
+        upstream = soak_upstream_start(stack, folder)
         (folder / "agents.yaml").write_text(AGENTS_FILE)
         port = free_port()
         settings = {
@@ -198,13 +198,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         daybook = Daybook(stack, clean_environment(**settings), port, folder)
         daybook.start()
         ledger, kills = asyncio.run(soak(daybook, options, key))
-        return checked(daybook, ledger, kills, settings, options.settle)
+        return check_results(daybook, ledger, kills, settings, options.settle)
 
 
-def checked(
+def check_results(
     daybook: Daybook, ledger: Ledger, kills: dict[str, int], settings: dict[str, str], settle: float
 ) -> dict[str, Any]:
-    """Let Daybook come to rest, stop it, and look at its database."""
+    """Let Daybook finish its open work, stop it, and check its database; return the figures."""
     os.environ.update(settings, DJANGO_SETTINGS_MODULE="config.settings", DAYBOOK_DB_THREADS="0")
     sys.path.insert(0, str(REPO))
     import django
@@ -214,7 +214,7 @@ def checked(
     from soak_check import findings
 
     try:
-        seconds = settled(settle)
+        seconds = wait_until_settled(settle)
         daybook.stop()
         found = findings(ledger).as_json()
     finally:
@@ -235,15 +235,15 @@ def checked(
     }
 
 
-def queue_forgotten(redis_url: str) -> None:
-    """Delete the job queue: what another run left there, or this one."""
+def delete_queue(redis_url: str) -> None:
+    """Delete the job queue, which this or an earlier run may have left behind."""
     import redis
 
     with redis.Redis.from_url(redis_url) as client:
         client.delete("django_q:daybook:q")
 
 
-def server_start_upstream(stack: ExitStack, folder: Path) -> Server:
+def soak_upstream_start(stack: ExitStack, folder: Path) -> Server:
     """Start soak_upstream.py on a free port."""
     port = free_port()
     command = [product_python(), str(REPO / "bench" / "soak_upstream.py"), "--port", str(port), "--chunk-ms", "50"]
@@ -254,14 +254,14 @@ def server_start_upstream(stack: ExitStack, folder: Path) -> Server:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long to talk and kill")
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration of the chats and kills")
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--pause", type=float, default=10.0, help="mean seconds between being ready and a kill")
-    parser.add_argument("--settle", type=float, default=120.0, help="most seconds for what is open to end")
-    parser.add_argument("--seed", type=int, default=1, help="of the times between kills")
+    parser.add_argument("--pause", type=float, default=10.0, help="mean seconds from readiness to the next kill")
+    parser.add_argument("--settle", type=float, default=120.0, help="maximum seconds for open work to finish")
+    parser.add_argument("--seed", type=int, default=1, help="random seed of the times between kills")
     parser.add_argument("--server", choices=["daphne", "uvicorn"], default="uvicorn")
-    parser.add_argument("--database-url", default="", help="a PostgreSQL server to make a database on")
-    parser.add_argument("--redis-url", default="", help="a Redis database that nobody else uses")
+    parser.add_argument("--database-url", default="", help="a PostgreSQL server to create a database on")
+    parser.add_argument("--redis-url", default="", help="a Redis database that nothing else uses")
     options = parser.parse_args()
     stop_on_signals()
     try:
@@ -272,7 +272,7 @@ def main() -> int:
     for name, value in figures.items():
         print(f"{name:>20}  {value}")
     print(json.dumps(figures))
-    enough = figures["turns_acknowledged"] >= GOAL * figures["turns_tried"]
+    enough = figures["turns_acknowledged"] >= MIN_ACKNOWLEDGED * figures["turns_tried"]
     return 1 if any(figures[name] for name in MUST_BE_ZERO) or not enough else 0
 
 

@@ -1,4 +1,4 @@
-"""What soak.py finds in the database afterwards. Imported once Django is set up; reads only."""
+"""Check the database after soak.py, without writing. Import it only after django.setup()."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -13,13 +13,13 @@ from memories.models import Memory, Revision
 from reviews.models import ReviewRun
 
 State = ReviewRun.State
-GRACE = timedelta(seconds=15)  # a lease that ran out is taken back by a sweep, and a job is found again, within this
-LOST = timedelta(seconds=90)  # a scheduled review whose job was lost is enqueued anew after a minute
+GRACE = timedelta(seconds=15)  # a sweep takes back an expired lease within this time
+JOB_LOST_AFTER = timedelta(seconds=90)  # a scheduled review whose job was lost is enqueued again after a minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The figures that must be 0, and how much there was to look at."""
+    """The figures that must be 0, and counts of what was checked."""
 
     turns_lost: int
     partial_reviews: int
@@ -34,18 +34,18 @@ class Findings:
 
 
 def open_work() -> int:
-    """Runs and reviews that are still to end."""
+    """Return the number of runs and reviews that have not ended."""
     runs = Run.objects.filter(state=Run.State.RUNNING).count()
     return runs + ReviewRun.objects.filter(state__in=[State.SCHEDULED, State.RUNNING]).count()
 
 
 def findings(ledger: Ledger) -> Findings:
-    """Look at everything."""
+    """Run all checks."""
     return Findings(
         turns_lost=turns_lost(ledger),
         partial_reviews=partial_reviews(),
-        double_writes=turns_counted_twice(ledger) + memories_twice(),
-        stuck_runs=stuck(),
+        double_writes=duplicate_turns(ledger) + duplicate_memories(),
+        stuck_runs=stuck_work(),
         runs=dict(Counter(Run.objects.values_list("state", flat=True))),
         reviews=dict(Counter(ReviewRun.objects.values_list("state", flat=True))),
         memories=Memory.objects.count(),
@@ -53,11 +53,11 @@ def findings(ledger: Ledger) -> Findings:
 
 
 def turns_lost(ledger: Ledger) -> int:
-    """Acknowledged turns that are not stored whole: the run completed, with its question and its answer."""
-    return sum(not _stored_whole(turn) for turn in ledger.turns)
+    """Count acknowledged turns that are not stored completely: a completed run with its question and answer."""
+    return sum(not _stored_completely(turn) for turn in ledger.turns)
 
 
-def _stored_whole(turn: Acknowledged) -> bool:
+def _stored_completely(turn: Acknowledged) -> bool:
     run = Run.objects.filter(pk=turn.run, state=Run.State.COMPLETED, superseded=False).first()
     if run is None or str(run.session_id) != turn.session:
         return False
@@ -66,7 +66,7 @@ def _stored_whole(turn: Acknowledged) -> bool:
 
 
 def partial_reviews() -> int:
-    """Reviews of which something else is in the book than their row says: all of their writes, or nothing."""
+    """Count reviews whose revisions in the book differ from their row: all applied writes if saved, otherwise none."""
     written = dict(
         Revision.objects.filter(change_set__review_id__isnull=False)
         .values_list("change_set__review_id")
@@ -80,26 +80,27 @@ def partial_reviews() -> int:
     return partial
 
 
-def turns_counted_twice(ledger: Ledger) -> int:
-    """Questions that stand more than once in the conversations, though they were asked once and repeated."""
+def duplicate_turns(ledger: Ledger) -> int:
+    """Count questions that are stored more than once because a retry was taken for a new turn."""
     said = Message.objects.filter(role="user", kind="chat", run__state=Run.State.COMPLETED, run__superseded=False)
     cases = Counter(case for text in said.values_list("text", flat=True) for case in CASE.findall(text))
     return sum(count - 1 for case, count in cases.items() if case in ledger.cases)
 
 
-def memories_twice() -> int:
-    """Live memories of one book that say the same."""
+def duplicate_memories() -> int:
+    """Count live memories that repeat another one of their book."""
     live = Memory.objects.filter(deleted_at__isnull=True)
     same = live.values("book", "content_key").annotate(count=Count("pk")).filter(count__gt=1)
     return sum(row["count"] - 1 for row in same)
 
 
-def stuck() -> int:
-    """Runs and reviews that nobody will take up: past their lease, or due for long."""
+def stuck_work() -> int:
+    """Count runs and reviews that nothing will resume: past their lease, or long overdue."""
     now = timezone.now()
     late = Q(lease_expires_at__lt=now - GRACE)
     runs = Run.objects.filter(late, state=Run.State.RUNNING).count()
     reviews = ReviewRun.objects.filter(
-        Q(late, state=State.RUNNING) | Q(state=State.SCHEDULED, not_before__lt=now - LOST, created_at__lt=now - LOST)
+        Q(late, state=State.RUNNING)
+        | Q(state=State.SCHEDULED, not_before__lt=now - JOB_LOST_AFTER, created_at__lt=now - JOB_LOST_AFTER)
     )
     return runs + reviews.count()

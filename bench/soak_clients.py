@@ -1,6 +1,7 @@
-"""The clients of soak.py: each talks, and asks again for what was not answered, as the chat page does.
-A turn is tried once, however often it is asked for, and acknowledged when its whole answer has arrived. Nobody begins a
-turn after the time is over, but everybody ends the one that was begun."""
+"""The clients of soak.py. They retry unanswered requests as the chat page does.
+
+A turn counts as tried once, however often it is requested, and as acknowledged when its whole answer has arrived.
+Clients start no turn after the time is over, but finish the one in progress."""
 
 import asyncio
 import json
@@ -13,11 +14,11 @@ import httpx2
 
 AGENT = "soak"
 CASE = re.compile(r"\bcase ([0-9a-z]+(?:-[0-9a-z]+)+)")
-TURNS = 6  # of one conversation
-_PATIENCE_SECONDS = 20.0
-# As the chat page comes back after a broken connection: 0.5, 1, 2, 4, 8 s, and then every 15 s.
-_ATTEMPTS = 12
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
+TURNS_PER_CONVERSATION = 6
+_TIMEOUT_SECONDS = 20.0
+# The retries of the chat page after a lost connection: after 0.5, 1, 2, 4, 8 s, and then every 15 s.
+_MAX_ATTEMPTS = 12
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.5, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Acknowledged:
 
 @dataclass(slots=True)
 class Ledger:
-    """What the clients saw. `tried` counts turns, `interrupted` those of them that got no answer at the first request;
-    `sent` counts requests, `unanswered` those without a whole answer."""
+    """What the clients saw. `tried` counts turns, `interrupted` those without an answer to their first request; `sent`
+    counts requests, `unanswered` those without a whole answer."""
 
     turns: list[Acknowledged] = field(default_factory=list)
     cases: set[str] = field(default_factory=set)
@@ -44,32 +45,32 @@ class Ledger:
     refusals: dict[str, int] = field(default_factory=dict)
 
     def begin(self, case: str) -> None:
-        """A turn is tried."""
+        """Count a turn as tried."""
         self.cases.add(case)
         self.tried += 1
 
-    async def broke(self, attempt: int) -> None:
-        """A request got no whole answer; waits as long as a client does before the next."""
+    async def record_incomplete(self, attempt: int) -> None:
+        """Count a request without a whole answer, then wait as long as a client does before it retries."""
         self.interrupted += attempt == 0
         self.unanswered += 1
-        await asyncio.sleep(min(_FIRST_PAUSE * 2**attempt, _LONGEST_PAUSE))
+        await asyncio.sleep(min(_FIRST_PAUSE_SECONDS * 2**attempt, _MAX_PAUSE_SECONDS))
 
     def check(self, answer: "httpx2.Response") -> None:
-        """Count a refusal. Raises Broken for one."""
+        """Count an error response and raise IncompleteAnswer for it."""
         if answer.is_success:
             return
         kind = f"{answer.status_code}"
         self.refusals[kind] = self.refusals.get(kind, 0) + 1
-        raise Broken(kind)
+        raise IncompleteAnswer(kind)
 
 
-class Broken(Exception):
-    """An answer that did not arrive whole; the client asks again."""
+class IncompleteAnswer(Exception):
+    """The answer is missing or cut off; the client retries."""
 
 
 @dataclass(slots=True)
 class SoakClient:
-    """One person, through /v1. Every other one names the session, the rest are recognised by their words."""
+    """A client of /v1. Those with odd numbers name their session; Daybook recognises the others by their messages."""
 
     number: int
     url: str
@@ -77,13 +78,13 @@ class SoakClient:
     ledger: Ledger
     until: float  # in the event loop's time
 
-    async def talk(self) -> None:
-        """Conversations until the time is over."""
+    async def run(self) -> None:
+        """Hold conversations until the time is over."""
         rng = random.Random(self.number)
         while not self._over():
             name = f"soak-{secrets.token_hex(6)}"
             messages: list[dict[str, str]] = []
-            for turn in range(TURNS):
+            for turn in range(TURNS_PER_CONVERSATION):
                 case = f"{self.number}-{secrets.token_hex(5)}-{turn}"
                 messages.append({"role": "user", "content": f"Please look into case {case} for me."})
                 answer = await self._ask(messages, case, name if self.number % 2 else "", stream=rng.random() < 0.5)
@@ -92,26 +93,26 @@ class SoakClient:
                 messages.append({"role": "assistant", "content": answer})
 
     async def _ask(self, messages: list[dict[str, str]], case: str, session: str, *, stream: bool) -> str | None:
-        """Ask until there is an answer; None when that was tried often enough."""
+        """Send a turn until it is answered; return the text, or None after the last attempt."""
         self.ledger.begin(case)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             headers = {"Authorization": f"Bearer {self.key}", "Idempotency-Key": case}
             headers |= {"X-Daybook-Session": session} if session else {}
             headers |= {"x-stainless-retry-count": str(attempt)} if attempt else {}
             self.ledger.sent += 1
             try:
-                found = await self._once({"model": AGENT, "messages": messages, "stream": stream}, headers, case)
-            except (httpx2.HTTPError, Broken, ValueError):
-                await self.ledger.broke(attempt)
+                found = await self._send({"model": AGENT, "messages": messages, "stream": stream}, headers, case)
+            except (httpx2.HTTPError, IncompleteAnswer, ValueError):
+                await self.ledger.record_incomplete(attempt)
                 continue
             self.ledger.turns.append(found)
             return found.text
         return None
 
-    async def _once(self, body: dict[str, object], headers: dict[str, str], case: str) -> Acknowledged:
-        # A connection of its own: after a kill the old ones are dead, and which one is no part of what is measured.
+    async def _send(self, body: dict[str, object], headers: dict[str, str], case: str) -> Acknowledged:
+        # A new connection each time: after a kill the old ones are dead, and detecting that is not measured.
         async with (
-            httpx2.AsyncClient(timeout=_PATIENCE_SECONDS, trust_env=False) as client,
+            httpx2.AsyncClient(timeout=_TIMEOUT_SECONDS, trust_env=False) as client,
             client.stream("POST", f"{self.url}/v1/chat/completions", json=body, headers=headers) as answer,
         ):
             content = (await answer.aread()).decode()
@@ -125,81 +126,81 @@ class SoakClient:
 
 
 class NativeClient(SoakClient):
-    """One person at the chat page: the native API, streamed. What broke off is looked for first, and then answered
-    again in its place."""
+    """A client of the native API with streaming, like the chat page. After an interruption it looks the turn up first,
+    and then has it answered again in place."""
 
-    async def talk(self) -> None:
-        """Conversations until the time is over."""
+    async def run(self) -> None:
+        """Hold conversations until the time is over."""
         while not self._over():
             session = ""
-            for turn in range(TURNS):
+            for turn in range(TURNS_PER_CONVERSATION):
                 case = f"{self.number}-{secrets.token_hex(5)}-{turn}"
                 self.ledger.begin(case)
-                found, session = await self._answered(case, session)
+                found, session = await self._run_turn(case, session)
                 if found is None:
                     break
                 self.ledger.turns.append(found)
                 if self._over():
                     break
 
-    async def _answered(self, case: str, session: str) -> tuple[Acknowledged | None, str]:
-        known = Known(session)
-        for attempt in range(_ATTEMPTS):
+    async def _run_turn(self, case: str, session: str) -> tuple[Acknowledged | None, str]:
+        state = ConversationState(session)
+        for attempt in range(_MAX_ATTEMPTS):
             self.ledger.sent += 1
             try:
                 async with httpx2.AsyncClient(
                     base_url=self.url,
                     headers={"Authorization": f"Bearer {self.key}"},
-                    timeout=_PATIENCE_SECONDS,
+                    timeout=_TIMEOUT_SECONDS,
                     trust_env=False,
                 ) as client:
-                    return await self._say(client, case, known), known.session
-            except (httpx2.HTTPError, Broken, ValueError):
-                await self.ledger.broke(attempt)
-        return None, known.session
+                    return await self._send_turn(client, case, state), state.session
+            except (httpx2.HTTPError, IncompleteAnswer, ValueError):
+                await self.ledger.record_incomplete(attempt)
+        return None, state.session
 
-    async def _say(self, client: "httpx2.AsyncClient", case: str, known: "Known") -> Acknowledged:
-        if not known.session:
+    async def _send_turn(self, client: "httpx2.AsyncClient", case: str, state: "ConversationState") -> Acknowledged:
+        if not state.session:
             made = await client.post("/api/sessions", json={"agent": AGENT})
             self.ledger.check(made)
-            known.session = made.json()["id"]
-        turns = f"/api/sessions/{known.session}/turns"
+            state.session = made.json()["id"]
+        turns = f"/api/sessions/{state.session}/turns"
         body: dict[str, object] = {"content": f"Please look into case {case} for me.", "stream": True}
-        if known.turn:
-            before = await client.get(f"{turns}/{known.turn}")
+        if state.turn:
+            before = await client.get(f"{turns}/{state.turn}")
             self.ledger.check(before)
             if before.json()["state"] == "completed":
-                return Acknowledged(case, known.turn, known.session, before.json()["content"])
+                return Acknowledged(case, state.turn, state.session, before.json()["content"])
             if before.json()["state"] == "running":
-                raise Broken("still running")
-            body["replaces"] = known.turn
+                raise IncompleteAnswer("still running")
+            body["replaces"] = state.turn
         async with client.stream("POST", turns, json=body) as answer:
             self.ledger.check(answer)
             async for line in answer.aiter_lines():
                 data = json.loads(line[5:]) if line.startswith("data:") else {}
                 if "turn" in data and isinstance(data["turn"], dict):
-                    known.turn = data["turn"]["id"]
+                    state.turn = data["turn"]["id"]
                 if data.get("state") == "completed":
-                    return Acknowledged(case, data["id"], known.session, data["content"])
-        raise Broken("no end")
+                    return Acknowledged(case, data["id"], state.session, data["content"])
+        raise IncompleteAnswer("no end")
 
 
 @dataclass(slots=True)
-class Known:
-    """What a page knows of a conversation: its session, and the turn that began."""
+class ConversationState:
+    """What a client knows of its conversation: the session, and the turn that has begun."""
 
     session: str
     turn: str = ""
 
 
 def _streamed(content: str) -> str:
-    """The text of a whole stream. Raises Broken for one without its end."""
+    """Return the text of a complete stream. Raises IncompleteAnswer if it has no end."""
     payloads = [line[5:].strip() for line in content.splitlines() if line.startswith("data:")]
     if not payloads or payloads[-1] != "[DONE]":
-        raise Broken("no end")
+        raise IncompleteAnswer("no end")
     pieces = []
     for chunk in map(json.loads, payloads[:-1]):
         if "error" in chunk:
-            raise Broken("an error in the stream")
+            raise IncompleteAnswer("an error in the stream")
         pieces += [choice["delta"].get("content") or "" for choice in chunk["choices"]]
     return "".join(pieces)

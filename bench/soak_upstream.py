@@ -1,7 +1,7 @@
-"""The upstream of soak.py: bench/scripted_upstream.py, which also answers reviews, with memories to add.
+"""The upstream of soak.py: bench/scripted_upstream.py plus answers to reviews.
 
-A request for the model `--slow-model` is a review: after `--slow-ms` it is answered with one `add_memory` for each of
-the latest cases that the conversation names, and once their results are there, with a sentence."""
+A request for the model `--slow-model` is a review. After `--slow-ms` the answer is one `add_memory` call for each of
+the latest cases in the conversation; once the request has their results, the answer is a sentence."""
 
 import argparse
 import asyncio
@@ -13,12 +13,12 @@ import uvloop
 from scripted_upstream import CREATED, Script, Upstream, UpstreamProtocol, error_body
 from soak_clients import CASE
 
-MOST = 3
+MAX_MEMORIES = 3
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
 def memory_of(case: str) -> str:
-    """What a review remembers of a case; the same whenever it is asked."""
+    """Return the memory of a case; always the same, so that duplicates can be found."""
     return f"Asked about case {case}."
 
 
@@ -43,16 +43,16 @@ class SoakProtocol(UpstreamProtocol):
         messages = request["messages"]
         message: dict[str, Any] = {"role": "assistant", "content": "Saved what was new."}
         if messages[-1]["role"] != "tool":
-            message = {"role": "assistant", "content": None, "tool_calls": calls(messages[:-1])}
+            message = {"role": "assistant", "content": None, "tool_calls": memory_calls(messages[:-1])}
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
         answer = {"id": "chatcmpl-review", "object": "chat.completion", "created": CREATED, "usage": USAGE}
         self.answer(200, json.dumps({**answer, "model": request["model"], "choices": [choice]}).encode())
 
 
-def calls(conversation: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One `add_memory` for each of the latest cases."""
+def memory_calls(conversation: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one `add_memory` call for each of the latest cases."""
     said = " ".join(str(message.get("content")) for message in conversation if message["role"] == "user")
-    cases = list(dict.fromkeys(CASE.findall(said)))[-MOST:]
+    cases = list(dict.fromkeys(CASE.findall(said)))[-MAX_MEMORIES:]
     return [
         {
             "id": f"call_{number}",
@@ -64,7 +64,7 @@ def calls(conversation: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def serve(script: Script, *, port: int) -> None:
-    """Listen, print the port, and serve until a signal to stop."""
+    """Listen, print the port, and serve until SIGTERM or SIGINT."""
     loop = asyncio.get_running_loop()
     upstream, stop = Upstream(script), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,11 +1,11 @@
-"""Which tests send a database something that no other test sends: what `make test-scale` has to run.
+"""Find the tests that send a statement that no other test sends: those `make test-scale` has to run.
 
     DATABASE_URL=… REDIS_URL=… python -m pytest -p bench.statement_forms -n0 -m "not browser and not e2e" tests
     python -m bench.statement_forms statement_forms.json
 
-A form is a statement without its values, or the error that it ended with, or the name of a command to Redis. The second
-command walks over the test functions, the costly ones first, and prints those whose forms are all seen in others that
-stay, with their processor time in seconds: `any_database` may stand there. Tests with real transactions always stay."""
+A form is a statement without its values, a statement with the error it raised, or a Redis command. The second command
+goes through the test functions, the most expensive first, and prints those whose forms all occur in remaining tests,
+with their processor time in seconds: they may be marked `any_database`. Tests with real transactions always remain."""
 
 import hashlib
 import json
@@ -32,25 +32,25 @@ _rows: list[dict[str, Any]] = []
 
 
 def _form(statement: str) -> str:
-    for pattern, instead in _VALUES:
-        statement = pattern.sub(instead, statement)
+    for pattern, replacement in _VALUES:
+        statement = pattern.sub(replacement, statement)
     return hashlib.sha256(statement.encode()).hexdigest()[:12]
 
 
-def _noting(plain: Any) -> Any:
-    def noted(self: Any, statement: Any, *given: Any, **named: Any) -> Any:
+def _recording(original: Any) -> Any:
+    def recorded(self: Any, statement: Any, *args: Any, **kwargs: Any) -> Any:
         _sent.add(_form(str(statement)))
         try:
-            return plain(self, statement, *given, **named)
+            return original(self, statement, *args, **kwargs)
         except Exception as error:
             _sent.add(_form(f"{type(error).__name__} {statement}"))
             raise
 
-    return noted
+    return recorded
 
 
 def pytest_configure() -> None:
-    """Note what goes to the servers from now on."""
+    """Record from now on what is sent to the servers."""
     import redis.asyncio
     from django.db.backends.utils import CursorWrapper
 
@@ -60,12 +60,12 @@ def pytest_configure() -> None:
         (redis.Redis, "execute_command"),
         (redis.asyncio.Redis, "execute_command"),
     ):
-        setattr(owner, name, _noting(getattr(owner, name)))
+        setattr(owner, name, _recording(getattr(owner, name)))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Note one test."""
+    """Record the forms and the time of one test."""
     _sent.clear()
     began = time.process_time()
     done = yield
@@ -77,12 +77,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_sessionfinish() -> None:
-    """Write what was noted."""
+    """Write the recorded tests to a file."""
     Path("statement_forms.json").write_text(json.dumps(_rows))
 
 
 def main(path: str) -> None:
-    """Print what other tests show as well."""
+    """Print the test functions whose forms all occur in other tests."""
     functions: dict[str, dict[str, Any]] = defaultdict(lambda: {"seconds": 0.0, "forms": set(), "stays": False})
     for row in json.loads(Path(path).read_text()):
         function = functions[row["test"].partition("[")[0]]

@@ -1,14 +1,14 @@
-"""How much processor time a turn of `/v1/chat/completions` takes in the web process, without the HTTP server around it.
+"""Measure the processor time of a turn of `/v1/chat/completions` in the web process, without the HTTP server.
 
     python bench/turn_cpu.py --turns 400
     python bench/turn_cpu.py --turns 400 --clients 8 --stream --profile
     python bench/turn_cpu.py --turns 400 --clients 8 --threads --conversation 6
 
-The ASGI application runs in this process on a database of its own; the scripted upstream runs in another one, so that
-it is not counted. Every turn is a new conversation, stored, with a frozen block and a recall over 20 memories, as in
-`gateway.py`; with `--conversation` one has so many turns, and the whole of it is sent each time. Processor time is that
-of all threads, so it hardly depends on what else the machine does. `--profile` prints the functions that took the most
-of it (of all threads when `DAYBOOK_DB_THREADS` is 0, which it then is)."""
+The ASGI application runs in this process with its own database; the scripted upstream runs in another process and is
+not counted. Every turn is a new stored conversation with a frozen block and a recall over 20 memories, as in
+`gateway.py`. With `--conversation` a conversation has so many turns, and each request sends all of it. Processor time
+is that of all threads and hardly depends on other load. `--profile` prints the functions that took most of it; it sets
+`DAYBOOK_DB_THREADS` to 0, so that it covers all work."""
 
 import argparse
 import asyncio
@@ -38,8 +38,8 @@ _SLICES = 10
 _days = itertools.count()
 
 
-async def one_turn(application: Application, key: str, messages: list[dict[str, str]], *, stream: bool) -> str:
-    """Send one request to the application and return what is answered; raises where the answer is none."""
+async def run_turn(application: Application, key: str, messages: list[dict[str, str]], *, stream: bool) -> str:
+    """Send one request to the application; return the text of its answer. Raises RuntimeError if it fails."""
     body = json.dumps({"model": "assistant", "stream": stream, "messages": messages}).encode()
     scope = {
         "type": "http",
@@ -61,33 +61,33 @@ async def one_turn(application: Application, key: str, messages: list[dict[str, 
         ],
     }
     sent = iter([{"type": "http.request", "body": body, "more_body": False}])
-    gone = asyncio.Event()
-    status, said = 0, b""
+    disconnected = asyncio.Event()
+    status, answer = 0, b""
 
     async def receive() -> dict[str, Any]:
         if (message := next(sent, None)) is not None:
             return message
-        await gone.wait()
+        await disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def send(message: dict[str, Any]) -> None:
-        nonlocal status, said
+        nonlocal status, answer
         status = message.get("status", status)
-        said += message.get("body", b"")
+        answer += message.get("body", b"")
 
     await application(scope, receive, send)
-    if status != 200 or not said:
+    if status != 200 or not answer:
         raise RuntimeError(f"a turn was answered with {status}")
     if not stream:
-        return str(json.loads(said)["choices"][0]["message"]["content"])
-    events = [json.loads(line[6:]) for line in said.split(b"\n") if line.startswith(b"data: {")]
+        return str(json.loads(answer)["choices"][0]["message"]["content"])
+    events = [json.loads(line[6:]) for line in answer.split(b"\n") if line.startswith(b"data: {")]
     return "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
 
 
-async def turns(
+async def run_turns(
     application: Application, key: str, count: int, clients: int, *, stream: bool, conversation: int = 1
 ) -> None:
-    """Send so many turns, `clients` at once, each conversation with so many of them."""
+    """Send `count` turns, `clients` at once, in conversations of `conversation` turns."""
     numbers = iter(range(count))
 
     async def client() -> None:
@@ -98,16 +98,16 @@ async def turns(
             messages.append(
                 {"role": "user", "content": f"What should I cook on day {next(_days)} before the train to Porto?"}
             )
-            answer = await one_turn(application, key, messages, stream=stream)
+            answer = await run_turn(application, key, messages, stream=stream)
             messages.append({"role": "assistant", "content": answer})
 
     await asyncio.gather(*(client() for _ in range(clients)))
 
 
 async def measure(application: Application, key: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return milliseconds of processor time and of time for each turn: the median over slices of the run."""
-    like = {"stream": options.stream, "conversation": options.conversation}
-    await turns(application, key, options.warm_up, options.clients, **like)
+    """Return milliseconds of processor time and of elapsed time per turn, as medians over slices of the run."""
+    turn_options = {"stream": options.stream, "conversation": options.conversation}
+    await run_turns(application, key, options.warm_up, options.clients, **turn_options)
     profile = cProfile.Profile(time.process_time) if options.profile else None
     each = max(1, options.turns // _SLICES)
     processor, passed = [], []
@@ -115,7 +115,7 @@ async def measure(application: Application, key: str, options: argparse.Namespac
         profile.enable()
     for _ in range(_SLICES):
         began, began_at = time.process_time(), time.perf_counter()
-        await turns(application, key, each, options.clients, **like)
+        await run_turns(application, key, each, options.clients, **turn_options)
         processor.append((time.process_time() - began) / each * 1000)
         passed.append((time.perf_counter() - began_at) / each * 1000)
     if profile:
@@ -127,7 +127,7 @@ async def measure(application: Application, key: str, options: argparse.Namespac
     return {
         "turns": each * _SLICES,
         "clients": options.clients,
-        **like,
+        **turn_options,
         "cpu_ms": round(statistics.median(processor), 3),
         "cpu_ms_least": round(min(processor), 3),
         "ms": round(statistics.median(passed), 3),
@@ -135,8 +135,8 @@ async def measure(application: Application, key: str, options: argparse.Namespac
 
 
 def seed(key: str, empty: str) -> None:
-    """Make the database, the owner with the key, the agents and the memories. `empty` is a file that keeps the migrated
-    database for the next run."""
+    """Create the database, the owner with the key, the agents and the memories. `empty` is a file that caches the
+    migrated database for the next run."""
     # Django is set up when this runs.
     from django.contrib.auth.models import User
     from django.core.management import call_command
@@ -169,15 +169,15 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=60)
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--stream", action="store_true")
-    parser.add_argument("--conversation", type=int, default=1, help="turns of a conversation")
+    parser.add_argument("--conversation", type=int, default=1, help="turns per conversation")
     parser.add_argument("--chunks", type=int, default=50, help="content chunks of an answer")
-    parser.add_argument("--threads", action="store_true", help="the database in its threads, as a server has it")
-    parser.add_argument("--database-url", default="", help="an empty database of PostgreSQL, instead of SQLite")
+    parser.add_argument("--threads", action="store_true", help="run the database in threads, as a server does")
+    parser.add_argument("--database-url", default="", help="an empty PostgreSQL database instead of SQLite")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--sort", default="tottime")
     parser.add_argument("--lines", type=int, default=60)
-    parser.add_argument("--save", default="", help="a file for the profile")
-    parser.add_argument("--empty", default="", help="a file for the migrated database: made once, then copied")
+    parser.add_argument("--save", default="", help="save the profile to this file")
+    parser.add_argument("--empty", default="", help="cache the migrated database in this file")
     options = parser.parse_args()
     key = "dbk_" + secrets.token_urlsafe(32)
     with ExitStack() as stack:

@@ -1,12 +1,12 @@
-"""What memory costs at the start of a turn: the injection step, with a warm snapshot and with a cold one, and with a
-warm one and earlier turns of the conversation that the request no longer shows, so that both lanes are searched.
+"""Measure what memory costs at the start of a turn: the injection step with a warm snapshot, with a cold one, and with
+earlier turns of the conversation that the request no longer shows, so that both lanes are searched.
 
     python bench/turn_start.py --memories 1000
 
-Works on a database of its own in a temporary home, through the shipped code. Prints a table and, as its last line,
-one JSON object: `queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `lanes_p50_ms` (both lanes), `cold_p95_ms`
-(after a write). The step is awaited where it is in a turn, in a task that runs; `loop_p50_ms` is with a task for each,
-as it was measured until 28 November 2026."""
+Runs the shipped code on its own database in a temporary home. Prints a table and, as its last line, one JSON object:
+`queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `lanes_p50_ms` (both lanes), `cold_p95_ms` (after a write).
+The step is awaited inside a running task, as in a turn; `loop_p50_ms` starts a task for each step, as all figures did
+until 28 November 2026."""
 
 import argparse
 import asyncio
@@ -76,8 +76,8 @@ def main() -> None:
 
 
 def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any]:
-    """Fill a book, open one run, and time its injection step again and again."""
-    # The settings are configured by the environment that main() has just set.
+    """Fill a book, open one run, and time its injection step repeatedly."""
+    # The settings read the environment that main() has just set.
     import django
 
     django.setup()
@@ -120,7 +120,7 @@ def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any
         return replace(opened, user_text=text, book=book_state(owner.pk, "main"))
 
     def remember_earlier_turns() -> dict[str, Any]:
-        """Record earlier turns of the session in memory, and return what a context says of them."""
+        """Put earlier turns of the session into the cache; return the context fields that refer to them."""
         newest = None
         for number in range(1, earlier + 1):
             said, answered = (" ".join(rng.sample(WORDS, 8)) for _ in range(2))
@@ -131,12 +131,12 @@ def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any
             newest = turn.record_id
         return {"newest_record": newest, "turn": earlier + 1}
 
-    def timed(ready: Any) -> float:
+    def time_step(ready: Any) -> float:
         started = time.perf_counter()
         loop.run_until_complete(prepare(ready))
         return (time.perf_counter() - started) * 1000
 
-    async def timed_inside(contexts: Sequence[Any]) -> list[float]:
+    async def time_in_task(contexts: Sequence[Any]) -> list[float]:
         took = []
         for ready in contexts:
             started = time.perf_counter()
@@ -145,35 +145,35 @@ def measure(memories: int, turns: int, cold: int, earlier: int) -> dict[str, Any
         return took
 
     loop = asyncio.new_event_loop()
-    timed(context())
+    time_step(context())
     ready = context()
     with CaptureQueriesContext(connection) as captured:
-        timed(ready)
-    by_loop = [timed(context()) for _ in range(turns)]
-    warm = loop.run_until_complete(timed_inside([context() for _ in range(turns)]))
+        time_step(ready)
+    with_own_task = [time_step(context()) for _ in range(turns)]
+    warm = loop.run_until_complete(time_in_task([context() for _ in range(turns)]))
     record = remember_earlier_turns()
-    lanes = loop.run_until_complete(timed_inside([replace(context(), **record) for _ in range(turns)]))
+    both_lanes = loop.run_until_complete(time_in_task([replace(context(), **record) for _ in range(turns)]))
     after_write = []
     for number in range(cold):
         with book_writing(book, source) as writer:
             writer.update(1, MemoryFields(content=f"Changed {number}: {' '.join(rng.sample(WORDS, 6))}."))
-        after_write.append(timed(context()))
+        after_write.append(time_step(context()))
     loop.close()
     return {
         "memories": memories,
         "queries": len(captured.captured_queries),
         "p50_ms": round(statistics.median(warm), 3),
         "p95_ms": round(percentile(warm, 95), 3),
-        "loop_p50_ms": round(statistics.median(by_loop), 3),
-        "lanes_p50_ms": round(statistics.median(lanes), 3),
-        "lanes_p95_ms": round(percentile(lanes, 95), 3),
+        "loop_p50_ms": round(statistics.median(with_own_task), 3),
+        "lanes_p50_ms": round(statistics.median(both_lanes), 3),
+        "lanes_p95_ms": round(percentile(both_lanes, 95), 3),
         "cold_p50_ms": round(statistics.median(after_write), 3),
         "cold_p95_ms": round(percentile(after_write, 95), 3),
     }
 
 
 def percentile(values: list[float], share: int) -> float:
-    """The value below which `share` percent lie."""
+    """Return the value below which `share` per cent of the values lie."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, len(ordered) * share // 100)]
 

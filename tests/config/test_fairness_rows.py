@@ -45,7 +45,7 @@ def _named(rows: dict[str, Any]) -> set[str]:
 
 
 def test_every_operation_page_and_tool_has_a_row(fairness: ModuleType) -> None:
-    known = _named(fairness.OPERATIONS) | _named(fairness.PAGES) | _named(fairness.OPERATIONS_OF_OTHERS)
+    known = _named(fairness.OPERATIONS) | _named(fairness.PAGES) | _named(fairness.OTHER_PATHS)
     missing = {path for path, name in _routes(get_resolver().url_patterns) if not {path, name} & (known | _NO_PAGES)}
     assert missing == set()
     assert set(tools.NAMES) - _named(fairness.TOOLS) == set()
