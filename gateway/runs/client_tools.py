@@ -21,7 +21,7 @@ from gateway.runs.session_rows import messages_of
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
-from gateway.upstream.calls import PartialCall, StepCall
+from gateway.upstream.calls import PartialCall, StepCall, call_json
 from gateway.upstream.kept import KeptFields, with_kept
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -63,7 +63,7 @@ class ClientCalls:
             arguments = "".join(call.arguments[self._sent.get(place, 0) :])
             self._sent[place] = len(call.arguments)
             if is_new:
-                piece = called(call.name, arguments, custom=call.custom)
+                piece = call_json(call.name, arguments, custom=call.custom)
                 found.append({"index": number, "id": self._id(number), **piece})
             elif arguments:
                 found.append({"index": number, **_continuation(call, arguments)})
