@@ -1,4 +1,4 @@
-"""A mail server on loopback, which takes every mail."""
+"""A mail server on loopback that accepts every mail."""
 
 import socketserver
 import threading
@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """`taken` are the recipients of the mails that came, in the envelope's words."""
+    """`recipients` are the envelope recipients of the mails received so far."""
 
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self) -> None:
-        self.taken: list[str] = []
+        self.recipients: list[str] = []
         super().__init__(("127.0.0.1", 0), _Conversation)
 
 
@@ -26,12 +26,12 @@ class _Conversation(socketserver.StreamRequestHandler):
             verb, _, rest = line.decode().strip().partition(" ")
             verb = verb.upper()
             if verb == "RCPT":
-                self.server.taken.append(rest.removeprefix("TO:").strip("<>"))
+                self.server.recipients.append(rest.removeprefix("TO:").strip("<>"))
             if verb == "DATA":
                 self._say("354 go on")
                 while self.rfile.readline() not in {b".\r\n", b""}:
                     pass
-                self._say("250 taken")
+                self._say("250 accepted")
             else:
                 self._say("221 bye" if verb == "QUIT" else "250 ok")
 

@@ -27,7 +27,7 @@ def test_an_address_that_is_none_keeps_nothing_from_the_others(
     server: MailServer, caplog: pytest.LogCaptureFixture, odd: str
 ) -> None:
     assert mail_send([odd, "root@example.org"], "Attention", "alert", said="Five failed.") is False
-    assert server.taken == ["root@example.org"]
+    assert server.recipients == ["root@example.org"]
     [line] = caplog.messages
     assert line.startswith("A mail (alert) was not sent: ")
     assert odd not in line
@@ -36,4 +36,4 @@ def test_an_address_that_is_none_keeps_nothing_from_the_others(
 @pytest.mark.parametrize("address", ["übung@example.org", "root@exämple.org", '"a b"@example.org', "a@[127.0.0.1]"])
 def test_an_address_of_another_alphabet_is_sent_to(server: MailServer, address: str) -> None:
     assert mail_send([address], "Attention", "alert", said="Five failed.") is True
-    assert len(server.taken) == 1
+    assert len(server.recipients) == 1

@@ -13,7 +13,7 @@ from memories.errors import UpstreamError
 from memories.models import Memory
 from tests.conftest import Api
 from tests.factories import key_make
-from tests.gateway.messages import PATH, asks, result, send, stream
+from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
 pytestmark = pytest.mark.any_database
@@ -107,7 +107,7 @@ async def test_tools_of_the_client_go_on_with_their_run(alice_api: Api, agent: A
         "function": {"name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}},
     }
     said = {"role": "assistant", "content": first.json["content"]}
-    results = {"role": "user", "content": [result(one, "A"), result(two, [{"type": "text", "text": "B"}])]}
+    results = {"role": "user", "content": [tool_result(one, "A"), tool_result(two, [{"type": "text", "text": "B"}])]}
     second = await send(alice_api, "Look it up", said, results, tools=[LOOKUP])
     assert (second.run, second.session, second.text) == (first.run, first.session, "Found it.")
     assert second.json["id"] != first.json["id"]  # clients take messages of one id for one
@@ -135,7 +135,7 @@ async def test_a_tool_has_a_longer_name_than_chat_completions_take(
     assert (use["name"], model.calls[0].tools[0]["function"]["name"]) == (name, known_as)
     assert model.calls[0].parameters["tool_choice"]["function"]["name"] == known_as
     said = {"role": "assistant", "content": [use]}
-    second = await send(alice_api, "Look", said, {"role": "user", "content": [result(use, "A")]}, tools=tools)
+    second = await send(alice_api, "Look", said, {"role": "user", "content": [tool_result(use, "A")]}, tools=tools)
     assert (second.text, second.run) == ("Found.", first.run)
     assert model.calls[1].messages[2]["tool_calls"][0]["function"]["name"] == known_as
 
@@ -148,7 +148,7 @@ async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
     reminder = {"type": "text", "text": "<system-reminder>\nNo todos.\n</system-reminder>"}
     tail = [
         {"role": "assistant", "content": first.json["content"]},
-        {"role": "user", "content": [result(first.json["content"][0]), reminder]},
+        {"role": "user", "content": [tool_result(first.json["content"][0]), reminder]},
     ]
     second = await send(alice_api, "Look it up", *tail, tools=[LOOKUP])
     assert second.run == first.run
@@ -157,7 +157,7 @@ async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
         {"role": "assistant", "content": second.json["content"]},
         {
             "role": "user",
-            "content": [result(second.json["content"][0]), {"type": "text", "text": "Enough."}],
+            "content": [tool_result(second.json["content"][0]), {"type": "text", "text": "Enough."}],
         },
     ]
     tail[-1]["content"].append(reminder)
@@ -173,7 +173,7 @@ async def test_ours_run_and_stay_hidden(alice_api: Api, agent: Agent, model: Scr
     (call,) = first.json["content"]
     assert call["name"] == "lookup"
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
-    tail = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result(call)]}]
+    tail = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [tool_result(call)]}]
     assert (await send(alice_api, "Look it up", *tail, tools=[LOOKUP])).text == "Done."
 
 
@@ -224,7 +224,7 @@ async def test_a_key_may_come_as_x_api_key(agent: Agent, model: ScriptedModel, a
     ],
 )
 async def test_what_is_wrong_is_named(alice_api: Api, agent: Agent, body: dict[str, Any], words: str) -> None:
-    status, got = await alice_api.post(PATH, {**asks("hi"), **body})
+    status, got = await alice_api.post(PATH, {**request_body("hi"), **body})
     assert (status, got["type"], got["error"]["type"]) == (400, "error", "invalid_request_error")
     assert words in got["error"]["message"]
 
@@ -233,7 +233,7 @@ async def test_an_upstream_that_fails_is_an_api_error(alice_api: Api, agent: Age
     model.script(UpstreamError("It is down."), UpstreamError("It is down."))
     got = await send(alice_api, "hi")
     assert got.error == (502, "api_error")
-    status, text = await alice_api.stream(PATH, asks("hi", stream=True))
+    status, text = await alice_api.stream(PATH, request_body("hi", stream=True))
     assert (status, json.loads(text)["error"]) == (502, {"type": "api_error", "message": "It is down."})
 
 
@@ -241,7 +241,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(calls(ADD), Says(pieces=("Well",), calls=(ADD,)), UpstreamError("It is down."))
-    _, text = await alice_api.stream(PATH, asks("hi", stream=True))
+    _, text = await alice_api.stream(PATH, request_body("hi", stream=True))
     name, data = text.strip().split("\n\n")[-1].split("\n")
     assert name == "event: error"
     told = json.loads(data.removeprefix("data: "))
@@ -251,7 +251,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(
 
 async def test_a_client_that_goes_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Hangs(pieces=("Hel", "lo")), "Yes.")
-    response = await alice_api.raw("POST", PATH, asks("hi", stream=True))
+    response = await alice_api.raw("POST", PATH, request_body("hi", stream=True))
     async with asyncio.timeout(2):
         while b'"lo"' not in await anext(response.source):
             pass

@@ -16,7 +16,7 @@ from memories.errors import Overloaded, RateLimited
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
-from tests.gateway.messages import PATH, asks, send
+from tests.gateway.messages import PATH, request_body, send
 from tests.scripted_model import ScriptedModel, says
 
 pytestmark = pytest.mark.any_database
@@ -135,11 +135,11 @@ async def test_what_is_not_there_names_what_is(alice_api: Api) -> None:
 async def test_keys_that_may_less(alice: Owner, agent: Agent) -> None:
     reads = Api((await in_thread(key_make, alice, read_only=True))[1])
     assert (await send(reads, "hi")).error == (403, "permission_error")
-    assert (await reads.post(f"{PATH}/count_tokens", asks("hi")))[0] == 200
+    assert (await reads.post(f"{PATH}/count_tokens", request_body("hi")))[0] == 200
     await in_thread(agent_make, "other")
     limited = Api((await in_thread(key_make, alice, agents=["other"]))[1])
     assert (await send(limited, "hi")).error == (404, "not_found_error")
-    assert (await limited.post(f"{PATH}/count_tokens", asks("hi")))[0] == 404
+    assert (await limited.post(f"{PATH}/count_tokens", request_body("hi")))[0] == 404
 
 
 async def test_a_key_s_rate_holds_here_too(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
@@ -164,7 +164,7 @@ async def test_a_silent_stream_sends_pings(
             yield chunk
 
     monkeypatch.setattr(model, "stream", slow)
-    response = await alice_api.raw("POST", PATH, asks("hi", stream=True))
+    response = await alice_api.raw("POST", PATH, request_body("hi", stream=True))
     async with asyncio.timeout(2):
         assert await anext(response.source) == b'event: ping\ndata: {"type": "ping"}\n\n'
     goes_on.set()

@@ -9,7 +9,7 @@ import pytest
 from gateway.api.anthropic_answer import assemble
 from gateway.models import Agent
 from tests.conftest import Api
-from tests.gateway.messages import result, send, stream
+from tests.gateway.messages import send, stream, tool_result
 from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -192,6 +192,6 @@ async def test_what_a_server_said_with_a_call_goes_back_to_it(alice_api: Api, ag
     events = await stream(alice_api, "hi", tools=[LOOKUP])
     content = json.loads(json.dumps(assemble(events)["content"]))
     said = {"role": "assistant", "content": content}
-    await stream(alice_api, "hi", said, {"role": "user", "content": [result(content[-1])]}, tools=[LOOKUP])
+    await stream(alice_api, "hi", said, {"role": "user", "content": [tool_result(content[-1])]}, tools=[LOOKUP])
     sent = asked[1].body(stream=True)["messages"][-2]
     assert (sent["reasoning_content"], sent["tool_calls"][0]["id"]) == ("Hm.", "up_0")

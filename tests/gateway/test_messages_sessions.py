@@ -11,7 +11,7 @@ from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
-from tests.gateway.messages import PATH, asks, result, send, stream
+from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
@@ -154,13 +154,13 @@ async def test_a_task_is_streamed_with_its_calls(alice_api: Api, agent: Agent, m
     assert events[-2]["delta"]["stop_reason"] == "tool_use"
     model.script("Yes.")
     made = assemble(events)["content"]
-    tail = [{"role": "assistant", "content": made}, {"role": "user", "content": [result(made[0])]}]
+    tail = [{"role": "assistant", "content": made}, {"role": "user", "content": [tool_result(made[0])]}]
     assert (await send(alice_api, "[SUGGESTION MODE: now]", *tail, tools=[LOOKUP])).text == "Yes."
     assert not await in_thread(Message.objects.exists)
 
 
 async def count(api: Api, *messages: Any, **body: Any) -> int:
-    status, got = await api.post(f"{PATH}/count_tokens", asks(*messages, **body))
+    status, got = await api.post(f"{PATH}/count_tokens", request_body(*messages, **body))
     assert (status, list(got)) == (200, ["input_tokens"])
     return int(got["input_tokens"])
 
@@ -179,5 +179,5 @@ async def test_tokens_are_counted_with_what_daybook_adds(alice_api: Api, alice: 
 
 
 async def test_tokens_for_an_agent_that_is_not_there(alice_api: Api, agent: Agent) -> None:
-    status, got = await alice_api.post(f"{PATH}/count_tokens", asks("hi", model="other"))
+    status, got = await alice_api.post(f"{PATH}/count_tokens", request_body("hi", model="other"))
     assert (status, got["error"]["type"]) == (404, "not_found_error")

@@ -15,7 +15,7 @@ from gateway.oauth.registration import client_register
 from memories.audit.log import audit_sentence
 from memories.models import AuditEntry, Owner
 from tests.factories import memory_make
-from tests.gateway.oauth_app import CALLBACK, App, answered, person_of
+from tests.gateway.oauth_app import CALLBACK, App, browser_of, callback_parameters
 
 CONNECT = {"decision": "connect", "book": "main", "rights": "write"}
 
@@ -42,7 +42,7 @@ def text(response: Any) -> str:
 
 def test_the_page_names_the_app_where_it_goes_back_to_the_books_and_the_rights(alice: Owner, app: App) -> None:
     memory_make(alice, "Tests with pytest.", book="code")
-    page = person_of(alice).get(app.address())
+    page = browser_of(alice).get(app.address())
     assert page.status_code == 200
     for said in ("Claude", "claude.example", "alice", ">main<", ">code<", "Read and write"):
         assert said in text(page), said
@@ -50,7 +50,7 @@ def test_the_page_names_the_app_where_it_goes_back_to_the_books_and_the_rights(a
 
 
 def test_the_page_can_be_neither_framed_nor_kept_and_runs_no_inline_script(alice: Owner, app: App) -> None:
-    page = person_of(alice).get(app.address())
+    page = browser_of(alice).get(app.address())
     policy = page.headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in policy
     assert "form-action 'self' https://claude.example;" in policy
@@ -98,8 +98,8 @@ def test_sign_ins_on_the_way_are_throttled_as_always(alice: Owner, app: App) -> 
 
 
 def test_cancelling_tells_the_app_and_connects_nothing(alice: Owner, app: App) -> None:
-    answer = person_of(alice).post(app.address(), {**CONNECT, "decision": "cancel"})
-    assert answered(answer) == {"error": "access_denied", "state": "s1", "iss": "http://testserver"}
+    answer = browser_of(alice).post(app.address(), {**CONNECT, "decision": "cancel"})
+    assert callback_parameters(answer) == {"error": "access_denied", "state": "s1", "iss": "http://testserver"}
     assert not ApiKey.objects.exists()
     assert not Grant.objects.exists()
 
@@ -120,7 +120,7 @@ def test_cancelling_tells_the_app_and_connects_nothing(alice: Owner, app: App) -
 def test_an_app_or_address_that_is_not_known_is_never_gone_back_to(
     alice: Owner, app: App, changed: dict[str, str | None]
 ) -> None:
-    for ask in (person_of(alice).get, lambda address: person_of(alice).post(address, CONNECT)):
+    for ask in (browser_of(alice).get, lambda address: browser_of(alice).post(address, CONNECT)):
         answer = ask(app.address(**changed))
         assert answer.status_code == 400
         assert "was not connected" in text(answer)
@@ -139,35 +139,35 @@ def test_an_app_or_address_that_is_not_known_is_never_gone_back_to(
     ],
 )
 def test_other_refusals_go_back_to_the_app(alice: Owner, app: App, changed: dict[str, str | None], error: str) -> None:
-    for ask in (person_of(alice).get, lambda address: person_of(alice).post(address, CONNECT)):
+    for ask in (browser_of(alice).get, lambda address: browser_of(alice).post(address, CONNECT)):
         answer = ask(app.address(**changed))
         assert answer.headers["Location"].startswith(f"{CALLBACK}?")
-        found = answered(answer)
+        found = callback_parameters(answer)
         assert (found["error"], found["state"], found["iss"]) == (error, "s1", "http://testserver")
     assert not ApiKey.objects.exists()
 
 
 @pytest.mark.parametrize("resource", [None, "http://testserver/mcp/", "HTTP://TESTSERVER/mcp"])
 def test_every_code_is_for_mcp_at_this_address(alice: Owner, app: App, resource: str | None) -> None:
-    assert person_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
+    assert browser_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
     assert Grant.objects.get().resource == ["http://testserver/mcp"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 def test_an_app_on_this_computer_may_come_from_any_port(alice: Owner, register: Callable[..., App], host: str) -> None:
     app = register(f"http://{host}:1234/callback")
-    answer = person_of(alice).post(app.address(redirect_uri=f"http://{host}:50123/callback"), CONNECT)
+    answer = browser_of(alice).post(app.address(redirect_uri=f"http://{host}:50123/callback"), CONNECT)
     assert answer.headers["Location"].startswith(f"http://{host}:50123/callback?")
-    page = person_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/callback"))
+    page = browser_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/callback"))
     assert "an app on this computer" in text(page)
-    assert person_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/other")).status_code == 400
+    assert browser_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/other")).status_code == 400
 
 
 def test_an_app_with_a_scheme_of_its_own_is_gone_back_to(alice: Owner, register: Callable[..., App]) -> None:
     callback = "cursor://anysphere.cursor-mcp/oauth/callback"
     app = register(callback)
-    assert "the app that opens cursor: addresses" in text(person_of(alice).get(app.address()))
-    answer = person_of(alice).post(app.address(), CONNECT)
+    assert "the app that opens cursor: addresses" in text(browser_of(alice).get(app.address()))
+    answer = browser_of(alice).post(app.address(), CONNECT)
     assert answer.headers["Location"].startswith(f"{callback}?")
     assert dict(parse_qsl(urlsplit(answer.headers["Location"]).query))["code"]
 
@@ -177,26 +177,26 @@ def test_only_own_books_and_known_rights_can_be_chosen(
     alice: Owner, charlie: Owner, app: App, chosen: dict[str, str]
 ) -> None:
     memory_make(charlie, "Likes rum.", book="charlies")
-    answer = person_of(alice).post(app.address(), CONNECT | chosen)
+    answer = browser_of(alice).post(app.address(), CONNECT | chosen)
     assert (answer.status_code, "Choose" in text(answer)) == (400, True)
     assert not ApiKey.objects.exists()
 
 
 def test_an_app_that_asked_to_read_gets_no_more(alice: Owner, app: App) -> None:
     reading = app.address(scope="memory:read")
-    assert "Read and write" not in text(person_of(alice).get(reading))
-    assert person_of(alice).post(reading, CONNECT).status_code == 400
-    assert person_of(alice).post(reading, CONNECT | {"rights": "read"}).status_code == 302
+    assert "Read and write" not in text(browser_of(alice).get(reading))
+    assert browser_of(alice).post(reading, CONNECT).status_code == 400
+    assert browser_of(alice).post(reading, CONNECT | {"rights": "read"}).status_code == 302
     assert ApiKey.objects.get().read_only is True
 
 
 def test_scopes_that_are_not_known_are_passed_over(alice: Owner, app: App) -> None:
-    assert person_of(alice).post(app.address(scope="openid offline_access"), CONNECT).status_code == 302
+    assert browser_of(alice).post(app.address(scope="openid offline_access"), CONNECT).status_code == 302
     assert Grant.objects.get().scope == "memory:read memory:write"
 
 
 def test_a_consent_and_a_disconnection_are_in_the_audit_log(alice: Owner, app: App) -> None:
-    person = person_of(alice)
+    person = browser_of(alice)
     person.post(app.address(), CONNECT)
     key = ApiKey.objects.get()
     assert person.post(f"/account/apps/{key.pk}/disconnect/").status_code == 302
@@ -212,21 +212,21 @@ def test_a_person_has_so_many_connections_at_most(
     alice: Owner, register: Callable[..., App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
-    person = person_of(alice)
+    person = browser_of(alice)
     apps = [register() for _ in range(4)]
     assert [person.post(app.address(), CONNECT).status_code for app in apps] == [302] * 3 + [409]
     assert person.post(apps[0].address(), CONNECT | {"rights": "read"}).status_code == 302
 
 
 def test_what_an_app_calls_itself_is_only_text(alice: Owner, register: Callable[..., App]) -> None:
-    page = text(person_of(alice).get(register(name="<script>alert(1)</script>").address()))
+    page = text(browser_of(alice).get(register(name="<script>alert(1)</script>").address()))
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
 
 
 def test_a_client_that_was_swept_meanwhile_is_refused(alice: Owner, app: App) -> None:
     Application.objects.all().delete()
-    assert person_of(alice).post(app.address(), CONNECT).status_code == 400
+    assert browser_of(alice).post(app.address(), CONNECT).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_client_that_was_swept_meanwhile_is_refused(alice: Owner, app: App) ->
     ],
 )
 def test_odd_addresses_are_refused_with_a_page(alice: Owner, query: str) -> None:
-    person = person_of(alice)
+    person = browser_of(alice)
     for answer in (person.get(f"/oauth/authorize?{query}"), person.post(f"/oauth/authorize?{query}", CONNECT)):
         assert answer.status_code == 400
 
@@ -262,5 +262,5 @@ def test_odd_addresses_are_refused_with_a_page(alice: Owner, query: str) -> None
     ],
 )
 def test_odd_values_are_refused_by_page_or_by_answer(alice: Owner, app: App, changed: dict[str, str | None]) -> None:
-    assert person_of(alice).get(app.address(**changed)).status_code in {200, 302, 400}
-    assert person_of(alice).post(app.address(**changed), CONNECT).status_code in {302, 400}
+    assert browser_of(alice).get(app.address(**changed)).status_code in {200, 302, 400}
+    assert browser_of(alice).post(app.address(**changed), CONNECT).status_code in {302, 400}

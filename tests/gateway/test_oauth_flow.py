@@ -21,7 +21,7 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
-from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, answered, rpc
+from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, callback_parameters, rpc
 from tests.queries import statements
 
 
@@ -47,7 +47,7 @@ async def test_an_app_is_connected_and_calls_tools(alice: Owner) -> None:
 async def test_the_answer_goes_back_with_state_and_issuer(alice: Owner) -> None:
     answer = await (await App().registered()).consent(alice)
     assert answer.headers["Location"].startswith(f"{CALLBACK}?")
-    assert (answered(answer)["state"], answered(answer)["iss"]) == ("s1", "http://testserver")
+    assert (callback_parameters(answer)["state"], callback_parameters(answer)["iss"]) == ("s1", "http://testserver")
 
 
 async def test_a_token_gets_the_book_that_was_chosen_and_no_other(alice: Owner) -> None:
@@ -210,7 +210,7 @@ async def test_a_refresh_token_lasts_thirty_days_without_use(alice: Owner) -> No
 
 async def test_a_code_is_taken_once_with_its_verifier_and_address(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     assert (await app.exchange(code, code_verifier="w" * 64))[1]["error"] == "invalid_grant"
     assert (await app.exchange(code, redirect_uri="https://evil.example/"))[0] == 400
     assert (await app.exchange(code, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
@@ -220,7 +220,7 @@ async def test_a_code_is_taken_once_with_its_verifier_and_address(alice: Owner) 
 
 async def test_a_code_that_is_used_again_ends_the_tokens_that_it_gave(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     _, app.tokens = await app.exchange(code)
     for wrong in ({"code_verifier": "w" * 64}, {"redirect_uri": "https://evil.example/"}):
         assert (await app.exchange(code, **wrong))[0] == 400
@@ -233,7 +233,7 @@ async def test_a_code_that_is_used_again_ends_the_tokens_that_it_gave(alice: Own
 
 async def test_an_earlier_code_does_not_end_the_tokens_of_a_later_one(alice: Owner) -> None:
     app = await App().registered()
-    earlier = answered(await app.consent(alice))["code"]
+    earlier = callback_parameters(await app.consent(alice))["code"]
     assert (await app.exchange(earlier))[0] == 200
     await app.connect(alice)
     assert (await app.exchange(earlier))[1]["error"] == "invalid_grant"
@@ -242,13 +242,13 @@ async def test_an_earlier_code_does_not_end_the_tokens_of_a_later_one(alice: Own
 
 async def test_a_code_is_for_the_app_that_asked(alice: Owner) -> None:
     app, other = await App().registered(), await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     assert (await other.exchange(code))[1]["error"] == "invalid_grant"
 
 
 async def test_a_code_lasts_a_minute(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     with time_machine.travel(timezone.now() + timedelta(seconds=61)):
         assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
@@ -308,7 +308,7 @@ async def test_a_disconnected_app_is_refused_at_once(alice: Owner) -> None:
 
 async def test_a_code_of_a_connection_that_was_ended_is_refused(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     await in_thread(ApiKey.objects.update, revoked_at=timezone.now())
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
@@ -325,7 +325,7 @@ async def test_of_two_requests_at_the_same_moment_one_gets_tokens_for_a_code_and
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     given = {"redirect_uri": CALLBACK, "code_verifier": VERIFIER, "client_id": app.client_id}
     by_code = {"grant_type": "authorization_code", "code": code, **given}
     first, app.tokens = await in_thread(both, monkeypatch, "validate_code", by_code)

@@ -16,7 +16,7 @@ from memories.errors import UpstreamError
 from memories.limits import TOOLS
 from memories.models import Memory
 from tests.conftest import Api
-from tests.gateway.v1 import ask, said
+from tests.gateway.v1 import as_message, ask
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
 PATH = "/v1/responses"
@@ -349,10 +349,10 @@ async def test_the_same_conversation_by_either_api(
     chat_tool = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
     model.script(*script)
     system = {"role": "system", "content": "Be kind."}
-    talk: list[Any] = [system, said("I'm vegetarian", 0)]
+    talk: list[Any] = [system, as_message("I'm vegetarian", 0)]
     for text in ("A dish?", "Sure?"):
         got = await ask(charlie_api, *talk, tools=[chat_tool])
-        talk += [got.json["choices"][0]["message"], said(text, 0)]
+        talk += [got.json["choices"][0]["message"], as_message(text, 0)]
         if text == "Sure?":
             break
         got = await ask(charlie_api, *talk, tools=[chat_tool])

@@ -15,7 +15,7 @@ from gateway.models import Webhook
 from gateway.webhooks import delivery, sending
 from gateway.webhooks.delivery import LEASE, deliver
 from memories.models import Lease, Owner
-from tests.gateway.receivers import Receiver, hook, told, work
+from tests.gateway.receivers import Receiver, delivery_run, notification_make, webhook_make
 
 pytestmark = pytest.mark.django_db
 
@@ -25,27 +25,27 @@ def receivers(settings: Any) -> Generator[tuple[Receiver, Receiver]]:
     """A slow one, held until the test sets `held`, and a fast one."""
     settings.WEBHOOKS_PRIVATE = True
     with closing(Receiver()) as slow, closing(Receiver()) as fast:
-        slow.held.clear()
+        slow.may_answer.clear()
         yield slow, fast
 
 
 def test_a_slow_one_holds_up_only_itself(alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver]) -> None:
     slow, fast = receivers
     for owner, receiver in ((alice, slow), (charlie, fast)):
-        hook(owner, receiver.url)
-    rows = [told(owner) for _ in range(5) for owner in (alice, charlie)]
+        webhook_make(owner, receiver.url)
+    rows = [notification_make(owner) for _ in range(5) for owner in (alice, charlie)]
     while_slow: list[int] = []
 
     def asked() -> None:
-        if len(fast.got) == 5:
-            while_slow.append(len(slow.got))
-            slow.held.set()
+        if len(fast.received) == 5:
+            while_slow.append(len(slow.received))
+            slow.may_answer.set()
 
-    fast.asked = asked
-    assert work() == 10
+    fast.on_request = asked
+    assert delivery_run() == 10
     assert while_slow == [1]  # all five came while the first one of the other was being answered
-    assert slow.numbers() == [str(row.seq) for row in rows[::2]]
-    assert fast.numbers() == [str(row.seq) for row in rows[1::2]]
+    assert slow.notification_ids() == [str(row.seq) for row in rows[::2]]
+    assert fast.notification_ids() == [str(row.seq) for row in rows[1::2]]
 
 
 def test_what_is_new_is_delivered_while_a_slow_one_is_under_way(
@@ -54,22 +54,22 @@ def test_what_is_new_is_delivered_while_a_slow_one_is_under_way(
     """The second notification is stored while nothing but the slow delivery is under way."""
     slow, fast = receivers
     monkeypatch.setattr(delivery, "POLL_SECONDS", 0.02)
-    hook(alice, slow.url)
-    hook(charlie, fast.url)
-    told(alice)
-    told(charlie)
+    webhook_make(alice, slow.url)
+    webhook_make(charlie, fast.url)
+    notification_make(alice)
+    notification_make(charlie)
     real, looks = delivery._ready, []
 
     def ready(*args: Any) -> Any:
         looks.append(None)
         if len(looks) == 4:
-            told(charlie)
+            notification_make(charlie)
         return real(*args)
 
     monkeypatch.setattr(delivery, "_ready", ready)
-    fast.asked = lambda: slow.held.set() if len(fast.got) == 2 else None
-    assert work() == 3
-    assert (len(slow.got), len(fast.got)) == (1, 2)
+    fast.on_request = lambda: slow.may_answer.set() if len(fast.received) == 2 else None
+    assert delivery_run() == 3
+    assert (len(slow.received), len(fast.received)) == (1, 2)
 
 
 def test_no_more_than_the_limit_are_sent_at_once(
@@ -90,10 +90,10 @@ def test_no_more_than_the_limit_are_sent_at_once(
 
     monkeypatch.setattr(delivery, "send", counts)
     for _ in range(5):
-        hook(alice, receivers[1].url)
-    told(alice)
-    told(alice)
-    assert work() == 10
+        webhook_make(alice, receivers[1].url)
+    notification_make(alice)
+    notification_make(alice)
+    assert delivery_run() == 10
     assert most == 2
 
 
@@ -104,22 +104,22 @@ def test_slow_ones_of_an_owner_leave_places_for_others(
     monkeypatch.setattr(delivery, "MAX_AT_ONCE", 4)
     monkeypatch.setattr(delivery, "MAX_PER_OWNER", 2)
     for _ in range(5):
-        hook(alice, slow.url)
-    hook(charlie, fast.url)
-    told(alice)
+        webhook_make(alice, slow.url)
+    webhook_make(charlie, fast.url)
+    notification_make(alice)
     for _ in range(3):
-        told(charlie)
+        notification_make(charlie)
     while_slow: list[int] = []
 
     def asked() -> None:
-        while_slow.append(len(slow.got))
-        if len(fast.got) == 3:
-            slow.held.set()
+        while_slow.append(len(slow.received))
+        if len(fast.received) == 3:
+            slow.may_answer.set()
 
-    fast.asked = asked
-    assert work() == 8
+    fast.on_request = asked
+    assert delivery_run() == 8
     assert max(while_slow) <= 2
-    assert len(slow.got) == 5
+    assert len(slow.received) == 5
 
 
 def test_names_that_are_looked_up_slowly_hold_up_only_themselves(
@@ -133,23 +133,23 @@ def test_names_that_are_looked_up_slowly_hold_up_only_themselves(
         if not host.endswith(".example") or more.get("flags", 0) & socket.AI_NUMERICHOST:
             return real(host, *args, **more)
         if host == "slow.example":
-            slow.held.wait(5)
+            slow.may_answer.wait(5)
         return real("127.0.0.1", *args, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     for _ in range(10):
-        hook(alice, f"http://slow.example:{urlsplit(slow.url).port}/")
-    hook(charlie, f"http://fast.example:{urlsplit(fast.url).port}/")
-    told(alice)
-    told(charlie)
+        webhook_make(alice, f"http://slow.example:{urlsplit(slow.url).port}/")
+    webhook_make(charlie, f"http://fast.example:{urlsplit(fast.url).port}/")
+    notification_make(alice)
+    notification_make(charlie)
     seen: list[int] = []
 
     def asked() -> None:
-        seen.append(len(slow.got))
-        slow.held.set()
+        seen.append(len(slow.received))
+        slow.may_answer.set()
 
-    fast.asked = asked
-    assert work() == 11
+    fast.on_request = asked
+    assert delivery_run() == 11
     assert seen == [0]
 
 
@@ -159,15 +159,15 @@ def test_a_job_ends_in_time_without_holding_up_the_others(
     """One that was slow in this job is not begun again where its answer would come after the end of the job."""
     slow, fast = receivers
     monkeypatch.setattr(delivery, "JOB_SECONDS", 0.6)
-    slow.held.set()
-    slow.asked = lambda: bool(Event().wait(0.4))
-    hook(alice, slow.url)
-    hook(charlie, fast.url)
+    slow.may_answer.set()
+    slow.on_request = lambda: bool(Event().wait(0.4))
+    webhook_make(alice, slow.url)
+    webhook_make(charlie, fast.url)
     for owner in (alice, charlie):
         for _ in range(3):
-            told(owner)
-    assert work() == 4
-    assert (len(slow.got), len(fast.got)) == (1, 3)
+            notification_make(owner)
+    assert delivery_run() == 4
+    assert (len(slow.received), len(fast.received)) == (1, 3)
     assert not lease_is_held(LEASE)
 
 
@@ -176,20 +176,20 @@ def test_one_that_failed_is_not_begun_at_the_end_of_a_job(
 ) -> None:
     """It may take its whole time again, and the next job begins with it."""
     monkeypatch.setattr(delivery, "JOB_SECONDS", sending.SECONDS / 2)
-    hook(alice, receivers[1].url)
-    told(alice)
+    webhook_make(alice, receivers[1].url)
+    notification_make(alice)
     Webhook.objects.update(failures=1)
-    assert work() == 0
+    assert delivery_run() == 0
     monkeypatch.setattr(delivery, "JOB_SECONDS", sending.SECONDS * 2)
-    assert work() == 1
+    assert delivery_run() == 1
 
 
 def test_a_job_that_lost_its_lease_begins_nothing_more_and_notes_what_it_sent(
     alice: Owner, receivers: tuple[Receiver, Receiver]
 ) -> None:
     fast = receivers[1]
-    webhook, _ = hook(alice, fast.url)
-    first, _ = told(alice), told(alice)
+    webhook, _ = webhook_make(alice, fast.url)
+    first, _ = notification_make(alice), notification_make(alice)
     token = lease_take(LEASE, seconds=60)
 
     def lost(rows: Iterable[Any]) -> Any:
@@ -201,5 +201,5 @@ def test_a_job_that_lost_its_lease_begins_nothing_more_and_notes_what_it_sent(
         patched.setattr(delivery, "_due", lost)
         assert deliver(str(token)) == 1
     webhook.refresh_from_db()
-    assert (fast.numbers(), webhook.delivered_seq) == ([str(first.seq)], first.seq)
+    assert (fast.notification_ids(), webhook.delivered_seq) == ([str(first.seq)], first.seq)
     assert delivery._due(timezone.now()).exists()
