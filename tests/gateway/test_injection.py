@@ -1,4 +1,4 @@
-"""What the upstream receives from memory, in both APIs."""
+"""Memory injection: what the model is sent in both APIs"""
 
 import asyncio
 import re
@@ -39,7 +39,7 @@ def tea(alice: Owner) -> Any:
     return memory_make(alice, "Likes tea & <cake>.", category="preference")
 
 
-async def test_the_frozen_block_stands_in_the_system_message(
+async def test_the_frozen_block_is_in_the_system_message(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script("Yes.")
@@ -47,7 +47,7 @@ async def test_the_frozen_block_stands_in_the_system_message(
     assert model.calls[0].messages[0] == {"role": "system", "content": f"You are terse.\n\n{BLOCK}"}
 
 
-async def test_v1_and_native_streaming_and_not_send_the_same(
+async def test_v1_and_native_send_the_same_with_and_without_streaming(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script(*["Yes."] * 4)
@@ -77,7 +77,7 @@ async def test_the_clients_leading_system_text_follows_the_instructions(
     assert [m["content"] for m in sent[1:]] == ["Hi", "Hello", "Later.", "Again"]
 
 
-async def test_injection_off_sends_exactly_instructions_and_transcript_and_does_no_work(
+async def test_without_injection_memory_is_not_read_at_all(
     alice: Owner, alice_api: Api, model: ScriptedModel, tea: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forbidden(*args: object, **kwargs: object) -> None:
@@ -105,7 +105,7 @@ async def test_a_temporary_session_reads_and_writes_nothing(
     assert (model.calls[0].tools, turn["turns_since_memory_review"]) == ((), 0)
 
 
-async def test_unchanged_memory_gives_the_same_system_message_byte_by_byte(
+async def test_the_system_message_is_identical_while_memory_is_unchanged(
     alice: Owner, alice_api: Api, model: ScriptedModel
 ) -> None:
     for number in range(30):
@@ -117,14 +117,14 @@ async def test_unchanged_memory_gives_the_same_system_message_byte_by_byte(
     await alice_api.post(turns(session), {"content": "and tea?"})
     first, second = (call.messages for call in model.calls)
     assert first[0] == second[0]
-    # What changes from turn to turn stands just before the last user message.
+    # The part that changes from turn to turn is placed just before the last user message.
     assert "<memories>" in second[-2]["content"]
     assert (second[-2]["role"], second[-1]) == ("system", {"role": "user", "content": "and tea?"})
     numbers = [m for call in second for m in re.findall(r'<memory id="(\d+)"', str(call["content"]))]
     assert len(numbers) == len(set(numbers)) <= 8
 
 
-async def test_a_write_by_anyone_shows_in_the_next_turn(
+async def test_a_write_shows_in_the_next_turn(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     def rewrite() -> None:
@@ -140,7 +140,7 @@ async def test_a_write_by_anyone_shows_in_the_next_turn(
 
 
 @pytest.mark.parametrize(("length", "sent"), [(455, 9), (200, 20)])
-async def test_recall_gives_at_most_so_many_memories_and_no_more_than_fit_four_kibibytes(
+async def test_recall_is_limited_by_count_and_to_four_kibibytes(
     alice: Owner, alice_api: Api, model: ScriptedModel, length: int, sent: int
 ) -> None:
     def prepare() -> Session:
@@ -176,7 +176,7 @@ def test_a_warm_injection_makes_no_query(
     assert first.frozen
 
 
-async def test_the_injected_is_never_stored_in_the_transcript(
+async def test_injected_text_is_never_stored_in_the_transcript(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script("Yes.")
@@ -185,10 +185,10 @@ async def test_the_injected_is_never_stored_in_the_transcript(
     assert [m["content"] for m in listed["data"]] == ["tea?", "Yes."]
 
 
-# ---- what was said earlier in this conversation ----------------------------------------------------------------------
+# ---- earlier messages of the conversation ----------------------------------------------------------------------------
 
 
-async def test_what_a_client_no_longer_resends_comes_back_through_the_short_term_lane(
+async def test_messages_that_a_client_no_longer_resends_are_recalled(
     alice_api: Api, agent: Any, model: ScriptedModel
 ) -> None:
     model.script("I will keep it in mind.", "Sure.", "Blue.")
@@ -202,16 +202,16 @@ async def test_what_a_client_no_longer_resends_comes_back_through_the_short_term
     assert "The gate code is written on the blue door of the shed." in recalled
 
 
-async def test_what_is_still_in_the_window_is_not_repeated(
-    alice_api: Api, session: Session, model: ScriptedModel
-) -> None:
+async def test_messages_in_the_window_are_not_recalled(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Noted.", "Blue.")
     await alice_api.post(turns(session), {"content": "The gate code is on the blue door."})
     await alice_api.post(turns(session), {"content": "What is on the blue door?"})
     assert "<thread_memories>" not in str(model.calls[1].messages)
 
 
-async def test_what_a_compaction_took_away_comes_back(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+async def test_messages_removed_by_a_compaction_are_recalled(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
     agent = await in_thread(agent_make, "long", context_token_limit=2000, tools=[])
     session = await in_thread(session_make, alice, agent)
     down = UpstreamError("down")
@@ -226,7 +226,7 @@ async def test_what_a_compaction_took_away_comes_back(alice: Owner, alice_api: A
     assert "<thread_memories>" in sent[-2]["content"]
 
 
-async def test_a_replaced_turn_leaves_recall(alice_api: Api, agent: Any, model: ScriptedModel) -> None:
+async def test_a_replaced_turn_is_not_recalled(alice_api: Api, agent: Any, model: ScriptedModel) -> None:
     model.script("Noted.", "Noted again.", "Blue.")
     first = {"model": "assistant", "messages": [{"role": "user", "content": "The code is on the red door."}]}
     await alice_api.post("/v1/chat/completions", first, x_daybook_session="c")
@@ -243,7 +243,7 @@ async def test_a_replaced_turn_leaves_recall(alice_api: Api, agent: Any, model: 
 
 
 @pytest.fixture
-def asking(alice: Owner) -> Session:
+def llm_session(alice: Owner) -> Session:
     memory_make(alice, "Is allergic to hazelnuts.")
     return session_make(alice, agent_make("asking", inject_memories_strategy="llm", frozen_char_limit=0, tools=[]))
 
@@ -252,11 +252,13 @@ async def keyword_trace() -> Any:
     return (await in_thread(lambda: Run.objects.latest("id"))).trace["recall"]["keywords"]
 
 
-async def test_the_llm_strategy_asks_once_per_run(alice_api: Api, asking: Session, model: ScriptedModel) -> None:
+async def test_the_llm_strategy_requests_keywords_once_per_run(
+    alice_api: Api, llm_session: Session, model: ScriptedModel
+) -> None:
     model.script("hazelnuts, allergy", "No cake.")
-    await alice_api.post(turns(asking), {"content": "May I serve nut cake?"})
-    ask = model.calls[0]
-    assert ([m["role"] for m in ask.messages], ask.tools) == (["system", "user"], ())
+    await alice_api.post(turns(llm_session), {"content": "May I serve nut cake?"})
+    keyword_call = model.calls[0]
+    assert ([m["role"] for m in keyword_call.messages], keyword_call.tools) == (["system", "user"], ())
     assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
     assert (await keyword_trace())["found"] == 2
 
@@ -269,12 +271,12 @@ async def test_the_llm_strategy_asks_once_per_run(alice_api: Api, asking: Sessio
         (" ".join(f"word{n}" for n in range(60)), "unusable_answer"),
     ],
 )
-async def test_the_llm_strategy_falls_back_and_says_so(
-    alice_api: Api, asking: Session, model: ScriptedModel, settings: Any, step: Any, kind: str
+async def test_the_llm_strategy_falls_back_to_the_local_rule(
+    alice_api: Api, llm_session: Session, model: ScriptedModel, settings: Any, step: Any, kind: str
 ) -> None:
     settings.KEYWORDS_SECONDS = 0.1
     model.script(step, "No cake.")
-    status, _ = await alice_api.post(turns(asking), {"content": "hazelnuts"})
+    status, _ = await alice_api.post(turns(llm_session), {"content": "hazelnuts"})
     assert status == 200
     assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
     assert (await keyword_trace())["fallback"] == kind
