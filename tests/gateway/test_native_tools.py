@@ -1,4 +1,4 @@
-"""Native turns with content parts, parameters and the client's own tools."""
+"""Native turns with content parts, parameters and tools of the client"""
 
 import json
 from typing import Any
@@ -23,8 +23,8 @@ def turns(session: Session) -> str:
     return f"/api/sessions/{session.pk}/turns"
 
 
-async def waiting(api: Api, session: Session, model: ScriptedModel) -> dict[str, Any]:
-    """A turn that waits for the results of two calls."""
+async def waiting_turn(api: Api, session: Session, model: ScriptedModel) -> dict[str, Any]:
+    """Start a turn that waits for the results of two calls."""
     model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)))
     status, turn = await api.post(turns(session), {"content": "Look it up", "tools": [LOOKUP]})
     assert (status, turn["state"], turn["content"]) == (200, "awaiting_client_tools", "One moment.")
@@ -37,7 +37,7 @@ def results(turn: dict[str, Any], *texts: str) -> list[dict[str, str]]:
     ]
 
 
-async def test_content_parts_go_to_the_model_and_stay_in_the_transcript(
+async def test_content_parts_reach_the_model_and_stay_in_the_transcript(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script("A dot.", "Red.")
@@ -51,7 +51,7 @@ async def test_content_parts_go_to_the_model_and_stay_in_the_transcript(
     assert (await in_thread(Session.objects.get)).title == "What is this?"
 
 
-async def test_a_turn_is_answered_again_with_what_was_attached(
+async def test_regenerating_a_turn_keeps_its_attachments(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script("A dot.", "A red dot.")
@@ -71,7 +71,7 @@ async def test_an_image_alone_is_a_message(alice_api: Api, session: Session, mod
     "content",
     ["", "  ", [], [{"type": "text", "text": " "}], [{"text": "no type"}], ["text"], [{"type": 5}], 5, None, {}],
 )
-async def test_content_that_says_nothing_is_refused(
+async def test_empty_and_malformed_content_is_refused(
     alice_api: Api, session: Session, model: ScriptedModel, content: Any
 ) -> None:
     status, body = await alice_api.post(turns(session), {"content": content})
@@ -79,14 +79,14 @@ async def test_content_that_says_nothing_is_refused(
     assert "content" in str(body["error"]["param"])
 
 
-async def test_parameters_go_to_the_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_parameters_reach_the_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Hi.")
     await alice_api.post(turns(session), {"content": "Hi", "parameters": {"temperature": 0.2}})
     assert model.calls[0].parameters == {"temperature": 0.2}
 
 
 @pytest.mark.parametrize("name", ["model", "messages", "stream", "tools"])
-async def test_parameters_that_the_session_says_are_refused(
+async def test_parameters_set_by_the_session_are_refused(
     alice_api: Api, session: Session, model: ScriptedModel, name: str
 ) -> None:
     status, body = await alice_api.post(turns(session), {"content": "Hi", "parameters": {name: []}})
@@ -94,8 +94,8 @@ async def test_parameters_that_the_session_says_are_refused(
     assert name in body["error"]["message"]
 
 
-async def test_a_turn_waits_for_the_client_and_goes_on(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_a_turn_waits_for_the_client_and_resumes(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     assert [call["function"]["name"] for call in turn["tool_calls"]] == ["lookup", "lookup"]
     _, shown = await alice_api.get(f"{turns(session)}/{turn['id']}")
     assert (shown["state"], shown["tool_calls"]) == ("awaiting_client_tools", turn["tool_calls"])
@@ -117,21 +117,23 @@ async def test_a_turn_waits_for_the_client_and_goes_on(alice_api: Api, session: 
     ]  # fmt: skip
 
 
-async def test_the_rest_is_streamed_from_where_it_waited(
-    alice_api: Api, session: Session, model: ScriptedModel
-) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_the_continuation_is_streamed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script(says("Found", " it."))
     body = {"results": results(turn, "A", "B"), "stream": True}
     status, text = await alice_api.stream(f"{turns(session)}/{turn['id']}/results", body)
     assert status == 200
     events = [block.splitlines() for block in text.strip().split("\n\n")]
-    told = [(lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))) for lines in events]
-    assert "".join(data["text"] for name, data in told if name == "delta") == "\n\nFound it."
-    assert (told[-1][0], told[-1][1]["content"]) == ("done", "One moment.\n\nFound it.")
+    parsed_events = [
+        (lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))) for lines in events
+    ]
+    assert "".join(data["text"] for name, data in parsed_events if name == "delta") == "\n\nFound it."
+    assert (parsed_events[-1][0], parsed_events[-1][1]["content"]) == ("done", "One moment.\n\nFound it.")
 
 
-async def test_what_is_given_from_memory_stays_the_same(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_the_injected_memory_stays_the_same_after_results(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
     model.script(calls(ADD, FIRST))
     _, turn = await alice_api.post(turns(session), {"content": "I'm vegetarian", "tools": [LOOKUP]})
     assert [change["after"] for change in turn["memory_changes"]] == ["Is vegetarian."]
@@ -141,15 +143,19 @@ async def test_what_is_given_from_memory_stays_the_same(alice_api: Api, session:
     assert model.calls[1].messages[0] == model.calls[0].messages[0]
 
 
-async def test_a_call_without_a_result_is_told_so(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_a_call_without_a_result_is_sent_with_a_placeholder(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script("Half.")
     await alice_api.post(f"{turns(session)}/{turn['id']}/results", {"results": results(turn, "A")})
     assert [message["content"] for message in model.calls[1].messages[-2:]] == ["A", NO_RESULT]
 
 
-async def test_the_next_message_ends_a_turn_that_waits(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_the_next_message_completes_a_waiting_turn(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script("As you like.")
     status, _ = await alice_api.post(turns(session), {"content": "Never mind"})
     assert status == 200
@@ -173,12 +179,12 @@ async def test_a_content_part_of_an_unknown_type_is_refused(alice_api: Api, sess
 
 
 @pytest.mark.parametrize("part", [{"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text"}])
-async def test_a_text_part_holds_text(alice_api: Api, session: Session, part: Any) -> None:
+async def test_a_text_part_must_contain_text(alice_api: Api, session: Session, part: Any) -> None:
     status, answer = await alice_api.post(turns(session), {"content": [*PARTS, part]})
     assert (status, answer["error"]["param"]) == (400, "content[2].text")
 
 
-async def test_every_known_type_of_a_content_part_is_passed_on(
+async def test_every_known_type_of_content_part_is_passed_on(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     content = [*PARTS, {"type": "input_audio", "input_audio": {}}, {"type": "file", "file": {}}]
@@ -188,7 +194,7 @@ async def test_every_known_type_of_a_content_part_is_passed_on(
 
 
 @pytest.mark.parametrize("stream", ["false", "true", 0, 1, [], "x"])
-async def test_stream_is_true_or_false(alice_api: Api, session: Session, stream: Any) -> None:
+async def test_stream_must_be_a_boolean(alice_api: Api, session: Session, stream: Any) -> None:
     for path, body in (
         (turns(session), {"content": "Hi"}),
         (f"{turns(session)}/{session.pk}/results", {"results": [{"tool_call_id": "c", "content": "x"}]}),
@@ -198,19 +204,19 @@ async def test_stream_is_true_or_false(alice_api: Api, session: Session, stream:
 
 
 @pytest.mark.parametrize("replaces", ["", "zz"])
-async def test_what_names_no_turn_replaces_none(alice_api: Api, session: Session, replaces: str) -> None:
+async def test_replacing_an_unknown_turn_is_not_found(alice_api: Api, session: Session, replaces: str) -> None:
     status, answer = await alice_api.post(turns(session), {"content": "Hi", "replaces": replaces})
     assert (status, answer["error"]["code"]) == (404, "not_found")
 
 
-async def test_a_stream_that_is_null_is_none(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_stream_may_be_null(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Yes.")
     status, turn = await alice_api.post(turns(session), {"content": "Hi", "stream": None})
     assert (status, turn["content"]) == (200, "Yes.")
 
 
-async def test_a_turn_that_waits_can_be_stopped(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_a_waiting_turn_can_be_stopped(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     path = f"{turns(session)}/{turn['id']}"
     for _ in range(2):
         assert (await alice_api.post(f"{path}/stop"))[1]["state"] == "stopped"
@@ -224,8 +230,8 @@ async def test_a_turn_that_waits_can_be_stopped(alice_api: Api, session: Session
     assert [message["content"] for message in sent[2:4]] == [NO_RESULT, NO_RESULT]
 
 
-async def test_a_turn_that_waits_can_be_replaced(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_a_waiting_turn_can_be_replaced(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script("Plainly.")
     status, again = await alice_api.post(turns(session), {"content": "Just say it", "replaces": turn["id"]})
     assert (status, again["state"]) == (200, "completed"), again
@@ -233,10 +239,10 @@ async def test_a_turn_that_waits_can_be_replaced(alice_api: Api, session: Sessio
     assert (await in_thread(Session.objects.get)).turns == 1
 
 
-async def test_results_of_other_calls_change_nothing(
+async def test_results_for_other_calls_change_nothing(
     alice_api: Api, session: Session, model: ScriptedModel, charlie_api: Api
 ) -> None:
-    turn = await waiting(alice_api, session, model)
+    turn = await waiting_turn(alice_api, session, model)
     address = f"{turns(session)}/{turn['id']}/results"
     foreign = {"results": [{"tool_call_id": "call_x", "content": "A"}]}
     status, body = await alice_api.post(address, foreign)

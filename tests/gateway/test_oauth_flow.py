@@ -1,4 +1,4 @@
-"""Connecting an app: consent, tokens, refreshing, and what they let it do"""
+"""The OAuth flow of an app: consent, tokens, refreshes, and the access they give"""
 
 import json
 from datetime import timedelta
@@ -34,7 +34,7 @@ def found(answer: Any) -> list[str]:
     return [row["content"] for row in answer.json()["result"]["structuredContent"]["memories"]]
 
 
-async def test_an_app_is_connected_and_calls_tools(alice: Owner) -> None:
+async def test_a_connected_app_calls_tools(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     app = await connected(alice)
     assert (app.tokens["token_type"], app.tokens["expires_in"]) == ("Bearer", 3600)
@@ -44,13 +44,13 @@ async def test_an_app_is_connected_and_calls_tools(alice: Owner) -> None:
     assert (await in_thread(Memory.objects.get, content="Is vegetarian.")).owner_id == alice.pk
 
 
-async def test_the_answer_goes_back_with_state_and_issuer(alice: Owner) -> None:
+async def test_the_redirect_contains_state_and_issuer(alice: Owner) -> None:
     answer = await (await App().registered()).consent(alice)
     assert answer.headers["Location"].startswith(f"{CALLBACK}?")
     assert (callback_parameters(answer)["state"], callback_parameters(answer)["iss"]) == ("s1", "http://testserver")
 
 
-async def test_a_token_gets_the_book_that_was_chosen_and_no_other(alice: Owner) -> None:
+async def test_a_token_gives_access_to_the_chosen_book_only(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     await in_thread(memory_make, alice, "Tests with pytest.", book="code")
     app = await connected(alice, book="code")
@@ -60,8 +60,8 @@ async def test_a_token_gets_the_book_that_was_chosen_and_no_other(alice: Owner) 
     assert other.json()["result"]["structuredContent"]["error"] == "not_found"
 
 
-async def test_an_app_may_not_name_end_users(alice: Owner) -> None:
-    """It would show the memories of the person who connected it to all of them."""
+async def test_an_app_must_not_name_end_users(alice: Owner) -> None:
+    """Otherwise every end user would see the memories of the person who connected it."""
     await in_thread(memory_make, alice, "Likes tea.")
     app = await connected(alice)
     everything = rpc("tools/call", name="get_memories", arguments={})
@@ -72,7 +72,7 @@ async def test_an_app_may_not_name_end_users(alice: Owner) -> None:
     assert "Likes tea." not in second.content.decode()
 
 
-async def test_a_reading_app_is_told_which_scope_it_lacks(alice: Owner) -> None:
+async def test_a_read_only_app_is_told_the_missing_scope(alice: Owner) -> None:
     app = await connected(alice, rights="read")
     assert app.tokens["scope"] == "memory:read"
     listed = (await app.post("/mcp", rpc("tools/list"))).json()["result"]["tools"]
@@ -86,28 +86,28 @@ async def test_a_reading_app_is_told_which_scope_it_lacks(alice: Owner) -> None:
     assert not await in_thread(Memory.objects.exists)
 
 
-async def test_a_token_of_a_reading_consent_stays_so_after_a_wider_one(alice: Owner) -> None:
+async def test_a_read_only_token_stays_so_after_a_wider_consent(alice: Owner) -> None:
     app = await connected(alice, rights="read")
     await app.consent(alice, rights="write")
     assert (await app.call("add_memory", content="Is vegetarian.")).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/api/memories", "/v1/models", "/api/keys"])
-async def test_a_token_is_for_mcp_only(alice: Owner, path: str) -> None:
+async def test_a_token_works_for_mcp_only(alice: Owner, path: str) -> None:
     app = await connected(alice)
     assert (await app.call()).status_code == 200
     answer = await app.client.get(path, headers={"authorization": f"Bearer {app.tokens['access_token']}"})
     assert answer.status_code == 401
 
 
-async def test_a_token_is_for_the_address_that_it_was_given_for(alice: Owner, settings: Any) -> None:
+async def test_a_token_works_only_at_the_address_it_was_issued_for(alice: Owner, settings: Any) -> None:
     app = await connected(alice)
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 200
     settings.TRUSTED_ORIGINS = ["https://testserver"]
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 401
 
 
-async def test_nothing_that_was_given_out_is_stored(alice: Owner) -> None:
+async def test_no_token_is_stored_in_plain_text(alice: Owner) -> None:
     app = await connected(alice)
     access, refresh = await in_thread(AccessToken.objects.get), await in_thread(RefreshToken.objects.get)
     assert (access.token, refresh.token) == ("", "")
@@ -115,7 +115,7 @@ async def test_nothing_that_was_given_out_is_stored(alice: Owner) -> None:
     assert app.tokens["refresh_token"] not in str(refresh.__dict__)
 
 
-async def test_looking_up_a_token_takes_one_statement_as_a_key_does(alice: Owner) -> None:
+async def test_looking_up_a_token_takes_one_statement_like_a_key(alice: Owner) -> None:
     app = await connected(alice)
     key = Api((await in_thread(key_make, alice))[1])
     counts = []
@@ -127,7 +127,7 @@ async def test_looking_up_a_token_takes_one_statement_as_a_key_does(alice: Owner
     assert counts == [1, 1]
 
 
-async def test_the_last_use_is_noted(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_use_is_recorded(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_uses, "_due", 0.0)
     app = await connected(alice)
     assert (await in_thread(ApiKey.objects.get)).last_used_at is None
@@ -135,7 +135,7 @@ async def test_the_last_use_is_noted(alice: Owner, monkeypatch: pytest.MonkeyPat
     assert (await in_thread(ApiKey.objects.get)).last_used_at is not None
 
 
-async def test_an_access_token_lasts_an_hour_and_is_refreshed(alice: Owner) -> None:
+async def test_an_access_token_lasts_an_hour_and_can_be_refreshed(alice: Owner) -> None:
     app = await connected(alice)
     first = app.tokens
     with time_machine.travel(timezone.now() + timedelta(minutes=61)):
@@ -149,7 +149,7 @@ async def test_an_access_token_lasts_an_hour_and_is_refreshed(alice: Owner) -> N
         assert (await app.call()).status_code == 200
 
 
-async def test_a_refreshed_token_replaces_the_one_before(alice: Owner) -> None:
+async def test_a_refreshed_token_replaces_the_previous_one(alice: Owner) -> None:
     app = await connected(alice)
     before = dict(app.tokens)
     _, after = await app.refresh()
@@ -159,7 +159,7 @@ async def test_a_refreshed_token_replaces_the_one_before(alice: Owner) -> None:
     assert (await app.call()).status_code == 200
 
 
-async def test_a_refresh_token_that_is_used_again_ends_its_family(alice: Owner) -> None:
+async def test_a_replayed_refresh_token_revokes_its_family(alice: Owner) -> None:
     app = await connected(alice)
     stolen = app.tokens["refresh_token"]
     _, app.tokens = await app.refresh()
@@ -169,33 +169,33 @@ async def test_a_refresh_token_that_is_used_again_ends_its_family(alice: Owner) 
         assert (await app.refresh())[0] == 400
 
 
-async def test_requests_that_refresh_at_once_all_get_tokens_which_end_together(alice: Owner) -> None:
-    """Apps refresh once for each request that finds the token expired, and forget all tokens if one is refused."""
+async def test_simultaneous_refreshes_all_get_tokens_of_one_family(alice: Owner) -> None:
+    """Apps refresh once per request that finds the token expired, and drop all tokens if one refresh is refused."""
     app = await connected(alice)
-    used, given = app.tokens["refresh_token"], []
+    used_token, received = app.tokens["refresh_token"], []
     for _ in range(3):
-        status, tokens = await app.refresh(used)
+        status, tokens = await app.refresh(used_token)
         assert (status, set(tokens["scope"].split())) == (200, {"memory:read", "memory:write"})
-        given.append(tokens)
-    assert len({tokens["refresh_token"] for tokens in given}) == 3
-    for app.tokens in given:
+        received.append(tokens)
+    assert len({tokens["refresh_token"] for tokens in received}) == 3
+    for app.tokens in received:
         assert (await app.call()).status_code == 200
-    assert (await app.refresh(given[1]["refresh_token"]))[0] == 200
+    assert (await app.refresh(received[1]["refresh_token"]))[0] == 200
     with time_machine.travel(timezone.now() + timedelta(seconds=30)):
-        assert (await app.refresh(used))[0] == 400
-        for app.tokens in given:
+        assert (await app.refresh(used_token))[0] == 400
+        for app.tokens in received:
             assert (await app.call()).status_code == 401
             assert (await app.refresh())[0] == 400
 
 
-async def test_a_refresh_token_just_used_gives_nothing_to_another_app_or_after_the_end(alice: Owner) -> None:
+async def test_a_just_used_refresh_token_gives_nothing_to_other_apps_or_after_revocation(alice: Owner) -> None:
     app, other = await connected(alice), await App().registered()
-    used = app.tokens["refresh_token"]
+    used_token = app.tokens["refresh_token"]
     _, app.tokens = await app.refresh()
-    assert (await other.refresh(used))[1]["error"] == "invalid_grant"
-    assert (await app.refresh(used, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
+    assert (await other.refresh(used_token))[1]["error"] == "invalid_grant"
+    assert (await app.refresh(used_token, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
     await in_thread(RefreshToken.revoke_family, (await in_thread(RefreshToken.objects.first)).token_family)
-    assert (await app.refresh(used))[1]["error"] == "invalid_grant"
+    assert (await app.refresh(used_token))[1]["error"] == "invalid_grant"
     assert (await app.call()).status_code == 401
 
 
@@ -208,7 +208,7 @@ async def test_a_refresh_token_lasts_thirty_days_without_use(alice: Owner) -> No
         assert (await app.refresh())[0] == 400
 
 
-async def test_a_code_is_taken_once_with_its_verifier_and_address(alice: Owner) -> None:
+async def test_a_code_works_once_with_its_verifier_and_redirect(alice: Owner) -> None:
     app = await App().registered()
     code = callback_parameters(await app.consent(alice))["code"]
     assert (await app.exchange(code, code_verifier="w" * 64))[1]["error"] == "invalid_grant"
@@ -218,20 +218,20 @@ async def test_a_code_is_taken_once_with_its_verifier_and_address(alice: Owner) 
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
 
-async def test_a_code_that_is_used_again_ends_the_tokens_that_it_gave(alice: Owner) -> None:
+async def test_a_replayed_code_revokes_the_tokens_it_gave(alice: Owner) -> None:
     app = await App().registered()
     code = callback_parameters(await app.consent(alice))["code"]
     _, app.tokens = await app.exchange(code)
     for wrong in ({"code_verifier": "w" * 64}, {"redirect_uri": "https://evil.example/"}):
         assert (await app.exchange(code, **wrong))[0] == 400
-        assert (await app.call()).status_code == 200  # not the app: it could not have used the code
+        assert (await app.call()).status_code == 200  # not from the app, which could not have sent these
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
     assert (await app.call()).status_code == 401
     assert (await app.refresh())[0] == 400
     assert (await in_thread(ApiKey.objects.get)).revoked_at is None
 
 
-async def test_an_earlier_code_does_not_end_the_tokens_of_a_later_one(alice: Owner) -> None:
+async def test_replaying_an_earlier_code_keeps_later_tokens(alice: Owner) -> None:
     app = await App().registered()
     earlier = callback_parameters(await app.consent(alice))["code"]
     assert (await app.exchange(earlier))[0] == 200
@@ -240,7 +240,7 @@ async def test_an_earlier_code_does_not_end_the_tokens_of_a_later_one(alice: Own
     assert (await app.call()).status_code == 200
 
 
-async def test_a_code_is_for_the_app_that_asked(alice: Owner) -> None:
+async def test_a_code_belongs_to_the_app_that_requested_it(alice: Owner) -> None:
     app, other = await App().registered(), await App().registered()
     code = callback_parameters(await app.consent(alice))["code"]
     assert (await other.exchange(code))[1]["error"] == "invalid_grant"
@@ -253,13 +253,13 @@ async def test_a_code_lasts_a_minute(alice: Owner) -> None:
         assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
 
-async def test_a_refresh_token_is_for_the_app_that_got_it(alice: Owner) -> None:
+async def test_a_refresh_token_belongs_to_its_app(alice: Owner) -> None:
     app, other = await connected(alice), await App().registered()
     assert (await other.refresh(app.tokens["refresh_token"]))[1]["error"] == "invalid_grant"
     assert (await app.refresh(resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
 
 
-async def test_an_unknown_client_is_told_so_that_it_registers_again(alice: Owner) -> None:
+async def test_an_unknown_client_gets_invalid_client(alice: Owner) -> None:
     app = await connected(alice)
     app.client_id = "gone"
     assert await app.refresh() == (401, {"error": "invalid_client"})
@@ -268,13 +268,13 @@ async def test_an_unknown_client_is_told_so_that_it_registers_again(alice: Owner
 @pytest.mark.parametrize(
     "grant_type", ["password", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"]
 )
-async def test_other_grants_are_not_offered(alice: Owner, grant_type: str) -> None:
+async def test_other_grant_types_are_not_supported(alice: Owner, grant_type: str) -> None:
     app = await App().registered()
     status, answer = await app.token(grant_type=grant_type, username="alice", password="alice knows it")
     assert (status, answer["error"]) == (400, "unsupported_grant_type")
 
 
-async def test_signing_in_again_ends_the_tokens_of_before(alice: Owner) -> None:
+async def test_connecting_again_revokes_earlier_tokens(alice: Owner) -> None:
     app = await connected(alice)
     before = dict(app.tokens)
     await app.connect(alice)
@@ -285,7 +285,7 @@ async def test_signing_in_again_ends_the_tokens_of_before(alice: Owner) -> None:
     assert (await app.call()).status_code == 200
 
 
-async def test_an_app_that_revokes_is_disconnected(alice: Owner) -> None:
+async def test_an_app_that_revokes_its_token_is_disconnected(alice: Owner) -> None:
     app = await connected(alice)
     other = await App().registered()
     assert await other.revoke(app.tokens["refresh_token"]) == 200
@@ -306,14 +306,14 @@ async def test_a_disconnected_app_is_refused_at_once(alice: Owner) -> None:
     assert not await in_thread(AccessToken.objects.exists)
 
 
-async def test_a_code_of_a_connection_that_was_ended_is_refused(alice: Owner) -> None:
+async def test_a_code_of_an_ended_connection_is_refused(alice: Owner) -> None:
     app = await App().registered()
     code = callback_parameters(await app.consent(alice))["code"]
     await in_thread(ApiKey.objects.update, revoked_at=timezone.now())
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
 
-async def test_the_tokens_of_a_deactivated_person_stop_at_once(alice: Owner) -> None:
+async def test_tokens_of_a_deactivated_person_stop_at_once(alice: Owner) -> None:
     app = await connected(alice)
     assert (await app.call()).status_code == 200
     await in_thread(User.objects.filter(pk=alice.user_id).update, is_active=False)
@@ -321,41 +321,43 @@ async def test_the_tokens_of_a_deactivated_person_stop_at_once(alice: Owner) -> 
     assert (await app.refresh())[0] == 400
 
 
-async def test_of_two_requests_at_the_same_moment_one_gets_tokens_for_a_code_and_both_for_a_refresh_token(
+async def test_of_two_simultaneous_requests_one_gets_tokens_for_a_code_and_both_for_a_refresh_token(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = await App().registered()
     code = callback_parameters(await app.consent(alice))["code"]
     given = {"redirect_uri": CALLBACK, "code_verifier": VERIFIER, "client_id": app.client_id}
     by_code = {"grant_type": "authorization_code", "code": code, **given}
-    first, app.tokens = await in_thread(both, monkeypatch, "validate_code", by_code)
+    first, app.tokens = await in_thread(send_twice, monkeypatch, "validate_code", by_code)
     assert first == {"error": "invalid_grant"}
     assert (await app.call()).status_code == 200
     by_token = {"grant_type": "refresh_token", "refresh_token": app.tokens["refresh_token"], **given}
-    for app.tokens in await in_thread(both, monkeypatch, "validate_refresh_token", by_token):
+    for app.tokens in await in_thread(send_twice, monkeypatch, "validate_refresh_token", by_token):
         assert set(app.tokens["scope"].split()) == {"memory:read", "memory:write"}
         assert (await app.call()).status_code == 200
 
 
-def both(monkeypatch: pytest.MonkeyPatch, step: str, form: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Send a form, and the same form again while the first one has been checked and nothing is stored yet; the answers
-    to the first and to the second, which gets tokens."""
-    real, others = getattr(Validator, step), []
+def send_twice(
+    monkeypatch: pytest.MonkeyPatch, step: str, form: dict[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send a form, and send it again after the first was validated but before anything is stored. Return the answers to
+    the first and to the second, which gets tokens."""
+    original_step, second_answers = getattr(Validator, step), []
 
-    def meanwhile(*args: Any, **kwargs: Any) -> Any:
-        valid = real(*args, **kwargs)
-        if not others:
-            others.append(None)
-            others.append(ask(form))
+    def step_with_second_request(*args: Any, **kwargs: Any) -> Any:
+        valid = original_step(*args, **kwargs)
+        if not second_answers:
+            second_answers.append(None)
+            second_answers.append(post_form(form))
         return valid
 
-    monkeypatch.setattr(Validator, step, meanwhile)
-    first, (_, (status, tokens)) = ask(form), others
-    monkeypatch.setattr(Validator, step, real)
+    monkeypatch.setattr(Validator, step, step_with_second_request)
+    first, (_, (status, tokens)) = post_form(form), second_answers
+    monkeypatch.setattr(Validator, step, original_step)
     assert status == 200, tokens
     return first[1], tokens
 
 
-def ask(form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+def post_form(form: dict[str, str]) -> tuple[int, dict[str, Any]]:
     answer = token_answer(RequestFactory().post("/oauth/token", form))
     return answer.status_code, json.loads(answer.content)
