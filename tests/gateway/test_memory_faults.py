@@ -129,7 +129,7 @@ def no_embedding(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -
 
 
 def no_provider(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
-    settings.MEMORY_PROVIDERS = [f"{__name__}.Broken"]
+    settings.MEMORY_PROVIDERS = [f"{__name__}.BrokenProvider"]
 
 
 def no_providers(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:

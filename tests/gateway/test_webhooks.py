@@ -1,4 +1,4 @@
-"""Webhooks: made and deleted, signed, delivered in order, tried again, and kept away from where they must not go."""
+"""Webhooks: creation and deletion, signatures, ordered delivery, retries, and forbidden addresses"""
 
 import json
 from collections.abc import Generator
@@ -45,15 +45,15 @@ def receiver(settings: Any) -> Generator[Receiver]:
 # ---- /api/webhooks ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_webhook_is_made_listed_and_deleted(alice: Owner, alice_api: Api) -> None:
-    status, made = await alice_api.post("/api/webhooks", {"url": URL, "kinds": ["memory.changed"]})
-    assert (status, made["object"], made["url"], made["kinds"]) == (201, "webhook", URL, ["memory.changed"])
-    assert made["secret"].startswith("whsec_")
+async def test_a_webhook_is_created_listed_and_deleted(alice: Owner, alice_api: Api) -> None:
+    status, created = await alice_api.post("/api/webhooks", {"url": URL, "kinds": ["memory.changed"]})
+    assert (status, created["object"], created["url"], created["kinds"]) == (201, "webhook", URL, ["memory.changed"])
+    assert created["secret"].startswith("whsec_")
     status, listed = await alice_api.get("/api/webhooks")
-    assert (status, listed["object"], [row["id"] for row in listed["data"]]) == (200, "list", [made["id"]])
+    assert (status, listed["object"], [row["id"] for row in listed["data"]]) == (200, "list", [created["id"]])
     assert listed["data"][0]["state"] == "active"
     assert "secret" not in listed["data"][0]
-    address = f"/api/webhooks/{made['id']}"
+    address = f"/api/webhooks/{created['id']}"
     assert (await alice_api.call("DELETE", address))[0] == 204
     assert (await alice_api.call("DELETE", address))[0] == 404
     actions = await in_thread(lambda: list(AuditEntry.objects.filter(kind="webhook").values_list("action", flat=True)))
@@ -63,11 +63,11 @@ async def test_a_webhook_is_made_listed_and_deleted(alice: Owner, alice_api: Api
     assert "example.org" not in str(vars(row))
 
 
-async def test_the_secret_is_nowhere_in_the_database(alice: Owner, alice_api: Api) -> None:
-    _, made = await alice_api.post("/api/webhooks", {"url": URL})
+async def test_the_secret_is_not_stored_in_plain_text(alice: Owner, alice_api: Api) -> None:
+    _, created = await alice_api.post("/api/webhooks", {"url": URL})
     row = await in_thread(Webhook.objects.get)
     assert row.kinds == list(KINDS)
-    assert made["secret"].removeprefix("whsec_") not in str(vars(row))
+    assert created["secret"].removeprefix("whsec_") not in str(vars(row))
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ async def test_the_secret_is_nowhere_in_the_database(alice: Owner, alice_api: Ap
         {"url": "http://2130706433/"}, {"url": "http://0x7f.1/"}, {"url": "http://0/"}, {"url": "http://[fe80::1]/"},
     ],
 )  # fmt: skip
-async def test_what_is_no_public_address_or_kind_is_refused(alice_api: Api, body: Any) -> None:
+async def test_forbidden_addresses_and_unknown_kinds_are_refused(alice_api: Api, body: Any) -> None:
     status, answer = await alice_api.post("/api/webhooks", body)
     assert (status, answer["error"]["code"]) == (400, "invalid_request")
     assert not await in_thread(Webhook.objects.exists)
 
 
-async def test_there_are_ten_at_most(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
+async def test_the_number_of_webhooks_is_limited(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
     await in_thread(lambda: [webhook_make(alice, URL) for _ in range(MAX_WEBHOOKS)])
     status, answer = await alice_api.post("/api/webhooks", {"url": URL})
     assert (status, answer["error"]["code"], answer["error"]["details"]["limit"]) == (409, "conflict", 10)
     assert (await charlie_api.post("/api/webhooks", {"url": URL}))[0] == 201
 
 
-async def test_keys_that_are_limited_to_agents_have_none(alice: Owner, agent: Agent) -> None:
+async def test_keys_limited_to_agents_cannot_use_webhooks(alice: Owner, agent: Agent) -> None:
     _, plain = await in_thread(lambda: key_make(alice, agents=["assistant"]))
     for method, path, body in (("GET", "", None), ("POST", "", {"url": URL}), ("DELETE", "/0", None)):
         assert (await Api(plain).call(method, f"/api/webhooks{path}", body))[0] == 403
@@ -104,7 +104,7 @@ async def test_keys_that_are_limited_to_agents_have_none(alice: Owner, agent: Ag
 # ---- Deliveries ------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_is_delivered_signed(alice: Owner, receiver: Receiver) -> None:
+def test_a_change_is_delivered_and_signed(alice: Owner, receiver: Receiver) -> None:
     memory_make(alice, "Likes milk.")
     webhook, secret = webhook_make(alice, receiver.url)
     memory = memory_make(alice, "Likes tea.")
@@ -122,7 +122,7 @@ def test_a_change_is_delivered_signed(alice: Owner, receiver: Receiver) -> None:
     assert delivery_run() == 0
 
 
-def test_they_come_in_order_and_only_of_the_kinds_that_are_wanted(alice: Owner, receiver: Receiver) -> None:
+def test_only_selected_kinds_are_delivered_in_order(alice: Owner, receiver: Receiver) -> None:
     webhook_make(alice, receiver.url, "review.saved", "consolidation.finished")
     kinds = (
         "memory.changed",
@@ -138,7 +138,7 @@ def test_they_come_in_order_and_only_of_the_kinds_that_are_wanted(alice: Owner, 
     assert not delivery._due(timezone.now()).exists()
 
 
-def test_one_that_fails_holds_up_the_later_ones_and_keeps_its_id(alice: Owner, receiver: Receiver) -> None:
+def test_a_failed_delivery_delays_later_ones_and_keeps_its_id(alice: Owner, receiver: Receiver) -> None:
     webhook, secret = webhook_make(alice, receiver.url)
     first, second = notification_make(alice), notification_make(alice)
     receiver.answers = [(500, {})]
@@ -158,7 +158,7 @@ def test_one_that_fails_holds_up_the_later_ones_and_keeps_its_id(alice: Owner, r
     assert (webhook.failures, webhook.failure, webhook.next_attempt_at) == (0, "", None)
 
 
-def test_after_about_a_day_it_is_disabled_with_a_note(alice: Owner, receiver: Receiver) -> None:
+def test_a_webhook_is_disabled_after_about_a_day_of_failures(alice: Owner, receiver: Receiver) -> None:
     webhook, _ = webhook_make(alice, receiver.url)
     notification_make(alice)
     receiver.answers = [(503, {})] * MAX_ATTEMPTS
@@ -182,7 +182,7 @@ def test_pauses_grow_and_add_up_to_about_a_day() -> None:
     assert timedelta(hours=18) < sum(pauses, timedelta()) < timedelta(hours=30)
 
 
-def test_410_disables_at_once_and_the_owner_is_told(alice: Owner, receiver: Receiver) -> None:
+def test_status_410_disables_at_once_and_warns_the_owner(alice: Owner, receiver: Receiver) -> None:
     webhook, _ = webhook_make(alice, receiver.url)
     memory_make(alice)
     receiver.answers = [(410, {})]
@@ -193,16 +193,16 @@ def test_410_disables_at_once_and_the_owner_is_told(alice: Owner, receiver: Rece
     assert "A webhook is disabled: It answered 410" in str(facts.figures["warnings"])
 
 
-@pytest.mark.parametrize(("asked", "waits"), [("120", 120), ("99999", 3600), ("1", 24), ("soon", 24)])
-def test_a_retry_after_is_kept_where_it_is_longer(alice: Owner, receiver: Receiver, asked: str, waits: int) -> None:
+@pytest.mark.parametrize(("retry_after", "seconds"), [("120", 120), ("99999", 3600), ("1", 24), ("soon", 24)])
+def test_a_longer_retry_after_is_respected(alice: Owner, receiver: Receiver, retry_after: str, seconds: int) -> None:
     webhook, _ = webhook_make(alice, receiver.url)
     notification_make(alice)
-    receiver.answers = [(429, {"Retry-After": asked})]
+    receiver.answers = [(429, {"Retry-After": retry_after})]
     before = timezone.now()
     assert delivery_run() == 0
     webhook.refresh_from_db()
     assert webhook.next_attempt_at is not None
-    assert timedelta(seconds=waits) <= webhook.next_attempt_at - before <= timedelta(seconds=waits + 20)
+    assert timedelta(seconds=seconds) <= webhook.next_attempt_at - before <= timedelta(seconds=seconds + 20)
 
 
 def test_a_redirect_is_not_followed(alice: Owner, receiver: Receiver) -> None:
@@ -214,7 +214,7 @@ def test_a_redirect_is_not_followed(alice: Owner, receiver: Receiver) -> None:
     assert (webhook.failure, len(receiver.received)) == ("It answered 302.", 1)
 
 
-def test_one_that_hangs_has_a_time_limit(alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delivery_has_a_time_limit(alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "SECONDS", 0.2)
     webhook, _ = webhook_make(alice, receiver.url)
     notification_make(alice)
@@ -224,7 +224,7 @@ def test_one_that_hangs_has_a_time_limit(alice: Owner, receiver: Receiver, monke
     assert webhook.failure.startswith("There was no answer within")
 
 
-def test_a_server_that_is_not_there_is_a_failure(alice: Owner, receiver: Receiver, caplog: Any) -> None:
+def test_an_unreachable_server_is_a_failure(alice: Owner, receiver: Receiver, caplog: Any) -> None:
     webhook, secret = webhook_make(alice, receiver.url)
     notification_make(alice)
     receiver.close()
@@ -237,10 +237,10 @@ def test_a_server_that_is_not_there_is_a_failure(alice: Owner, receiver: Receive
     assert secret not in caplog.text
 
 
-def test_a_name_that_stands_for_a_private_address_is_not_connected_to(
+def test_a_name_that_resolves_to_a_private_address_is_not_connected_to(
     alice: Owner, receiver: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name is public where the webhook is made, and is looked up when it is delivered."""
+    """The name is public when the webhook is created, and is resolved again on delivery."""
     settings.WEBHOOKS_PRIVATE = False
     port = receiver.url.split(":")[2].split("/")[0]
     webhook, _ = webhook_make(alice, f"http://rebinding.example:{port}/hook")
@@ -277,13 +277,13 @@ def test_an_address_that_became_forbidden_is_not_connected_to(alice: Owner, rece
         ("fec0::1", False), ("::10.0.0.1", False), ("::ffff:0:10.0.0.1", False), ("192.0.0.192", False),
     ],
 )  # fmt: skip
-def test_only_public_addresses_are_reached(address: str, reached: bool, settings: Any) -> None:
+def test_only_public_addresses_are_reachable(address: str, reached: bool, settings: Any) -> None:
     assert may_be_reached(address) is reached
     settings.WEBHOOKS_PRIVATE = True
     assert may_be_reached(address)
 
 
-def test_no_transaction_is_open_while_it_is_sent(
+def test_no_transaction_is_open_during_a_delivery(
     alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     webhook_make(alice, receiver.url)
@@ -291,16 +291,16 @@ def test_no_transaction_is_open_while_it_is_sent(
     depth, seen = len(connection.savepoint_ids), []
     real = sending.send
 
-    async def looks(*args: Any) -> Any:
+    async def checking_send(*args: Any) -> Any:
         seen.append(len(connection.savepoint_ids) - depth)
         return await real(*args)
 
-    monkeypatch.setattr(delivery, "send", looks)
+    monkeypatch.setattr(delivery, "send", checking_send)
     assert delivery_run() == 1
     assert seen == [0]
 
 
-def test_the_sweep_queues_one_job_and_only_where_something_is_due(
+def test_the_sweep_queues_one_job_if_something_is_due(
     alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued: list[Any] = []
@@ -318,7 +318,7 @@ def test_the_sweep_queues_one_job_and_only_where_something_is_due(
     assert deliver(token) == 0  # the queue may deliver a job twice
 
 
-def test_a_webhook_that_hangs_is_disabled_or_deleted_meanwhile(alice: Owner, receiver: Receiver) -> None:
+def test_the_outcome_for_a_webhook_disabled_meanwhile_is_dropped(alice: Owner, receiver: Receiver) -> None:
     webhook, _ = webhook_make(alice, receiver.url)
     notification_make(alice)
     found = delivery._next(Webhook.objects.get(), timezone.now())
@@ -330,7 +330,7 @@ def test_a_webhook_that_hangs_is_disabled_or_deleted_meanwhile(alice: Owner, rec
     assert (webhook.failures, webhook.note) == (0, "An administrator disabled it.")
 
 
-def test_nobody_who_may_not_sign_in_is_sent_anything(alice: Owner, receiver: Receiver) -> None:
+def test_deactivated_owners_receive_nothing(alice: Owner, receiver: Receiver) -> None:
     webhook_make(alice, receiver.url)
     notification_make(alice)
     User.objects.filter(pk=alice.user_id).update(is_active=False)
@@ -338,7 +338,7 @@ def test_nobody_who_may_not_sign_in_is_sent_anything(alice: Owner, receiver: Rec
     assert receiver.received == []
 
 
-def test_a_secret_outlives_its_signing_key_among_the_older_ones(
+def test_a_secret_stays_valid_with_the_old_signing_key_as_fallback(
     alice: Owner, receiver: Receiver, settings: Any
 ) -> None:
     webhook, secret = webhook_make(alice, receiver.url)
@@ -353,7 +353,7 @@ def test_a_secret_outlives_its_signing_key_among_the_older_ones(
     assert "signing key" in webhook.note
 
 
-def test_the_admin_shows_the_host_and_disables(alice: Owner) -> None:
+def test_the_admin_shows_the_host_only_and_disables_webhooks(alice: Owner) -> None:
     webhook, _ = webhook_make(alice, "https://example.org/hook?token=hidden")
     Webhook.objects.update(failures=2, failure="It answered 500.", failed_at=timezone.now())
     root = staff_client(superuser=True)
@@ -377,8 +377,8 @@ def test_names_of_this_machine_are_refused(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("host", ["[::1%25lo]", "[fe80::1%25]", "[fe80::1%25lo]", "[::ffff:127.0.0.1%25lo]"])
-def test_a_zone_makes_no_address_public(host: str, settings: Any) -> None:
+def test_a_zone_index_does_not_make_an_address_public(host: str, settings: Any) -> None:
     settings.WEBHOOKS_PRIVATE = False
-    assert addresses.literal_refused(host[1:-1].replace("%25", "%"))  # as the client reads it
+    assert addresses.literal_refused(host[1:-1].replace("%25", "%"))  # as the HTTP client parses it
     with pytest.raises(InvalidRequest):
         addresses.checked_url(f"http://{host}/")

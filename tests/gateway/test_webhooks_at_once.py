@@ -1,4 +1,4 @@
-"""Webhooks of one job go on independently: each in its own order, and a slow one holds up only itself."""
+"""Webhooks of one job are delivered independently: each in its own order, and a slow one delays only itself"""
 
 import socket
 from collections.abc import Generator, Iterable
@@ -22,47 +22,47 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def receivers(settings: Any) -> Generator[tuple[Receiver, Receiver]]:
-    """A slow one, held until the test sets `held`, and a fast one."""
+    """Yield a slow receiver, which waits until the test sets `may_answer`, and a fast one."""
     settings.WEBHOOKS_PRIVATE = True
     with closing(Receiver()) as slow, closing(Receiver()) as fast:
         slow.may_answer.clear()
         yield slow, fast
 
 
-def test_a_slow_one_holds_up_only_itself(alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver]) -> None:
+def test_a_slow_webhook_delays_only_itself(alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver]) -> None:
     slow, fast = receivers
     for owner, receiver in ((alice, slow), (charlie, fast)):
         webhook_make(owner, receiver.url)
     rows = [notification_make(owner) for _ in range(5) for owner in (alice, charlie)]
     while_slow: list[int] = []
 
-    def asked() -> None:
+    def on_request() -> None:
         if len(fast.received) == 5:
             while_slow.append(len(slow.received))
             slow.may_answer.set()
 
-    fast.on_request = asked
+    fast.on_request = on_request
     assert delivery_run() == 10
-    assert while_slow == [1]  # all five came while the first one of the other was being answered
+    assert while_slow == [1]  # all five arrived during the first slow delivery
     assert slow.notification_ids() == [str(row.seq) for row in rows[::2]]
     assert fast.notification_ids() == [str(row.seq) for row in rows[1::2]]
 
 
-def test_what_is_new_is_delivered_while_a_slow_one_is_under_way(
+def test_new_notifications_are_delivered_during_a_slow_delivery(
     alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second notification is stored while nothing but the slow delivery is under way."""
+    """The second notification is stored while only the slow delivery is running."""
     slow, fast = receivers
     monkeypatch.setattr(delivery, "POLL_SECONDS", 0.02)
     webhook_make(alice, slow.url)
     webhook_make(charlie, fast.url)
     notification_make(alice)
     notification_make(charlie)
-    real, looks = delivery._ready, []
+    real, checks = delivery._ready, []
 
     def ready(*args: Any) -> Any:
-        looks.append(None)
-        if len(looks) == 4:
+        checks.append(None)
+        if len(checks) == 4:
             notification_make(charlie)
         return real(*args)
 
@@ -72,32 +72,32 @@ def test_what_is_new_is_delivered_while_a_slow_one_is_under_way(
     assert (len(slow.received), len(fast.received)) == (1, 2)
 
 
-def test_no_more_than_the_limit_are_sent_at_once(
+def test_simultaneous_deliveries_are_limited(
     alice: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "MAX_AT_ONCE", 2)
-    under_way, most = 0, 0
+    running, maximum = 0, 0
     real = sending.send
 
-    async def counts(*args: Any) -> Any:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
+    async def counting_send(*args: Any) -> Any:
+        nonlocal running, maximum
+        running += 1
+        maximum = max(maximum, running)
         try:
             return await real(*args)
         finally:
-            under_way -= 1
+            running -= 1
 
-    monkeypatch.setattr(delivery, "send", counts)
+    monkeypatch.setattr(delivery, "send", counting_send)
     for _ in range(5):
         webhook_make(alice, receivers[1].url)
     notification_make(alice)
     notification_make(alice)
     assert delivery_run() == 10
-    assert most == 2
+    assert maximum == 2
 
 
-def test_slow_ones_of_an_owner_leave_places_for_others(
+def test_slow_webhooks_of_one_owner_leave_places_for_others(
     alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow, fast = receivers
@@ -111,21 +111,21 @@ def test_slow_ones_of_an_owner_leave_places_for_others(
         notification_make(charlie)
     while_slow: list[int] = []
 
-    def asked() -> None:
+    def on_request() -> None:
         while_slow.append(len(slow.received))
         if len(fast.received) == 3:
             slow.may_answer.set()
 
-    fast.on_request = asked
+    fast.on_request = on_request
     assert delivery_run() == 8
     assert max(while_slow) <= 2
     assert len(slow.received) == 5
 
 
-def test_names_that_are_looked_up_slowly_hold_up_only_themselves(
+def test_slow_name_lookups_delay_only_their_webhooks(
     alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An owner's ten webhooks are more than the threads in which a loop looks names up by default, on two cores."""
+    """On two cores, ten webhooks of an owner exceed the default threads of the event loop for name lookups."""
     slow, fast = receivers
     real = socket.getaddrinfo
 
@@ -144,19 +144,19 @@ def test_names_that_are_looked_up_slowly_hold_up_only_themselves(
     notification_make(charlie)
     seen: list[int] = []
 
-    def asked() -> None:
+    def on_request() -> None:
         seen.append(len(slow.received))
         slow.may_answer.set()
 
-    fast.on_request = asked
+    fast.on_request = on_request
     assert delivery_run() == 11
     assert seen == [0]
 
 
-def test_a_job_ends_in_time_without_holding_up_the_others(
+def test_a_job_ends_in_time_without_delaying_the_others(
     alice: Owner, charlie: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was slow in this job is not begun again where its answer would come after the end of the job."""
+    """A webhook that was slow in this job gets no further delivery that would end after the job."""
     slow, fast = receivers
     monkeypatch.setattr(delivery, "JOB_SECONDS", 0.6)
     slow.may_answer.set()
@@ -171,10 +171,10 @@ def test_a_job_ends_in_time_without_holding_up_the_others(
     assert not lease_is_held(LEASE)
 
 
-def test_one_that_failed_is_not_begun_at_the_end_of_a_job(
+def test_a_failed_webhook_is_not_tried_at_the_end_of_a_job(
     alice: Owner, receivers: tuple[Receiver, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may take its whole time again, and the next job begins with it."""
+    """It might use its whole time limit again, so the next job starts with it."""
     monkeypatch.setattr(delivery, "JOB_SECONDS", sending.SECONDS / 2)
     webhook_make(alice, receivers[1].url)
     notification_make(alice)
@@ -184,7 +184,7 @@ def test_one_that_failed_is_not_begun_at_the_end_of_a_job(
     assert delivery_run() == 1
 
 
-def test_a_job_that_lost_its_lease_begins_nothing_more_and_notes_what_it_sent(
+def test_a_job_that_lost_its_lease_stops_and_records_what_it_sent(
     alice: Owner, receivers: tuple[Receiver, Receiver]
 ) -> None:
     fast = receivers[1]
@@ -192,13 +192,13 @@ def test_a_job_that_lost_its_lease_begins_nothing_more_and_notes_what_it_sent(
     first, _ = notification_make(alice), notification_make(alice)
     token = lease_take(LEASE, seconds=60)
 
-    def lost(rows: Iterable[Any]) -> Any:
+    def lose_lease(rows: Iterable[Any]) -> Any:
         Lease.objects.filter(name=LEASE).delete()
         return real(rows)
 
     real = delivery._due
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(delivery, "_due", lost)
+        patched.setattr(delivery, "_due", lose_lease)
         assert deliver(str(token)) == 1
     webhook.refresh_from_db()
     assert (fast.notification_ids(), webhook.delivered_seq) == ([str(first.seq)], first.seq)
