@@ -149,7 +149,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("way", APIS)
+@pytest.mark.parametrize("api_kind", APIS)
 @pytest.mark.parametrize("name", FAULTS)
 async def test_a_fault_does_not_fail_the_turn_and_is_named_in_the_trace(
     alice_api: Api,
@@ -206,7 +206,7 @@ async def test_a_failed_snapshot_does_not_affect_the_short_term_lane(
     assert "The gate code is on the blue door." in str(faulty_model.calls[-1].messages)
 
 
-@pytest.mark.parametrize("way", APIS)
+@pytest.mark.parametrize("api_kind", APIS)
 async def test_a_keyword_answer_without_a_message_falls_back_to_the_local_rule(
     alice_api: Api, session_with_memory: Session, faulty_model: FaultyModel, api_kind: str
 ) -> None:
@@ -254,7 +254,7 @@ async def test_a_keyword_answer_may_be_a_list_of_parts(
     assert (await in_thread(Run.objects.get)).trace["recall"]["keywords"]["found"] == 2
 
 
-@pytest.mark.parametrize("way", APIS)
+@pytest.mark.parametrize("api_kind", APIS)
 @pytest.mark.parametrize("inject", [True, False])
 async def test_an_unusable_provider_does_not_affect_the_answer(
     alice_api: Api, alice: Owner, model: ScriptedModel, settings: Any, api_kind: str, inject: bool
