@@ -34,7 +34,7 @@ def apply(folder: Path, text: str) -> None:
     call_command("agents", "apply", str(path))
 
 
-def exported(capsys: pytest.CaptureFixture[str]) -> str:
+def export(capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     call_command("agents", "export")
     return capsys.readouterr().out
@@ -67,10 +67,10 @@ def test_memory_settings_that_a_file_does_not_name_are_kept(db: None, tmp_path: 
 
 def test_applying_an_export_changes_nothing(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     apply(tmp_path, FILE)
-    first = exported(capsys)
+    first = export(capsys)
     before = list(Agent.objects.order_by("name").values("name", "settings", "version"))
     apply(tmp_path, first)
-    assert exported(capsys) == first
+    assert export(capsys) == first
     assert list(Agent.objects.order_by("name").values("name", "settings", "version")) == before
     assert yaml.safe_load(first)["agents"]["helper"]["memory_review_interval"] == 3
 

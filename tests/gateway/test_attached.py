@@ -181,6 +181,6 @@ def test_attachments_of_earlier_messages_are_read_after_the_lock(alice: Owner, a
     assert len(reads) == 2
     [window] = [sql for sql in said if "has_parts" in sql]
     assert '"gateway_message"."created_at"' not in window, "it is stored after the parts"
-    assert 'CASE WHEN "gateway_message"."parts" IS NULL' in window, "SQLite reads all of what it gives back"
+    assert 'CASE WHEN "gateway_message"."parts" IS NULL' in window, "SQLite reads every returned column completely"
     assert min(reads) > written
     assert [type(message["content"]) for message in context.messages] == [list, list, str]

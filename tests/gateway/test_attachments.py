@@ -106,7 +106,7 @@ async def test_bytes_are_stored_as_files_and_the_row_refers_to_them(
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert listed["data"][0]["content"] == CONTENT
     await alice_api.post(turns, {"content": "And now?"})
-    assert model.calls[1].messages[-3]["content"] == CONTENT, "and it is sent again with the next turn"
+    assert model.calls[1].messages[-3]["content"] == CONTENT, "it is sent again with the next turn"
 
 
 async def test_exports_and_the_page_show_the_original_content(
@@ -145,7 +145,7 @@ async def test_versions_and_branches_of_a_turn_share_one_file(
     assert len(stored_files(alice.pk)) == 1
     assert await count_of(Attachment.objects) == 1
     runs = await in_thread(lambda: list(Run.objects.order_by("pk").values_list("user_key", flat=True)))
-    assert runs[0] == runs[1] == runs[3] != runs[2], "the hash of the message is that of its bytes"
+    assert runs[0] == runs[1] == runs[3] != runs[2], "the hash of a message covers the bytes"
 
 
 async def test_owners_never_share_a_file(
@@ -200,7 +200,7 @@ async def test_attachments_add_no_statement_to_a_turn_without_them_and_one_insid
         await alice_api.post(turns, {"content": [TEXT, picture(LARGE)]})
     opened = [place for place, sql in enumerate(found) if sql.startswith('INSERT INTO "gateway_run"')]
     about = [place for place, sql in enumerate(found) if "gateway_attachment" in sql]
-    assert len([place for place in about if place > opened[0]]) == 1, "one in the transaction of the turn"
+    assert len([place for place in about if place > opened[0]]) == 1, "one statement in the transaction of the turn"
 
 
 # ---- /v1 -------------------------------------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ async def test_a_refused_request_leaves_no_file(
 async def test_files_of_a_process_that_died_are_deleted_after_an_hour(alice: Owner, turns: str) -> None:
     await messages_store(alice.pk, [{"content": [picture(LARGE)]}])
     await in_thread(sweep_run)
-    assert len(stored_files(alice.pk)) == 1, "its message may be on the way"
+    assert len(stored_files(alice.pk)) == 1, "its message may still be in progress"
     with time_machine.travel(timezone.now() + timedelta(hours=2), tick=False):
         await in_thread(sweep_run)
     assert (stored_files(alice.pk), await count_of(Attachment.objects)) == ([], 0)
@@ -407,7 +407,7 @@ async def test_a_failed_or_interrupted_deletion_is_retried(
         file = await in_thread(deletion_begin, timezone.now())
         assert file is not None
     (storage_folder() / str(alice.pk) / file.sha256[:2] / file.sha256).unlink()
-    assert await in_thread(deletion_begin, timezone.now()) is None, "they may still be at it"
+    assert await in_thread(deletion_begin, timezone.now()) is None, "other processes may still be deleting them"
     assert await count_of(Attachment.objects) == 3
     with time_machine.travel(timezone.now() + timedelta(minutes=11), tick=False):
         await in_thread(sweep_run)
@@ -474,10 +474,10 @@ async def test_inline_bytes_stored_by_an_earlier_version_are_moved_to_files(
             await alice_api.post(turns, {"content": content})
         keys = await in_thread(lambda: list(Run.objects.order_by("pk").values_list("user_key", flat=True)))
         assert await in_thread(sweep_run, position)
-    assert not await in_thread(sweep_run, position), "it waits a minute for its storage"
+    assert not await in_thread(sweep_run, position), "it waits a minute before it retries the storage"
     with time_machine.travel(timezone.now() + timedelta(seconds=61), tick=False):
         assert await in_thread(sweep_run, position)
-        assert not await in_thread(sweep_run, position), "nothing is left, and what cannot be moved is no reason"
+        assert not await in_thread(sweep_run, position), "nothing is left but what cannot be moved"
         found = await in_thread(lambda: Message.objects.order_by("pk").values_list("pk", flat=True).last())
         assert position.after == found
     assert len(stored_files(alice.pk)) == 3

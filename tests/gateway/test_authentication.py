@@ -25,17 +25,17 @@ from tests.scripted_model import ScriptedModel, calls
 REMEMBER = calls(("add_memory", '{"content": "Is vegetarian.", "target": "user"}'))
 
 
-async def trusted(owner: Owner, **fields: Any) -> Api:
+async def trusted_api(owner: Owner, **fields: Any) -> Api:
     return Api((await in_thread(key_make, owner, trusted=True, **fields))[1])
 
 
-def openwebui(user: str) -> dict[str, str]:
+def openwebui_headers(user: str) -> dict[str, str]:
     return {"x_openwebui_user_id": user}
 
 
 @pytest.mark.parametrize("header", ["x_daybook_user", "x_openwebui_user_id"])
 async def test_a_trusted_key_acts_for_end_users(alice: Owner, agent: Agent, model: ScriptedModel, header: str) -> None:
-    api = await trusted(alice)
+    api = await trusted_api(alice)
     model.script(REMEMBER, "Noted.", "Hello.", "Hello.")
     response = await ask(api, "I'm vegetarian", headers={header: "u1"})
     await ask(api, "Hi", headers={header: "u2"})
@@ -48,13 +48,13 @@ async def test_a_trusted_key_acts_for_end_users(alice: Owner, agent: Agent, mode
 
 async def test_end_users_survive_the_replacement_of_a_key(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.", "Yes.")
-    first = await ask(await trusted(alice), "Hi", headers={"x_daybook_user": "u1"})
-    second = await ask(await trusted(alice), "Hi", "Hello.", "more", headers={"x_daybook_user": "u1"})
+    first = await ask(await trusted_api(alice), "Hi", headers={"x_daybook_user": "u1"})
+    second = await ask(await trusted_api(alice), "Hi", "Hello.", "more", headers={"x_daybook_user": "u1"})
     assert first.session == second.session
 
 
 async def test_an_end_user_sees_only_their_own(alice: Owner, agent: Agent) -> None:
-    api = await trusted(alice)
+    api = await trusted_api(alice)
     await in_thread(memory_make, alice, "Likes tea.")
     theirs = await in_thread(owner_for_end_user, parent=alice, namespace="daybook", external_id="u1")
     await in_thread(memory_make, theirs, "Likes coffee.")
@@ -75,7 +75,7 @@ async def test_an_untrusted_key_must_not_name_end_users(alice_api: Api, agent: A
 @pytest.mark.parametrize("value", ["", "  "])
 async def test_an_empty_end_user_id_does_not_fall_back_to_the_key_owner(alice: Owner, header: str, value: str) -> None:
     headers = {header: value}
-    api = await trusted(alice)
+    api = await trusted_api(alice)
     for path, sent in (("/v1/models", None), ("/api/memories", None), ("/api/memories", {"content": "x" * 70_000})):
         status, body = await api.call("POST" if sent else "GET", path, sent, **headers)
         assert (status, body["error"]["code"]) == (400, "invalid_request")
@@ -83,7 +83,7 @@ async def test_an_empty_end_user_id_does_not_fall_back_to_the_key_owner(alice: O
 
 
 async def test_a_too_long_end_user_id_is_refused(alice: Owner, agent: Agent) -> None:
-    status, body = await (await trusted(alice)).call("GET", "/v1/models", x_daybook_user="x" * 256)
+    status, body = await (await trusted_api(alice)).call("GET", "/v1/models", x_daybook_user="x" * 256)
     assert (status, body["error"]["code"]) == (400, "invalid_request")
 
 
@@ -91,8 +91,8 @@ async def test_an_untrusted_key_with_one_end_user_has_memory(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(REMEMBER, "Noted.", "You are.")
-    await ask(alice_api, "I'm vegetarian", headers=openwebui("u1"))
-    await ask(alice_api, "Am I?", headers=openwebui("u1"))
+    await ask(alice_api, "I'm vegetarian", headers=openwebui_headers("u1"))
+    await ask(alice_api, "Am I?", headers=openwebui_headers("u1"))
     assert "Is vegetarian." in str(model.calls[2].messages)
     assert await in_thread(key_warnings) == []
 
@@ -101,10 +101,10 @@ async def test_an_untrusted_key_with_two_end_users_has_no_memory_for_them(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(REMEMBER, "Noted.", "Who knows.", "Who knows.", "You are.")
-    await ask(alice_api, "I'm vegetarian", headers=openwebui("u1"))
-    await ask(alice_api, "Am I vegetarian?", headers=openwebui("u2"))
+    await ask(alice_api, "I'm vegetarian", headers=openwebui_headers("u1"))
+    await ask(alice_api, "Am I vegetarian?", headers=openwebui_headers("u2"))
     authentication.forget_keys()  # other processes drop their cached keys within a minute
-    await ask(alice_api, "Am I vegetarian, too?", headers=openwebui("u1"))
+    await ask(alice_api, "Am I vegetarian, too?", headers=openwebui_headers("u1"))
     for call in model.calls[2:4]:
         assert "Is vegetarian." not in str(call.messages)
         assert call.tools == ()
@@ -230,7 +230,7 @@ async def test_a_deactivated_user_is_refused(alice: Owner, agent: Agent) -> None
 async def test_a_memory_belongs_to_the_end_user_who_asked_for_it(
     alice: Owner, agent: Agent, model: ScriptedModel
 ) -> None:
-    api = await trusted(alice)
+    api = await trusted_api(alice)
     model.script(REMEMBER, "Noted.")
     await ask(api, "I'm vegetarian", headers={"x_daybook_user": "u1"})
     memory = await in_thread(Memory.objects.select_related("owner").get)

@@ -116,8 +116,10 @@ async def test_our_own_calls_are_hidden_from_a_mixed_stream(
     alice_api: Api, agent: Agent, plays: Plays, ours_first: bool
 ) -> None:
     theirs, ours = (1, 0) if ours_first else (0, 1)
-    begun = sorted([piece(theirs, name="lookup"), piece(ours, name="add_memory")], key=lambda call: call["index"])
-    requests = plays([*begun, piece(theirs, "{}"), piece(ours, ADD)], ["Done."])
+    first_pieces = sorted(
+        [piece(theirs, name="lookup"), piece(ours, name="add_memory")], key=lambda call: call["index"]
+    )
+    requests = plays([*first_pieces, piece(theirs, "{}"), piece(ours, ADD)], ["Done."])
     chunks = await stream(alice_api, USER, tools=TOOLS)
     (call,) = assembled(chunks)
     assert call[1:] == ("lookup", "{}")

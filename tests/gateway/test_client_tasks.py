@@ -294,8 +294,8 @@ def test_a_turn_that_resembles_a_task_is_a_turn(row: Row) -> None:
 
 
 def test_every_known_request_needs_text_and_a_further_sign() -> None:
-    """A person could start a message with any of these texts. Only a tool that its client offers for nothing else
-    is recognised without text."""
+    """A person could start a message with any of these texts. Those that are recognised by text alone are long, or no
+    person would write them. Only a tool that its client offers for nothing else is recognised without text."""
     for known in known_requests():
         assert known.where in {"user", "system"}
         assert known.starts or known.holds or known.ends or known.signs == ({"answer_tool"},)

@@ -110,7 +110,7 @@ class Chat:
         return [*messages, {"role": "user", "content": said + (REMINDER if self.adds_reminder else "")}]
 
 
-def _said(rng: random.Random, chat: Chat) -> Pair:
+def _next_pair(rng: random.Random, chat: Chat) -> Pair:
     if not chat.pairs and rng.random() < 0.5:
         return rng.choice(_OPENERS), _words(rng, rng.choice((12, 40, 120)))
     # Not first and not twice in a row: a short exchange occurs in many chats and is matched by the one before it.
@@ -144,7 +144,7 @@ def test_simultaneous_chats_are_matched_to_their_own_sessions(alice: Owner, agen
     requests = 0
     for _ in range(60):
         chat = rng.choice(chats)
-        said, answer = _said(rng, chat)
+        said, answer = _next_pair(rng, chat)
         run = _turn(alice, chat.request(rng, said), answer)
         assert chat_of_session.setdefault(run.session_id, chat) is chat, (chat.changes, chat.pairs, said)
         if chat.session not in {None, run.session_id}:

@@ -117,25 +117,27 @@ def test_a_deleted_memory_loses_its_vector(book: Book, model: ScriptedModel) -> 
 
 
 @pytest.fixture
-def recalling(alice: Owner, book: Book) -> Session:
+def recalling_session(alice: Owner, book: Book) -> Session:
     return session_make(alice, agent_make(frozen_char_limit=0, tools=[]))
 
 
-async def test_a_turn_embeds_its_query(alice_api: Api, recalling: Session, book: Book, model: ScriptedModel) -> None:
+async def test_a_turn_embeds_its_query(
+    alice_api: Api, recalling_session: Session, book: Book, model: ScriptedModel
+) -> None:
     await in_thread(lambda: MemoryVector.objects.all().delete())
     model.script("Yes.")
-    await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    await alice_api.post(f"/api/sessions/{recalling_session.pk}/turns", {"content": "cello lessons"})
     assert model.embedded == [("cello lessons",)]
     trace = (await in_thread(Run.objects.get)).trace["recall"]
     assert trace["embedding"] == "ok"
 
 
 async def test_a_turn_succeeds_without_the_vector_of_its_query(
-    alice_api: Api, recalling: Session, model: ScriptedModel
+    alice_api: Api, recalling_session: Session, model: ScriptedModel
 ) -> None:
     model.embedding_fault = UpstreamError("down")
     model.script("Yes.")
-    status, _ = await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    status, _ = await alice_api.post(f"/api/sessions/{recalling_session.pk}/turns", {"content": "cello lessons"})
     trace = (await in_thread(Run.objects.get)).trace["recall"]
     assert (status, trace["embedding"], trace["long_term"]["state"]) == (200, "upstream_error", "ok")
     assert "cello" in model.calls[0].messages[-2]["content"]
@@ -146,7 +148,7 @@ STRANGE = "woble hte racs sah no a"  # has the letters of SCAR and no word of an
 
 
 @pytest.fixture
-def embedded(book: Book, model: ScriptedModel) -> Book:
+def embedded_book(book: Book, model: ScriptedModel) -> Book:
     """Return the book with more memories, all with vectors."""
     sentences = "Owns a garden|Feeds two cats|Bakes bread|Reads maps|Knows chess|Sings|Swims|Flies to Rome|Hates mud"
     for what in (*sentences.split("|"), SCAR):
@@ -155,7 +157,7 @@ def embedded(book: Book, model: ScriptedModel) -> Book:
     return book
 
 
-async def test_the_api_search_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
+async def test_the_api_search_uses_vectors(alice_api: Api, embedded_book: Book, model: ScriptedModel) -> None:
     body = {"query": STRANGE}
     _, found = await alice_api.post("/api/memories/search", body)
     assert SCAR in [row["content"] for row in found["data"]]
@@ -170,38 +172,40 @@ async def test_the_api_search_uses_vectors(alice_api: Api, embedded: Book, model
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_page_search_uses_vectors(embedded: Book, client: Client, model: ScriptedModel) -> None:
-    client.force_login(embedded.owner.user)
+def test_the_page_search_uses_vectors(embedded_book: Book, client: Client, model: ScriptedModel) -> None:
+    client.force_login(embedded_book.owner.user)
     assert SCAR in client.get("/memories/", {"q": STRANGE}).content.decode()
     model.embedding_fault = UpstreamError("down")
     assert SCAR not in client.get("/memories/", {"q": STRANGE}).content.decode()
 
 
-async def test_the_mcp_search_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
+async def test_the_mcp_search_uses_vectors(alice_api: Api, embedded_book: Book, model: ScriptedModel) -> None:
     call = {"name": "search_memories", "arguments": {"query": STRANGE}}
     _, body = await alice_api.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     assert SCAR in [row["content"] for row in body["result"]["structuredContent"]["memories"]]
 
 
-async def test_the_search_tool_of_the_model_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
-    session = await in_thread(lambda: session_make(embedded.owner, agent_make(frozen_char_limit=0)))
+async def test_the_search_tool_of_the_model_uses_vectors(
+    alice_api: Api, embedded_book: Book, model: ScriptedModel
+) -> None:
+    session = await in_thread(lambda: session_make(embedded_book.owner, agent_make(frozen_char_limit=0)))
     model.script(calls(("search_memories", f'{{"query": "{STRANGE}"}}')), "Yes.")
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Look."})
     assert SCAR in model.calls[1].messages[-1]["content"]
 
 
 async def test_nothing_is_embedded_without_an_embedding_model(
-    alice_api: Api, recalling: Session, model: ScriptedModel, settings: Any
+    alice_api: Api, recalling_session: Session, model: ScriptedModel, settings: Any
 ) -> None:
     settings.EMBEDDING_MODEL = ""
     model.script("Yes.")
-    await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    await alice_api.post(f"/api/sessions/{recalling_session.pk}/turns", {"content": "cello lessons"})
     assert model.embedded == []
     assert await in_thread(embeddings.enqueue_missing) == 0
 
 
 @pytest.fixture
-def private(alice: Owner, settings: Any) -> Session:
+def private_session(alice: Owner, settings: Any) -> Session:
     """Return a session whose agent uses another upstream than the embedding model, with a memory in its book."""
     address = {"url": "http://127.0.0.1:9/v1", "key": ""}
     settings.DAYBOOK_UPSTREAMS = {"default": address, "local": address}
@@ -211,12 +215,12 @@ def private(alice: Owner, settings: Any) -> Session:
 
 
 async def test_texts_for_another_upstream_are_embedded_only_if_an_administrator_allows_it(
-    alice_api: Api, private: Session, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
+    alice_api: Api, private_session: Session, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(jobs, "enqueue", lambda task, book_id: asked.append(str(book_id)))
     book = await in_thread(Book.objects.get)
-    turns = f"/api/sessions/{private.pk}/turns"
+    turns = f"/api/sessions/{private_session.pk}/turns"
     model.script("Yes.", "Yes.")
     await alice_api.post(turns, {"content": "zebrafinch song"})
     assert await in_thread(embeddings.enqueue_missing) == 0

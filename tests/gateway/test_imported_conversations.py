@@ -36,7 +36,7 @@ CLAUDE = packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CL
 UTC_ZONE = ZoneInfo("UTC")
 
 
-def undone(owner: Owner, change_set: str) -> Any:
+def undo(owner: Owner, change_set: str) -> Any:
     source = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
     return undo_changes(change_set_get(owner.pk, parse_uuid(change_set)), source)
 
@@ -118,11 +118,11 @@ def test_undoing_an_import_removes_its_conversations_too(alice: Owner, agent: Ag
     import_file(alice.pk, json.dumps([gpt_conversation()]).encode())
     report = import_file(alice.pk, CLAUDE)
     (change_set,) = report.change_sets
-    result = undone(alice, change_set)
+    result = undo(alice, change_set)
     assert (len(result.undone), result.conversations, result.as_json()["conversations"]) == (3, 1, 1)
     assert [session.title for session in Session.objects.all()] == ["Bread"]
-    assert undone(alice, change_set).conversations == 0
-    again = undone(alice, str(result.change_set))
+    assert undo(alice, change_set).conversations == 0
+    again = undo(alice, str(result.change_set))
     assert (len(again.undone), again.conversations, Session.objects.count()) == (3, 0, 1)
     assert import_file(alice.pk, CLAUDE).conversations_new == 1
 
@@ -134,8 +134,8 @@ async def test_a_limited_key_keeps_conversations_of_other_agents_when_undoing(
     report = await in_thread(import_file, alice.pk, CLAUDE)
     limited = Api((await in_thread(lambda: key_make(alice, agents=["other"])))[1])
     path = f"/api/changes/{report.change_sets[0]}/undo"
-    status, undone = await limited.post(path)
-    assert (status, undone["conversations"], len(undone["undone"])) == (200, 0, 3)  # they share the book
+    status, result = await limited.post(path)
+    assert (status, result["conversations"], len(result["undone"])) == (200, 0, 3)  # they share the book
     assert await in_thread(Session.objects.count) == 1
     assert (await alice_api.post(path))[1]["conversations"] == 1
 
@@ -155,7 +155,7 @@ def test_an_import_with_conversations_only_can_be_undone(alice: Owner, agent: Ag
     data = json.dumps(CLAUDE_CONVERSATIONS).encode()
     (change_set,) = import_file(alice.pk, data).change_sets
     assert not Notification.objects.exists()
-    result = undone(alice, change_set)
+    result = undo(alice, change_set)
     assert (result.undone, result.conversations, Session.objects.count()) == ((), 1, 0)
 
 
@@ -214,8 +214,8 @@ async def test_the_api_imports_a_zip_and_reports_the_result(alice_api: Api, char
     assert [session["title"] for session in listed["data"]] == ["Tide tables"]
     _, listed = await charlie_api.get("/api/sessions")
     assert listed["data"] == []
-    _, undo = await alice_api.post(f"/api/changes/{done['change_sets'][0]}/undo", {})
-    assert (undo["conversations"], len(undo["undone"])) == (1, 3)
+    _, undone = await alice_api.post(f"/api/changes/{done['change_sets'][0]}/undo", {})
+    assert (undone["conversations"], len(undone["undone"])) == (1, 3)
     text = (await post_file(b"Likes tea.", "?format=text", "text/plain")).json()
     assert (text["format"], text["new"]) == ("text", 1)
     for query, kind, status, words in (

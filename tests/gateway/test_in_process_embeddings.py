@@ -125,17 +125,17 @@ async def test_clients_get_vectors_through_their_agent(alice_api: Api, agent: Ag
 
 
 async def test_work_stops_when_the_client_disconnects(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, may_continue, seen = threading.Event(), threading.Event(), []
+    started, may_continue, seen = threading.Event(), threading.Event(), []
 
     def blocking_embed(self: EmbeddingModel, texts: list[str]) -> Any:
         seen.append(len(texts))
-        begun.set()
+        started.set()
         assert may_continue.wait(10)
         return np.ones((len(texts), 4), dtype=np.float32), 1
 
     monkeypatch.setattr(EmbeddingModel, "embed", blocking_embed)
     work = asyncio.create_task(embed(*["tea"] * 200))
-    assert await asyncio.to_thread(begun.wait, 10)
+    assert await asyncio.to_thread(started.wait, 10)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work

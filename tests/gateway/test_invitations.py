@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 CHOSEN = {"username": "dora", "password1": "quite a long one", "password2": "quite a long one"}
 
 
-def invited(client: Client | None = None, *, email: str = "", role: str = "user", days: int = 7) -> str:
+def invite(client: Client | None = None, *, email: str = "", role: str = "user", days: int = 7) -> str:
     """Create an invitation in the admin and return the path of its link."""
     page = (client or staff_client(superuser=True)).post(
         "/admin/gateway/invitation/add/", {"email": email, "role": role, "days": days}
@@ -37,7 +37,7 @@ def invited(client: Client | None = None, *, email: str = "", role: str = "user"
 
 
 def test_the_link_creates_an_account_once(client: Client) -> None:
-    path = invited(email="dora@example.org")
+    path = invite(email="dora@example.org")
     assert "dora@example.org" in html_of(client, path)
     answer = client.post(path, CHOSEN)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
@@ -53,7 +53,7 @@ def test_the_link_creates_an_account_once(client: Client) -> None:
 
 
 def test_of_two_simultaneous_uses_one_creates_an_account() -> None:
-    row = invitation_find(invited().split("/")[2])
+    row = invitation_find(invite().split("/")[2])
     assert row is not None
     forms = [AccountForm(CHOSEN), AccountForm(CHOSEN | {"username": "eve"})]
     assert all(form.is_valid() for form in forms)
@@ -65,7 +65,7 @@ def test_of_two_simultaneous_uses_one_creates_an_account() -> None:
 
 def test_a_user_name_taken_meanwhile_is_refused_and_keeps_the_invitation() -> None:
     client = staff_client(superuser=True)
-    rows = [invitation_find(invited(client).split("/")[2]) for _ in range(2)]
+    rows = [invitation_find(invite(client).split("/")[2]) for _ in range(2)]
     assert rows[0] is not None
     assert rows[1] is not None
     forms = [AccountForm(CHOSEN), AccountForm(CHOSEN)]
@@ -78,13 +78,13 @@ def test_a_user_name_taken_meanwhile_is_refused_and_keeps_the_invitation() -> No
 
 
 def test_only_the_hash_of_the_token_is_stored(client: Client) -> None:
-    token = invited(email="dora@example.org").split("/")[2]
+    token = invite(email="dora@example.org").split("/")[2]
     stored = [*Invitation.objects.values(), *AuditEntry.objects.values()]
     assert token not in str(stored)
 
 
 def test_an_invitation_expires_after_its_days(client: Client) -> None:
-    path = invited(days=2)
+    path = invite(days=2)
     with time_machine.travel(timezone.now() + timedelta(days=2, minutes=1)):
         assert client.get(path).status_code == 404
     assert client.get(path).status_code == 200
@@ -92,7 +92,7 @@ def test_an_invitation_expires_after_its_days(client: Client) -> None:
 
 def test_an_administrator_revokes_an_invitation(client: Client) -> None:
     root = staff_client(superuser=True)
-    path = invited(root)
+    path = invite(root)
     row = Invitation.objects.get()
     assert root.post(f"/admin/gateway/invitation/{row.pk}/action/", {"verb": "revoke"}).status_code == 302
     assert client.post(path, CHOSEN).status_code == 404
@@ -105,7 +105,7 @@ def test_an_administrator_revokes_an_invitation(client: Client) -> None:
     [("auditor", True, False, True), ("staff", True, False, False), ("administrator", True, True, False)],
 )
 def test_the_account_has_the_role(client: Client, role: str, staff: bool, superuser: bool, auditor: bool) -> None:
-    client.post(invited(role=role), CHOSEN)
+    client.post(invite(role=role), CHOSEN)
     user = User.objects.get(username="dora")
     assert (user.is_staff, user.is_superuser) == (staff, superuser)
     assert user.groups.filter(name=AUDITORS).exists() == auditor
@@ -116,7 +116,7 @@ def test_only_an_administrator_invites_with_a_role() -> None:
     refused = staff.post("/admin/gateway/invitation/add/", {"role": "administrator", "days": 7})
     assert "Only an administrator can invite people with a role" in refused.content.decode()
     assert not Invitation.objects.exists()
-    assert invited(staff)
+    assert invite(staff)
 
 
 def test_the_form_says_what_each_role_may_do() -> None:
@@ -145,14 +145,14 @@ def test_an_address_with_an_account_is_not_invited(alice: Owner) -> None:
 def test_a_refused_form_says_why_and_keeps_the_invitation(
     client: Client, alice: Owner, changed: dict[str, str], said: str
 ) -> None:
-    path = invited()
+    path = invite()
     answer = client.post(path, CHOSEN | changed)
     assert (answer.status_code, said in answer.content.decode()) == (400, True)
     assert client.post(path, CHOSEN).status_code == 302
 
 
 def test_a_signed_in_visitor_cannot_accept_an_invitation(alice: Owner) -> None:
-    path = invited()
+    path = invite()
     assert "You are signed in as alice already." in html_of(client_of(alice), path)
     assert client_of(alice).post(path, CHOSEN).status_code == 200
     assert not User.objects.filter(username="dora").exists()
@@ -162,7 +162,7 @@ def test_an_invitation_is_mailed_if_mail_is_configured(settings: Any, monkeypatc
     settings.MAIL = SERVER
     queued: list[tuple[object, ...]] = []
     monkeypatch.setattr(invitations, "enqueue", lambda task, *arguments: queued.append(arguments))
-    path = invited(email="dora@example.org")
+    path = invite(email="dora@example.org")
     [job] = [tuple(map(str, arguments)) for arguments in queued]
     assert path.split("/")[2] not in job
     assert invitation_mail(*job)
@@ -173,7 +173,7 @@ def test_an_invitation_is_mailed_if_mail_is_configured(settings: Any, monkeypatc
 
 
 def test_invitations_are_off_without_passwords(settings: Any, client: Client) -> None:
-    path = invited()
+    path = invite()
     settings.PASSWORDS = False
     assert client.get(path).status_code == 404
     root = Client()
@@ -182,7 +182,7 @@ def test_invitations_are_off_without_passwords(settings: Any, client: Client) ->
 
 
 def test_old_invitations_are_deleted_after_a_month_or_with_their_account(client: Client) -> None:
-    path = invited()
+    path = invite()
     client.post(path, CHOSEN)
     with time_machine.travel(timezone.now() + timedelta(days=29)):
         invitations_purge()
@@ -191,7 +191,7 @@ def test_old_invitations_are_deleted_after_a_month_or_with_their_account(client:
     assert not Invitation.objects.exists()
     root = Client()
     root.force_login(User.objects.get(username="bob"))
-    invited(root)
+    invite(root)
     with time_machine.travel(timezone.now() + timedelta(days=38)):
         invitations_purge()
     assert not Invitation.objects.exists()

@@ -20,11 +20,11 @@ BODY = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "
 
 
 @pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+def _frequent_keep_alives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.02)
 
 
-class Slow:
+class SlowModel:
     """A model whose steps wait for `may_continue`."""
 
     def __init__(self, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,8 +39,8 @@ class Slow:
 
 
 @pytest.fixture
-def slow(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Slow:
-    return Slow(model, monkeypatch)
+def slow(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> SlowModel:
+    return SlowModel(model, monkeypatch)
 
 
 async def rest_of(response: Any) -> list[str]:
@@ -53,7 +53,7 @@ def data_of(pieces: list[str]) -> list[Any]:
 
 
 async def test_a_slow_answer_starts_with_comments(
-    alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow
+    alice_api: Api, agent: Agent, model: ScriptedModel, slow: SlowModel
 ) -> None:
     model.script("Hello.")
     response = await alice_api.raw("POST", PATH, BODY)
@@ -67,7 +67,7 @@ async def test_a_slow_answer_starts_with_comments(
 
 
 async def test_an_error_after_comments_is_a_chunk(
-    alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow
+    alice_api: Api, agent: Agent, model: ScriptedModel, slow: SlowModel
 ) -> None:
     model.script(UpstreamError("The model server answered with an error (500)."))
     response = await alice_api.raw("POST", PATH, BODY)
@@ -79,7 +79,7 @@ async def test_an_error_after_comments_is_a_chunk(
 
 
 async def test_a_client_that_disconnects_meanwhile_stops_its_run(
-    alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow
+    alice_api: Api, agent: Agent, model: ScriptedModel, slow: SlowModel
 ) -> None:
     response = await alice_api.raw("POST", PATH, BODY)
     await response.source.aclose()
@@ -88,7 +88,7 @@ async def test_a_client_that_disconnects_meanwhile_stops_its_run(
 
 
 async def test_a_stop_meanwhile_ends_the_stream_with_an_error(
-    alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow
+    alice_api: Api, agent: Agent, model: ScriptedModel, slow: SlowModel
 ) -> None:
     response = await alice_api.raw("POST", PATH, BODY)
     run = await in_thread(Run.objects.get)
@@ -98,7 +98,7 @@ async def test_a_stop_meanwhile_ends_the_stream_with_an_error(
 
 
 async def test_a_native_turn_is_kept_alive_too(
-    alice_api: Api, session: Session, model: ScriptedModel, slow: Slow
+    alice_api: Api, session: Session, model: ScriptedModel, slow: SlowModel
 ) -> None:
     model.script(calls(("add_memory", '{"content": "Is vegetarian."}')), "Noted.")
     response = await alice_api.raw("POST", f"/api/sessions/{session.pk}/turns", {"content": "Hi", "stream": True})

@@ -198,7 +198,7 @@ async def test_it_receives_notifications_of_its_own_book_only(world: World) -> N
     assert [row["memory_ids"] for row in found["data"]] == [[world.allowed["memory"]]]
 
 
-async def test_hidden_notifications_leave_no_gap(world: World) -> None:
+async def test_hidden_notifications_cause_no_resync(world: World) -> None:
     first = await in_thread(Notification.objects.order_by("seq").first)
     await in_thread(memory_make, world.alice, "Likes milk.")
     _, found = await world.api.get(f"/api/notifications?after={first.seq}")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.any_database
 NAMED = {"x_daybook_session": "chat"}
 
 
-def llm(**settings: Any) -> None:
+def llm_agent(**settings: Any) -> None:
     agent_make(**{"inject_memories_strategy": "llm", "frozen_char_limit": 0, "tools": [], **settings})
 
 
@@ -28,13 +28,13 @@ async def trace() -> Any:
 
 
 @pytest.fixture
-def allergic(alice: Owner) -> None:
+def allergy_memories(alice: Owner) -> None:
     memory_make(alice, "Is allergic to hazelnuts.")
     memory_make(alice, "Plays the cello.")
 
 
 async def test_no_keywords_are_requested_for_an_empty_book(alice_api: Api, alice: Owner, model: ScriptedModel) -> None:
-    await in_thread(llm)
+    await in_thread(llm_agent)
     await in_thread(book_get_or_create, alice.pk, "main")
     model.script("No.")
     await ask(alice_api, "May I serve hazelnut cake?")
@@ -42,9 +42,9 @@ async def test_no_keywords_are_requested_for_an_empty_book(alice_api: Api, alice
 
 
 async def test_no_keywords_are_requested_if_the_whole_book_is_frozen(
-    alice_api: Api, allergic: None, model: ScriptedModel
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm, frozen_char_limit=1000)
+    await in_thread(llm_agent, frozen_char_limit=1000)
     model.script("No.")
     await ask(alice_api, "May I serve hazelnut cake?")
     assert "Is allergic to hazelnuts." in model.calls[0].messages[0]["content"]
@@ -52,18 +52,18 @@ async def test_no_keywords_are_requested_if_the_whole_book_is_frozen(
 
 
 async def test_no_keywords_are_requested_without_injection(
-    alice_api: Api, allergic: None, model: ScriptedModel
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm, inject_memories=False)
+    await in_thread(llm_agent, inject_memories=False)
     model.script("No.")
     await ask(alice_api, "May I serve hazelnut cake?")
     assert len(model.calls) == 1
 
 
 async def test_a_frozen_book_and_an_earlier_turn_need_no_keywords(
-    alice_api: Api, allergic: None, model: ScriptedModel
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm, frozen_char_limit=1000)
+    await in_thread(llm_agent, frozen_char_limit=1000)
     model.script("Noted.", "Blue.")
     await ask(alice_api, "The gate code is on the blue door.", headers=NAMED)
     await ask(alice_api, "What is on the blue door?", headers=NAMED)
@@ -72,9 +72,9 @@ async def test_a_frozen_book_and_an_earlier_turn_need_no_keywords(
 
 @pytest.mark.parametrize("empty", [" ", "<think>\nHazelnuts do not matter.\n</think>\n\n"])
 async def test_an_empty_answer_recalls_nothing_from_the_book(
-    empty: str, alice_api: Api, allergic: None, model: ScriptedModel
+    empty: str, alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm)
+    await in_thread(llm_agent)
     model.script(empty, "It is 2x.")
     await ask(alice_api, "What is the derivative of x squared?")
     assert "<memories>" not in str(model.calls[1].messages)
@@ -83,9 +83,9 @@ async def test_an_empty_answer_recalls_nothing_from_the_book(
 
 
 async def test_an_empty_answer_does_not_affect_the_short_term_lane(
-    alice_api: Api, allergic: None, model: ScriptedModel
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm)
+    await in_thread(llm_agent)
     model.script(" ", "Noted.", " ", "Blue.")
     await ask(alice_api, "The gate code is on the blue door.", headers=NAMED)
     await ask(alice_api, "What is on the blue door?", headers=NAMED)
@@ -95,10 +95,10 @@ async def test_an_empty_answer_does_not_affect_the_short_term_lane(
 
 
 async def test_a_failed_call_falls_back_to_the_local_rule(
-    alice_api: Api, allergic: None, model: ScriptedModel, settings: Any
+    alice_api: Api, allergy_memories: None, model: ScriptedModel, settings: Any
 ) -> None:
     settings.KEYWORDS_SECONDS = 0.05
-    await in_thread(llm)
+    await in_thread(llm_agent)
     model.script(Hangs(), "No.")
     before = recall_lanes["keywords", "timeout"]
     await ask(alice_api, "May I serve hazelnuts?")
@@ -108,7 +108,7 @@ async def test_a_failed_call_falls_back_to_the_local_rule(
 
 
 async def test_the_local_strategy_is_unaffected(
-    alice_api: Api, alice: Owner, allergic: None, model: ScriptedModel
+    alice_api: Api, alice: Owner, allergy_memories: None, model: ScriptedModel
 ) -> None:
     session: Session = await in_thread(lambda: session_make(alice, agent_make("local", frozen_char_limit=0, tools=[])))
     model.script("Yes.")

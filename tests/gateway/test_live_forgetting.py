@@ -73,7 +73,7 @@ async def test_watchers_of_a_turn_are_told_that_its_session_was_deleted(
         assert [name async for _, (name, _) in events][-1] == "error"
 
 
-class Forgetting(ScriptedModel):
+class ForgettingModel(ScriptedModel):
     """A model that deletes all memories of the owner during its first step."""
 
     def __init__(self, owner: Owner) -> None:
@@ -90,7 +90,7 @@ class Forgetting(ScriptedModel):
 async def test_a_turn_that_began_before_forgetting_writes_nothing_back(
     alice: Owner, alice_api: Api, session: Session
 ) -> None:
-    model = Forgetting(alice)
+    model = ForgettingModel(alice)
     previous = upstream.install(model)
     arguments = {"content": "Keeps a heron called Quillonthorpe.", "evidence": "I keep a heron called Quillonthorpe"}
     model.script(calls(("add_memory", json.dumps(arguments))), "Well.")

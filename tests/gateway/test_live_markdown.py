@@ -142,7 +142,7 @@ def test_only_the_new_part_of_a_long_open_block_is_sent() -> None:
     shown.add("```python\n")
     for number in range(150):
         shown.add(f"x{number} = {number}\n")
-    assert shown.sent < 12 * len(shown.html())  # colours come anew when the code has grown by an eighth
+    assert shown.sent < 12 * len(shown.html())  # code is highlighted again when it has grown by an eighth
     listed = Shown()
     for number in range(150):
         listed.add(f"- item {number}\n")
@@ -169,7 +169,7 @@ async def test_text_events_become_html_events() -> None:
     events = [event async for event in as_html(stream_of(*deltas, tool, (500, ("done", {"id": "x"}))), "s")]
     assert [name for _, (name, _) in events if name != "html"] == ["tool", "done"]
     html = [data for _, (name, data) in events if name == "html"]
-    assert len(html) < 20, "pieces that come at once are rendered together"
+    assert len(html) < 20, "pieces that arrive together are rendered together"
     text = ""
     for data in html:
         (change,) = data["blocks"]

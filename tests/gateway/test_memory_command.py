@@ -297,8 +297,8 @@ async def test_v1_commands_of_new_chats_share_one_session(
     temporary = {"model": "assistant", "messages": [user("/memory help")], "metadata": {"temporary": "true"}}
     response = await alice_api.raw("POST", "/v1/chat/completions", temporary)
     assert (first == second, len({first, charlies, response["x-daybook-session"]})) == (True, 3)
-    _, talked = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
-    assert talked == first
+    _, of_conversation = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
+    assert of_conversation == first
     _, third = await complete(alice_api, user("/memory help"))
     assert third not in {first, charlies}, "a session with a conversation takes no command of a new chat"
     _, other = await complete(alice_api, user("Hi"))
@@ -312,8 +312,8 @@ async def test_v1_a_resent_command_does_not_join_a_session_of_the_chat_page(
     answer, named = await complete(alice_api, user("/memory help"))
     assert named != str(session.pk)
     model.script("Hello.")
-    _, talked = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
-    assert talked == named
+    _, of_conversation = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
+    assert of_conversation == named
 
 
 async def test_v1_commands_accept_a_session_by_name(alice_api: Api, agent: object) -> None:
@@ -369,10 +369,10 @@ async def test_clear_asks_for_confirmation_before_deleting(
     alice: Owner, alice_api: Api, session: Session, verb: str
 ) -> None:
     await in_thread(memory_make, alice)
-    asked = (await turn(alice_api, session, f"/memory {verb}"))["content"]
-    assert "This deletes 1 memory, 0 documents" in asked
+    confirmation = (await turn(alice_api, session, f"/memory {verb}"))["content"]
+    assert "This deletes 1 memory, 0 documents" in confirmation
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
-    line = asked.split("`")[1]
+    line = confirmation.split("`")[1]
     assert line.startswith(f"/memory {verb} confirm ")
     done = await turn(alice_api, session, line)
     assert done["content"].startswith("Deleted 1 memory, 0 documents")
@@ -387,10 +387,10 @@ async def test_v1_clears_after_the_same_confirmation(
     alice: Owner, alice_api: Api, agent: object, model: ScriptedModel
 ) -> None:
     await in_thread(memory_make, alice)
-    asked, named = await complete(alice_api, user("/memory clear"))
+    confirmation, named = await complete(alice_api, user("/memory clear"))
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
-    line = asked.split("`")[1]
-    done, then = await complete(alice_api, user("/memory clear"), assistant(asked), user(line))
+    line = confirmation.split("`")[1]
+    done, then = await complete(alice_api, user("/memory clear"), assistant(confirmation), user(line))
     assert done.startswith("Deleted 1 memory, 0 documents")
     assert (then == named, await in_thread(Memory.objects.filter(deleted_at=None).count)) == (True, 0)
     assert model.calls == []

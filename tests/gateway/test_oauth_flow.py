@@ -25,21 +25,21 @@ from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, callback_parameters
 from tests.queries import statements
 
 
-async def connected(owner: Owner, **consent: Any) -> App:
+async def connected_app(owner: Owner, **consent: Any) -> App:
     return await (await App().registered()).connect(owner, **consent)
 
 
-def found(answer: Any) -> list[str]:
+def found_memories(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.content
     return [row["content"] for row in answer.json()["result"]["structuredContent"]["memories"]]
 
 
 async def test_a_connected_app_calls_tools(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (app.tokens["token_type"], app.tokens["expires_in"]) == ("Bearer", 3600)
     assert set(app.tokens["scope"].split()) == {"memory:read", "memory:write"}
-    assert found(await app.call()) == ["Likes tea."]
+    assert found_memories(await app.call()) == ["Likes tea."]
     assert (await app.call("add_memory", content="Is vegetarian.", target="user")).status_code == 200
     assert (await in_thread(Memory.objects.get, content="Is vegetarian.")).owner_id == alice.pk
 
@@ -53,9 +53,9 @@ async def test_the_redirect_contains_state_and_issuer(alice: Owner) -> None:
 async def test_a_token_gives_access_to_the_chosen_book_only(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     await in_thread(memory_make, alice, "Tests with pytest.", book="code")
-    app = await connected(alice, book="code")
+    app = await connected_app(alice, book="code")
     everything = rpc("tools/call", name="get_memories", arguments={})
-    assert found(await app.post("/mcp", everything)) == ["Tests with pytest."]
+    assert found_memories(await app.post("/mcp", everything)) == ["Tests with pytest."]
     other = await app.post("/mcp", everything, **{"x-daybook-book": "main"})
     assert other.json()["result"]["structuredContent"]["error"] == "not_found"
 
@@ -63,17 +63,17 @@ async def test_a_token_gives_access_to_the_chosen_book_only(alice: Owner) -> Non
 async def test_an_app_must_not_name_end_users(alice: Owner) -> None:
     """Otherwise every end user would see the memories of the person who connected it."""
     await in_thread(memory_make, alice, "Likes tea.")
-    app = await connected(alice)
+    app = await connected_app(alice)
     everything = rpc("tools/call", name="get_memories", arguments={})
     refused = await app.post("/mcp", everything, **{"x-daybook-user": "eve"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
-    assert found(await app.post("/mcp", everything, **{"x-openwebui-user-id": "eve"})) == ["Likes tea."]
+    assert found_memories(await app.post("/mcp", everything, **{"x-openwebui-user-id": "eve"})) == ["Likes tea."]
     second = await app.post("/mcp", everything, **{"x-openwebui-user-id": "mallory"})
     assert "Likes tea." not in second.content.decode()
 
 
 async def test_a_read_only_app_is_told_the_missing_scope(alice: Owner) -> None:
-    app = await connected(alice, rights="read")
+    app = await connected_app(alice, rights="read")
     assert app.tokens["scope"] == "memory:read"
     listed = (await app.post("/mcp", rpc("tools/list"))).json()["result"]["tools"]
     assert {tool["name"] for tool in listed} == {"search_memories", "get_memories", "read"}
@@ -87,28 +87,28 @@ async def test_a_read_only_app_is_told_the_missing_scope(alice: Owner) -> None:
 
 
 async def test_a_read_only_token_stays_so_after_a_wider_consent(alice: Owner) -> None:
-    app = await connected(alice, rights="read")
+    app = await connected_app(alice, rights="read")
     await app.consent(alice, rights="write")
     assert (await app.call("add_memory", content="Is vegetarian.")).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/api/memories", "/v1/models", "/api/keys"])
 async def test_a_token_works_for_mcp_only(alice: Owner, path: str) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (await app.call()).status_code == 200
     answer = await app.client.get(path, headers={"authorization": f"Bearer {app.tokens['access_token']}"})
     assert answer.status_code == 401
 
 
 async def test_a_token_works_only_at_the_address_it_was_issued_for(alice: Owner, settings: Any) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 200
     settings.TRUSTED_ORIGINS = ["https://testserver"]
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 401
 
 
 async def test_no_token_is_stored_in_plain_text(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     access, refresh = await in_thread(AccessToken.objects.get), await in_thread(RefreshToken.objects.get)
     assert (access.token, refresh.token) == ("", "")
     assert app.tokens["access_token"] not in str(access.__dict__)
@@ -116,7 +116,7 @@ async def test_no_token_is_stored_in_plain_text(alice: Owner) -> None:
 
 
 async def test_looking_up_a_token_takes_one_statement_like_a_key(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     key = Api((await in_thread(key_make, alice))[1])
     counts = []
     for send in (lambda: key.post("/mcp", rpc("ping")), lambda: app.post("/mcp", rpc("ping"))):
@@ -129,14 +129,14 @@ async def test_looking_up_a_token_takes_one_statement_like_a_key(alice: Owner) -
 
 async def test_the_last_use_is_recorded(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_uses, "_due", 0.0)
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (await in_thread(ApiKey.objects.get)).last_used_at is None
     await app.call()
     assert (await in_thread(ApiKey.objects.get)).last_used_at is not None
 
 
 async def test_an_access_token_lasts_an_hour_and_can_be_refreshed(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     first = app.tokens
     with time_machine.travel(timezone.now() + timedelta(minutes=61)):
         refused = await app.call()
@@ -150,7 +150,7 @@ async def test_an_access_token_lasts_an_hour_and_can_be_refreshed(alice: Owner) 
 
 
 async def test_a_refreshed_token_replaces_the_previous_one(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     before = dict(app.tokens)
     _, after = await app.refresh()
     app.tokens = before
@@ -160,7 +160,7 @@ async def test_a_refreshed_token_replaces_the_previous_one(alice: Owner) -> None
 
 
 async def test_a_replayed_refresh_token_revokes_its_family(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     stolen = app.tokens["refresh_token"]
     _, app.tokens = await app.refresh()
     with time_machine.travel(timezone.now() + timedelta(seconds=30)):
@@ -171,7 +171,7 @@ async def test_a_replayed_refresh_token_revokes_its_family(alice: Owner) -> None
 
 async def test_simultaneous_refreshes_all_get_tokens_of_one_family(alice: Owner) -> None:
     """Apps refresh once per request that finds the token expired, and drop all tokens if one refresh is refused."""
-    app = await connected(alice)
+    app = await connected_app(alice)
     used_token, received = app.tokens["refresh_token"], []
     for _ in range(3):
         status, tokens = await app.refresh(used_token)
@@ -189,7 +189,7 @@ async def test_simultaneous_refreshes_all_get_tokens_of_one_family(alice: Owner)
 
 
 async def test_a_just_used_refresh_token_gives_nothing_to_other_apps_or_after_revocation(alice: Owner) -> None:
-    app, other = await connected(alice), await App().registered()
+    app, other = await connected_app(alice), await App().registered()
     used_token = app.tokens["refresh_token"]
     _, app.tokens = await app.refresh()
     assert (await other.refresh(used_token))[1]["error"] == "invalid_grant"
@@ -200,7 +200,7 @@ async def test_a_just_used_refresh_token_gives_nothing_to_other_apps_or_after_re
 
 
 async def test_a_refresh_token_lasts_thirty_days_without_use(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     with time_machine.travel(timezone.now() + timedelta(days=29)):
         status, app.tokens = await app.refresh()
         assert status == 200
@@ -254,13 +254,13 @@ async def test_a_code_lasts_a_minute(alice: Owner) -> None:
 
 
 async def test_a_refresh_token_belongs_to_its_app(alice: Owner) -> None:
-    app, other = await connected(alice), await App().registered()
+    app, other = await connected_app(alice), await App().registered()
     assert (await other.refresh(app.tokens["refresh_token"]))[1]["error"] == "invalid_grant"
     assert (await app.refresh(resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
 
 
 async def test_an_unknown_client_gets_invalid_client(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     app.client_id = "gone"
     assert await app.refresh() == (401, {"error": "invalid_client"})
 
@@ -275,7 +275,7 @@ async def test_other_grant_types_are_not_supported(alice: Owner, grant_type: str
 
 
 async def test_connecting_again_revokes_earlier_tokens(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     before = dict(app.tokens)
     await app.connect(alice)
     assert await in_thread(ApiKey.objects.count) == 1
@@ -286,7 +286,7 @@ async def test_connecting_again_revokes_earlier_tokens(alice: Owner) -> None:
 
 
 async def test_an_app_that_revokes_its_token_is_disconnected(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     other = await App().registered()
     assert await other.revoke(app.tokens["refresh_token"]) == 200
     assert (await app.call()).status_code == 200
@@ -297,7 +297,7 @@ async def test_an_app_that_revokes_its_token_is_disconnected(alice: Owner) -> No
 
 
 async def test_a_disconnected_app_is_refused_at_once(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (await app.call()).status_code == 200
     await in_thread(lambda: app_disconnect(ApiKey.objects.select_related("owner").get(), by=SYSTEM))
     assert (await app.call()).status_code == 401
@@ -314,7 +314,7 @@ async def test_a_code_of_an_ended_connection_is_refused(alice: Owner) -> None:
 
 
 async def test_tokens_of_a_deactivated_person_stop_at_once(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (await app.call()).status_code == 200
     await in_thread(User.objects.filter(pk=alice.user_id).update, is_active=False)
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 401

@@ -23,7 +23,7 @@ from tests.factories import session_make
 
 
 @pytest.fixture(autouse=True, params=["watched", "by the driver"])
-def _way(request: pytest.FixtureRequest, one_writer: None) -> Generator[None]:
+def _both_ways(request: pytest.FixtureRequest, one_writer: None) -> Generator[None]:
     """Run each test through Django's wrappers, as with watchers such as the tests, and directly through the driver."""
     watchers = connections["default"].execute_wrappers if request.param == "watched" else []
     with patch.object(connections["default"], "execute_wrappers", watchers):
