@@ -12,6 +12,7 @@ from django.test import AsyncClient, Client
 from gateway.oauth.registration import client_register
 from memories.database.access import in_thread
 from memories.models import Owner
+from tests.gateway.mcp import rpc
 
 RESOURCE = "http://testserver/mcp"
 CALLBACK = "https://claude.example/api/mcp/auth_callback"
@@ -93,10 +94,6 @@ class App:
         if self.tokens:
             headers["authorization"] = f"Bearer {self.tokens['access_token']}"
         return await self.client.post(path, json.dumps(body), content_type="application/json", headers=headers)
-
-
-def rpc(method: str, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
 def browser_of(owner: Owner) -> Client:

@@ -14,13 +14,12 @@ from gateway.tool_calls import ObjectEnd
 from memories.database.access import in_thread
 from memories.models import Memory
 from tests.conftest import Api
+from tests.gateway.client_tools import LOOKUP, USER
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import ScriptedModel
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 SHELL = {"type": "custom", "custom": {"name": "shell"}}
 TOOLS = [LOOKUP, SHELL]
-USER = {"role": "user", "content": "Look it up"}
 ADD = '{"content": "Is vegetarian.", "target": "user"}'
 Plays = Callable[..., list[Any]]
 

@@ -9,7 +9,7 @@ from memories.database.access import in_thread
 from memories.models import ThreadRecord
 from prompts.conversation import NO_RESULT
 from tests.conftest import Api
-from tests.gateway.test_client_tools import FIRST, LOOKUP, SECOND, USER, results, tool_calls_of
+from tests.gateway.client_tools import FIRST, LOOKUP, SECOND, USER, results, tool_calls_of
 from tests.gateway.v1 import Answer, Chat, ask
 from tests.scripted_model import Says, ScriptedModel, calls, says
 

@@ -9,7 +9,7 @@ from gateway.runs.tool_loop import loop_messages, loop_start
 from memories.database.access import in_thread
 from tests.conftest import Api
 from tests.factories import agent_make
-from tests.gateway.test_client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 

@@ -13,28 +13,9 @@ from memories.errors import UpstreamError
 from memories.models import Memory, ThreadRecord
 from tests.conftest import Api
 from tests.factories import key_make
-from tests.gateway.v1 import Answer, Chat, ask, stream
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results, tool_calls_of
+from tests.gateway.v1 import Chat, ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
-
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
-
-
-def tool_calls_of(answer: Answer) -> list[dict[str, Any]]:
-    return list(answer.json["choices"][0]["message"]["tool_calls"])
-
-
-def results(answer: Answer, *texts: str) -> list[dict[str, Any]]:
-    """Return the assistant's message and the results, as a client appends them."""
-    made = tool_calls_of(answer)
-    tool_messages = [
-        {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(made, texts, strict=True)
-    ]
-    return [answer.json["choices"][0]["message"], *tool_messages]
-
-
-USER = {"role": "user", "content": "Look it up"}
 
 
 async def test_a_run_waits_for_the_client_and_resumes(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

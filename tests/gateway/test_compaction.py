@@ -16,27 +16,17 @@ from memories.models import Owner
 from memories.tokens import text_tokens
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
+from tests.gateway.native import turns_path
+from tests.gateway.v1 import assistant, user
 from tests.scripted_model import Says, ScriptedModel, calls
 
 LIMIT = 2000
 LONG = "word " * 300  # about 380 tokens
 
 
-def turns(session: Session) -> str:
-    return f"/api/sessions/{session.pk}/turns"
-
-
 @pytest.fixture
 def long_session(alice: Owner) -> Session:
     return session_make(alice, agent_make("long", context_token_limit=LIMIT, tools=[]))
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 def test_the_cut_is_before_a_user_message_and_keeps_the_newest_turn() -> None:
@@ -84,8 +74,8 @@ async def test_long_reasoning_triggers_compaction(
 
     monkeypatch.setattr(model, "stream", stream_with_reasoning)
     model.script(calls(("search_memories", '{"query": "tea"}')), "Yes.", "A summary.", "Still here.")
-    assert (await alice_api.post(turns(session), {"content": "One"}))[0] == 200
-    assert (await alice_api.post(turns(session), {"content": "Two"}))[1]["content"] == "Still here."
+    assert (await alice_api.post(turns_path(session), {"content": "One"}))[0] == 200
+    assert (await alice_api.post(turns_path(session), {"content": "Two"}))[1]["content"] == "Still here."
     assert len(model.calls) == 4
 
 
@@ -94,8 +84,8 @@ async def test_a_session_over_the_limit_is_compacted_before_the_model_is_called(
 ) -> None:
     model.script(*["Yes."] * 3, "They wrote <many> words.", "Still here.")
     for number in range(3):
-        await alice_api.post(turns(long_session), {"content": f"Turn {number} {LONG}"})
-    status, turn = await alice_api.post(turns(long_session), {"content": f"Now {LONG}"})
+        await alice_api.post(turns_path(long_session), {"content": f"Turn {number} {LONG}"})
+    status, turn = await alice_api.post(turns_path(long_session), {"content": f"Now {LONG}"})
     assert (status, turn["content"]) == (200, "Still here.")
     assert "Turn 0" in model.calls[3].messages[0]["content"]  # the call that summarises
     sent = model.calls[4].messages
@@ -113,7 +103,7 @@ async def test_the_next_turn_continues_from_the_summary(
 ) -> None:
     model.script(*["Yes."] * 3, "Summary one.", "Still here.", "And here.")
     for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}", f"D {LONG}", "E"):
-        await alice_api.post(turns(long_session), {"content": text})
+        await alice_api.post(turns_path(long_session), {"content": text})
     assert "Summary one." in model.calls[5].messages[1]["content"]
     assert await in_thread(Compaction.objects.count) == 1
 
@@ -123,8 +113,8 @@ async def test_a_failed_summary_drops_the_oldest_turns(
 ) -> None:
     model.script(*["Yes."] * 3, UpstreamError("The model server answered with an error (500)."), "Still here.")
     for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}"):
-        await alice_api.post(turns(long_session), {"content": text})
-    status, turn = await alice_api.post(turns(long_session), {"content": f"D {LONG}"})
+        await alice_api.post(turns_path(long_session), {"content": text})
+    status, turn = await alice_api.post(turns_path(long_session), {"content": f"D {LONG}"})
     assert (status, turn["content"]) == (200, "Still here.")
     sent = model.calls[4].messages
     assert "earlier_conversation" not in str(sent)
@@ -143,7 +133,7 @@ async def test_a_nearly_full_session_is_queued_for_compaction(
     full = Says(pieces=("Yes.",), usage={"prompt_tokens": 1700, "completion_tokens": 1, "total_tokens": 1701})
     model.script("Yes.", "Yes.", full)
     for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}"):
-        await alice_api.post(turns(long_session), {"content": text})
+        await alice_api.post(turns_path(long_session), {"content": text})
     assert queued == [str(long_session.pk)]
 
 

@@ -9,13 +9,10 @@ from gateway.demo.brain import answer
 from gateway.demo.statements import statements
 from gateway.demo.transport import DemoTransport
 from prompts.review import ExistingMemory, ReviewPrompt
+from tests.gateway.v1 import user
 
 REVIEW = ("add_memory", "update_memory", "delete_memory")
 TURN = (*REVIEW, "get_memories")
-
-
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
 
 
 def result(**values: object) -> dict[str, str]:

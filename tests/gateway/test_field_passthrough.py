@@ -11,12 +11,12 @@ from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
+from tests.gateway.client_tools import LOOKUP
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 SHELL = {"type": "custom", "custom": {"name": "shell", "format": {"type": "text"}}}
 NULLED = {**SHELL, "function": None}
 CACHED = {"cache_control": {"type": "ephemeral"}}

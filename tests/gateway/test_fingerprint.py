@@ -8,16 +8,9 @@ from hypothesis import strategies as st
 
 from gateway.runs import fingerprint
 from gateway.runs.fingerprint import Conversation, first_history_hash, next_history_hash, read_conversation
+from tests.gateway.v1 import assistant, user
 
 OWNER = UUID(int=7)
-
-
-def user(content: Any) -> dict[str, Any]:
-    return {"role": "user", "content": content}
-
-
-def assistant(content: Any, **more: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": content, **more}
 
 
 def read(*messages: dict[str, Any]) -> Conversation:

@@ -16,6 +16,7 @@ from memories.models import Book, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.conftest import Api
 from tests.factories import agent_make, caller_make, memory_make, session_make
+from tests.gateway.native import turns_path
 from tests.scripted_model import Hangs, ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -24,10 +25,6 @@ BLOCK = """The following block holds memories from earlier conversations. They a
 <memories>
   <memory id="1" category="preference">Likes tea &amp; &lt;cake&gt;.</memory>
 </memories>"""
-
-
-def turns(session: Session) -> str:
-    return f"/api/sessions/{session.pk}/turns"
 
 
 def request(content: str, **more: Any) -> dict[str, Any]:
@@ -43,7 +40,7 @@ async def test_the_frozen_block_is_in_the_system_message(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "Hi"})
+    await alice_api.post(turns_path(session), {"content": "Hi"})
     assert model.calls[0].messages[0] == {"role": "system", "content": f"You are terse.\n\n{BLOCK}"}
 
 
@@ -51,9 +48,9 @@ async def test_v1_and_native_send_the_same_with_and_without_streaming(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script(*["Yes."] * 4)
-    await alice_api.post(turns(session), {"content": "Hi"})
+    await alice_api.post(turns_path(session), {"content": "Hi"})
     other = await in_thread(session_make, session.owner, session.agent)
-    await alice_api.stream(turns(other), {"content": "Hi", "stream": True})
+    await alice_api.stream(turns_path(other), {"content": "Hi", "stream": True})
     await alice_api.post("/v1/chat/completions", request("Hi"))
     await alice_api.stream("/v1/chat/completions", request("Hi", stream=True))
     assert len({repr(call.messages) for call in model.calls}) == 1
@@ -87,7 +84,7 @@ async def test_without_injection_memory_is_not_read_at_all(
     off = await in_thread(agent_make, "off", inject_memories=False, tools=[])
     session = await in_thread(session_make, alice, off)
     model.script("Yes.")
-    _, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    _, turn = await alice_api.post(turns_path(session), {"content": "Hi"})
     assert model.calls[0].messages == (
         {"role": "system", "content": "You are terse."},
         {"role": "user", "content": "Hi"},
@@ -113,8 +110,8 @@ async def test_the_system_message_is_identical_while_memory_is_unchanged(
     agent = await in_thread(agent_make, max_inject_memories=8, frozen_char_limit=200)
     session = await in_thread(session_make, alice, agent)
     model.script("Yes.", "Yes.")
-    await alice_api.post(turns(session), {"content": "hazelnuts?"})
-    await alice_api.post(turns(session), {"content": "and tea?"})
+    await alice_api.post(turns_path(session), {"content": "hazelnuts?"})
+    await alice_api.post(turns_path(session), {"content": "and tea?"})
     first, second = (call.messages for call in model.calls)
     assert first[0] == second[0]
     # The part that changes from turn to turn is placed just before the last user message.
@@ -132,9 +129,9 @@ async def test_a_write_shows_in_the_next_turn(
             writer.update(1, MemoryFields(content="Likes coffee."))
 
     model.script("Yes.", "Yes.")
-    await alice_api.post(turns(session), {"content": "Hi"})
+    await alice_api.post(turns_path(session), {"content": "Hi"})
     await in_thread(rewrite)
-    await alice_api.post(turns(session), {"content": "Hi again"})
+    await alice_api.post(turns_path(session), {"content": "Hi again"})
     assert "Likes coffee." in model.calls[1].messages[0]["content"]
     assert "Likes tea" not in model.calls[1].messages[0]["content"]
 
@@ -151,7 +148,7 @@ async def test_recall_is_limited_by_count_and_to_four_kibibytes(
 
     session = await in_thread(prepare)
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "tea"})
+    await alice_api.post(turns_path(session), {"content": "tea"})
     contents = re.findall(r"<memory [^>]+>(.*?)</memory>", model.calls[0].messages[-2]["content"])
     assert (len(contents), {len(content) for content in contents}) == (sent, {length})
     assert "4 KiB" in str(AgentSettings.model_fields["max_inject_memories"].description)
@@ -162,7 +159,7 @@ async def test_the_recall_role_may_be_user(alice: Owner, alice_api: Api, model: 
     agent = await in_thread(agent_make, frozen_char_limit=0, recall_role="user")
     session = await in_thread(session_make, alice, agent)
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "hazelnut cake?"})
+    await alice_api.post(turns_path(session), {"content": "hazelnut cake?"})
     assert [m["role"] for m in model.calls[0].messages] == ["system", "user", "user"]
 
 
@@ -180,7 +177,7 @@ async def test_injected_text_is_never_stored_in_the_transcript(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "tea?"})
+    await alice_api.post(turns_path(session), {"content": "tea?"})
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert [m["content"] for m in listed["data"]] == ["tea?", "Yes."]
 
@@ -204,8 +201,8 @@ async def test_messages_that_a_client_no_longer_resends_are_recalled(
 
 async def test_messages_in_the_window_are_not_recalled(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Noted.", "Blue.")
-    await alice_api.post(turns(session), {"content": "The gate code is on the blue door."})
-    await alice_api.post(turns(session), {"content": "What is on the blue door?"})
+    await alice_api.post(turns_path(session), {"content": "The gate code is on the blue door."})
+    await alice_api.post(turns_path(session), {"content": "What is on the blue door?"})
     assert "<thread_memories>" not in str(model.calls[1].messages)
 
 
@@ -217,10 +214,10 @@ async def test_messages_removed_by_a_compaction_are_recalled(
     down = UpstreamError("down")
     model.script("Noted.", "Yes.", "Yes.", "Yes.", down, "Yes.", down, "Blue.")
     filler = "word " * 300
-    await alice_api.post(turns(session), {"content": "The gate code is on the blue door."})
+    await alice_api.post(turns_path(session), {"content": "The gate code is on the blue door."})
     for letter in "ABCD":
-        await alice_api.post(turns(session), {"content": f"{letter} {filler}"})
-    await alice_api.post(turns(session), {"content": "What is on the blue door?"})
+        await alice_api.post(turns_path(session), {"content": f"{letter} {filler}"})
+    await alice_api.post(turns_path(session), {"content": "What is on the blue door?"})
     sent = model.calls[7].messages
     assert "The gate code is on the blue door." in sent[-2]["content"]
     assert "<thread_memories>" in sent[-2]["content"]
@@ -256,7 +253,7 @@ async def test_the_llm_strategy_requests_keywords_once_per_run(
     alice_api: Api, llm_session: Session, model: ScriptedModel
 ) -> None:
     model.script("hazelnuts, allergy", "No cake.")
-    await alice_api.post(turns(llm_session), {"content": "May I serve nut cake?"})
+    await alice_api.post(turns_path(llm_session), {"content": "May I serve nut cake?"})
     keyword_call = model.calls[0]
     assert ([m["role"] for m in keyword_call.messages], keyword_call.tools) == (["system", "user"], ())
     assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
@@ -276,7 +273,7 @@ async def test_the_llm_strategy_falls_back_to_the_local_rule(
 ) -> None:
     settings.KEYWORDS_SECONDS = 0.1
     model.script(step, "No cake.")
-    status, _ = await alice_api.post(turns(llm_session), {"content": "hazelnuts"})
+    status, _ = await alice_api.post(turns_path(llm_session), {"content": "hazelnuts"})
     assert status == 200
     assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
     assert (await keyword_trace())["fallback"] == kind

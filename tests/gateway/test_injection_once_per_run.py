@@ -19,7 +19,7 @@ from memories.recall.threads import thread_cache
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
-from tests.gateway.test_client_tools import LOOKUP, results
+from tests.gateway.client_tools import LOOKUP, results
 from tests.gateway.v1 import Answer, ask, stream
 from tests.in_one_go import book_clear, forget_memories
 from tests.reviews.consolidation.rows import settings_make

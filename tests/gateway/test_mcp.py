@@ -1,6 +1,5 @@
 """/mcp: JSON-RPC over HTTP, the memory tools of the key's owner"""
 
-import json
 from typing import Any
 
 import pytest
@@ -12,28 +11,7 @@ from memories.database.access import in_thread
 from memories.models import Book, Memory, Owner, Revision
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-
-WRITING = {"add_memory", "update_memory", "delete_memory"}
-READING = {"search_memories", "get_memories", "read"}
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-
-
-def rpc(method: str, id: int | None = 1, **params: Any) -> dict[str, Any]:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
-    return message if id is None else {**message, "id": id}
-
-
-async def call(api: Api, name: str, headers: dict[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
-    """Call a tool and return its structured result."""
-    status, answer = await api.post("/mcp", rpc("tools/call", name=name, arguments=arguments), **(headers or {}))
-    assert status == 200, answer
-    result: dict[str, Any] = answer["result"]
-    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
-    assert result["isError"] is not result["structuredContent"]["ok"]
-    return dict(result["structuredContent"])
+from tests.gateway.mcp import ENVELOPE, READING, WRITING, call, rpc
 
 
 async def tool_names(api: Api) -> set[str]:

@@ -8,7 +8,7 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-from tests.gateway.test_mcp import call
+from tests.gateway.mcp import call
 
 pytestmark = pytest.mark.any_database
 

@@ -15,7 +15,7 @@ from memories.services import Source, book_get_or_create, book_limits_set
 from memories.tools import Stage, output_schema, tools_at
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.gateway.test_mcp import READING, WRITING, call, rpc
+from tests.gateway.mcp import READING, WRITING, call, rpc
 
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 

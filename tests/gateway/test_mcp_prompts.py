@@ -9,7 +9,7 @@ from memories.database.access import in_thread
 from memories.models import Book, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-from tests.gateway.test_mcp import ENVELOPE, rpc
+from tests.gateway.mcp import ENVELOPE, rpc
 
 
 async def prompt(api: Api, headers: dict[str, str] | None = None, **arguments: Any) -> str:

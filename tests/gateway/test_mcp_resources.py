@@ -17,7 +17,7 @@ from memories.models import ArtifactUsage, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-from tests.gateway.test_mcp import ENVELOPE, call, rpc
+from tests.gateway.mcp import ENVELOPE, call, rpc
 
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 NOT_FOUND = -32002

@@ -27,17 +27,9 @@ from memories.services import Source, book_get_or_create
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make, session_make
-from tests.gateway.v1 import stream
+from tests.gateway.v1 import assistant, stream, user
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 async def turn(api: Api, session: Session, content: str, **more: Any) -> dict[str, Any]:

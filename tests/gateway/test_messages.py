@@ -13,14 +13,13 @@ from memories.errors import UpstreamError
 from memories.models import Memory
 from tests.conftest import Api
 from tests.factories import key_make
+from tests.gateway.client_tools import ADD, FIRST, SECOND
 from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
 pytestmark = pytest.mark.any_database
 
 LOOKUP = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
-FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 
 
 async def test_a_message_is_answered(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

@@ -21,7 +21,8 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
-from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, callback_parameters, rpc
+from tests.gateway.mcp import rpc
+from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, callback_parameters
 from tests.queries import statements
 
 

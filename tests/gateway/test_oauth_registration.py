@@ -18,7 +18,8 @@ from gateway.sweep import accounts_sweep
 from memories.audit.log import SYSTEM
 from memories.database.access import in_thread
 from memories.models import Owner
-from tests.gateway.oauth_app import CALLBACK, App, rpc
+from tests.gateway.mcp import rpc
+from tests.gateway.oauth_app import CALLBACK, App
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"

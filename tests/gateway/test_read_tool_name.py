@@ -13,7 +13,7 @@ from memories.services import Source, book_get_or_create
 from memories.tools import free_read_name
 from tests.conftest import Api
 from tests.factories import agent_make
-from tests.gateway.test_client_tools import results
+from tests.gateway.client_tools import results
 from tests.gateway.v1 import ask
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel, calls

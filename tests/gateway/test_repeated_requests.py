@@ -18,10 +18,9 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway import messages
+from tests.gateway.client_tools import LOOKUP
 from tests.gateway.v1 import Chat, ask, stream
 from tests.scripted_model import ScriptedModel, calls
-
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 
 
 class GatedModel(ScriptedModel):

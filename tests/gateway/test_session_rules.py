@@ -7,8 +7,8 @@ import pytest
 from gateway.models import Agent, Message, Run, Session
 from memories.database.access import in_thread
 from tests.conftest import Api
-from tests.gateway.test_client_tools import FIRST, LOOKUP, results
-from tests.gateway.v1 import Chat, ask
+from tests.gateway.client_tools import FIRST, LOOKUP, results
+from tests.gateway.v1 import Chat, ask, user
 from tests.scripted_model import Says, ScriptedModel
 
 LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
@@ -25,10 +25,6 @@ async def session_rule() -> Any:
     """Return the rule recorded in the trace of the newest run."""
     run = await in_thread(Run.objects.latest, "id")
     return run.trace["session"]
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
 
 
 async def test_the_trace_names_the_rule(chat: Chat, alice_api: Api) -> None:

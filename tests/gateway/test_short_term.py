@@ -13,8 +13,8 @@ from memories.recall.snapshot import snapshots
 from memories.recall.threads import thread_cache
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
-from tests.gateway.test_client_tools import FIRST, LOOKUP, USER, results
-from tests.gateway.v1 import ask
+from tests.gateway.client_tools import FIRST, LOOKUP, USER, results
+from tests.gateway.v1 import ask, assistant, user
 from tests.scripted_model import Says, ScriptedModel, says
 
 SEARCH = ("search_memories", '{"query": "door"}')
@@ -27,14 +27,6 @@ def quoted(model: ScriptedModel) -> list[tuple[int, str]]:
     """Return (turn number, text) of each snippet in the last model call."""
     found = re.findall(r'<snippet turn="(\d+)">([^<]*)</snippet>', str(model.calls[-1].messages))
     return [(int(turn), text) for turn, text in found]
-
-
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, str]:
-    return {"role": "assistant", "content": text}
 
 
 # ---- messages still in the request -----------------------------------------------------------------------------------

@@ -13,11 +13,10 @@ from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import caller_make
+from tests.gateway.client_tools import ADD, LOOKUP
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Hangs, Says, ScriptedModel
 
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 USAGE: dict[str, Any] = {
     "prompt_tokens": 7,
     "completion_tokens": 3,

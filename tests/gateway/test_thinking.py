@@ -12,14 +12,11 @@ from gateway.upstream.reasoning import reasoning_in, without_thinking
 from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
+from tests.gateway.native import turns_path
 from tests.gateway.v1 import ask
 from tests.scripted_model import Says, ScriptedModel
 
 pytestmark = pytest.mark.any_database
-
-
-def turns(session: Session) -> str:
-    return f"/api/sessions/{session.pk}/turns"
 
 
 def event_data(body: str, name: str) -> list[dict[str, Any]]:
@@ -68,14 +65,14 @@ async def test_reasoning_is_streamed_and_stored_but_not_resent(
 ) -> None:
     call = ("search_memories", '{"query": "tea"}')
     model.script(Says(thinks=("Let me ", "look."), calls=(call,)), Says(thinks=("So.",), pieces=("Tea.",)), "Yes.")
-    _, body = await alice_api.stream(turns(session), {"content": "What do I drink?", "stream": True})
+    _, body = await alice_api.stream(turns_path(session), {"content": "What do I drink?", "stream": True})
     pieces = event_data(body, "reasoning")
     assert "".join(piece["text"] for piece in pieces) == "Let me look.\n\nSo."
     assert pieces[0]["at"] == 0
     run = await in_thread(Run.objects.get)
     assert (run.reasoning, run.text) == ("Let me look.\n\nSo.", "Tea.")
     assert run.trace["thought_ms"] >= 0
-    await alice_api.post(turns(session), {"content": "Sure?"})
+    await alice_api.post(turns_path(session), {"content": "Sure?"})
     assert "Let me look" not in json.dumps([m for m in model.calls[-1].messages if m["role"] != "tool"])
 
 
@@ -94,7 +91,7 @@ async def test_stored_reasoning_is_limited(
 ) -> None:
     monkeypatch.setattr(thinking, "MAX_CHARS", 10)
     model.script(Says(thinks=("12345678", "90123", "4"), pieces=("Yes.",)))
-    await alice_api.stream(turns(session), {"content": "Hi", "stream": True})
+    await alice_api.stream(turns_path(session), {"content": "Hi", "stream": True})
     assert (await in_thread(Run.objects.get)).reasoning == "1234567890"
 
 
@@ -102,7 +99,7 @@ async def test_reasoning_is_exported_and_erased_when_memory_is_forgotten(
     alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
     model.script(Says(thinks=("Alice drinks tea.",), pieces=("Tea.",)))
-    await alice_api.stream(turns(session), {"content": "Hi", "stream": True})
+    await alice_api.stream(turns_path(session), {"content": "Hi", "stream": True})
     lines = await in_thread(lambda: [line for line in export_conversations(alice.pk) if line["type"] == "reasoning"])
     assert [line["content"] for line in lines] == ["Alice drinks tea."]
 

@@ -10,14 +10,12 @@ from memories.errors import UpstreamError
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
+from tests.gateway.client_tools import ADD
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.any_database
-
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 
 
 async def test_an_answer_is_returned(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

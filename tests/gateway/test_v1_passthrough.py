@@ -10,7 +10,7 @@ from memories.errors import UpstreamError
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.gateway.v1 import Chat, ask, stream
+from tests.gateway.v1 import Chat, ask, stream, user
 from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -29,10 +29,6 @@ LIBRECHAT = (
 )
 LIBRECHAT_STRUCTURED = "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. …"
 NEXTCHAT = "Please generate a four to five word title summarizing our conversation without any lead-in, punctuation, …"
-
-
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
 
 
 async def nothing_stored() -> bool:

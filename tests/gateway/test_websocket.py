@@ -328,13 +328,13 @@ def polling_tasks() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if "_poll" in repr(task.get_coro())]
 
 
-async def test_a_closed_socket_stops_polling(alice: Owner, alice_login: Client) -> None:
+async def test_a_closed_socket_leaves_no_task(alice: Owner, alice_login: Client) -> None:
     async with opened(cookie(alice_login), ORIGIN):
         assert len(polling_tasks()) == 1
     assert polling_tasks() == []
 
 
-async def test_a_socket_of_a_stopping_server_stops_polling(alice: Owner, alice_login: Client) -> None:
+async def test_a_socket_of_a_stopping_server_leaves_no_task(alice: Owner, alice_login: Client) -> None:
     communicator = socket(cookie(alice_login), ORIGIN)
     assert await communicator.connect(timeout=10)
     open_before = open_websockets._value.get()
@@ -344,7 +344,7 @@ async def test_a_socket_of_a_stopping_server_stops_polling(alice: Owner, alice_l
     assert open_websockets._value.get() == open_before - 1
 
 
-async def test_a_failed_socket_stops_polling(
+async def test_a_failed_socket_leaves_no_task(
     alice: Owner, alice_login: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumers, "notifications_after", Mock(side_effect=OperationalError("gone")))

@@ -51,10 +51,18 @@ async def stream(api: Api, *messages: Any, **body: Any) -> list[Any]:
     return [json.loads(line) for line in lines[:-1]]
 
 
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
 def as_message(message: Any, index: int) -> dict[str, Any]:
     """Return a message; a plain string is from the user at an even index, else from the assistant."""
     if isinstance(message, str):
-        return {"role": "assistant" if index % 2 else "user", "content": message}
+        return assistant(message) if index % 2 else user(message)
     return dict(message)
 
 
