@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from search import AnalysisCache, BookIndex, Entry, extract_keywords
 from search.book import build_arrays
 from search.languages import FUNCTION_WORDS
+from search.postings import summed
 from search.tokens import tokens_of
 
 K = 10
@@ -197,7 +198,8 @@ def bm25(book: Book) -> Search:
     def search(asked: Question) -> list[int]:
         terms = np.unique(arrays.places_of([token.term for token in tokens_of(asked.text)]))
         terms = terms[terms >= 0]
-        score = arrays.content.score(terms, np.ones(len(terms), dtype=np.float32))
+        contributions = arrays.content.contributions(terms, np.ones(len(terms), dtype=np.float32))
+        score = summed([contributions], arrays.content.size)
         return [int(at) for at in np.argsort(-score, kind="stable")[:K] if score[at] > 0]
 
     return search

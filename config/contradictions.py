@@ -1,5 +1,5 @@
-"""Settings that contradict each other, so that something they configure can never work; for `doctor`. Only certain
-contradictions are reported. Those of a single agent are in gateway.agents.contradictions."""
+"""Settings that contradict each other, so that something they configure can never work; for `doctor`. Settings that may
+work are not reported. Contradictions of a single agent are in gateway.agents.contradictions."""
 
 from collections.abc import Iterator
 

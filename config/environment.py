@@ -36,8 +36,8 @@ class Environment(AccountEnvironment):
     )
 
     home: Path = Field(Path("var"), description="Folder for all data of Daybook.")
-    host: str = Field("127.0.0.1", min_length=1, description="Address the web server binds.")
-    port: int = Field(8000, ge=0, le=65535, description="Port the web server binds; 0 takes a free one.")
+    host: str = Field("127.0.0.1", min_length=1, description="Address that the web server binds to.")
+    port: int = Field(8000, ge=0, le=65535, description="Port that the web server binds to; 0: a free one.")
     server: Literal["daphne", "uvicorn"] = Field("uvicorn", description="ASGI server.")
     database_url: str = Field("", alias="DATABASE_URL", description="PostgreSQL URL; empty: SQLite in the home.")
     redis_url: SecretStr = Field(SecretStr(""), alias="REDIS_URL", description="Redis for queue and push.")
@@ -53,7 +53,7 @@ class Environment(AccountEnvironment):
         "", alias="OPENAI_AT_ONCE", description="Concurrent requests to the default upstream; empty: no limit."
     )
     model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that do not name one.")
-    agents: Path | None = Field(None, description="Agents file applied at `up` when its content changed.")
+    agents: Path | None = Field(None, description="Agents file that `up` applies if its content has changed.")
     prompts: Path | None = Field(None, description="Folder of your own prompt files; empty: prompts in the home.")
     static: Path | None = Field(None, description="Folder of the prepared static files; empty: a cache in the home.")
     secret_key: SecretStr = Field(SecretStr(""), description="Signs cookies; empty: generated and stored in the home.")
@@ -95,7 +95,7 @@ class Environment(AccountEnvironment):
     snapshot_idle_seconds: float = Field(3600, ge=1, description="Idle time after which a snapshot is dropped.")
     recall_lane_seconds: float = Field(0.5, gt=0, description="Deadline of each lane of recall.")
     keywords_seconds: float = Field(3, gt=0, description="Deadline of the request that finds keywords.")
-    push_poll_seconds: float = Field(5, gt=0, description="How often a websocket polls, in case a hint was lost.")
+    push_poll_seconds: float = Field(5, gt=0, description="How often a websocket polls for lost notifications.")
     compaction_seconds: float = Field(30, gt=0, description="Deadline of the request that summarises older turns.")
     embedding_model: str = Field(
         "", description="Upstream embedding model for search and for agents in /v1/embeddings; empty: none."
@@ -117,12 +117,12 @@ class Environment(AccountEnvironment):
         5_000_000, ge=0, description="Maximum tokens for reviews per owner and day; 0 = no limit."
     )
     approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for approval.")
-    webhooks_private: bool = Field(False, description="Webhooks may use private and loopback addresses.")
+    webhooks_private: bool = Field(False, description="Webhooks and alerts may use private addresses.")
     notification_days: int = Field(14, ge=1, le=3650, description="Days that notifications are kept.")
     undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be restored.")
     max_entry: int = Field(4_000, ge=100, le=32_000, description="Largest memory in characters.")
     books_per_owner: int = Field(100, ge=1, le=10_000, description="Maximum books per owner, besides those of agents.")
-    revoked_key_days: int = Field(90, ge=1, le=36500, description="How long revoked API keys stay listed.")
+    revoked_key_days: int = Field(90, ge=1, le=36500, description="Days that revoked API keys stay listed.")
     trusted_proxies: int = Field(
         0, ge=0, le=10, description="Proxies in front that set X-Forwarded-For; 0: the header is ignored."
     )
@@ -174,13 +174,10 @@ def load_environment() -> Environment:
             field if field.isupper() else f"DAYBOOK_{field.upper()}"
         )
         # Values of other variables may be or contain a secret (DATABASE_URL).
-        given = repr(first["input"]) if _may_show(name, first["input"]) else "a value that is not shown"
+        may_show = isinstance(first["input"], str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
+        given = repr(first["input"]) if may_show else "a value that is not shown"
         allowed = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None
-
-
-def _may_show(name: str, value: object) -> bool:
-    return isinstance(value, str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
 
 
 def allowed_hosts(configured: str, host: str) -> list[str]:

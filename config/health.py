@@ -90,5 +90,4 @@ def pending_migrations() -> list[str]:
 
 
 def model_kind() -> str:
-    """Return `demo` if no upstream is configured, else `upstream`."""
     return "demo" if is_demo() else "upstream"

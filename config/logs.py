@@ -42,11 +42,7 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         line = super().formatMessage(record)
-        return line if line.isprintable() else "".join(_escaped(character) for character in line)
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+        return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
 
 
 class JsonFormatter(logging.Formatter):

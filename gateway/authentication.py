@@ -248,7 +248,7 @@ class KeyAuth(_BearerAuth):
 def require_memory(caller: Caller) -> None:
     """Raise Forbidden for a key that several people share, since their memories would be merged."""
     if not caller.remembers:
-        raise Forbidden("This key was used for several end users and is not trusted to name them: no memory for them.")
+        raise Forbidden("This key was used for several end users and is not trusted to name them; it gets no memory.")
 
 
 class NativeAuth(_BearerAuth):

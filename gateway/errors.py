@@ -39,14 +39,20 @@ class Restarting(Overloaded):
 
 
 class RequestRefused(InvalidRequest):
-    """The upstream refused a request because of its content. The error has the upstream's code and param. `said` is the
-    upstream's message, without keys and addresses. details: status."""
+    """The upstream refused a request because of its content. The error has the upstream's code, param and message, the
+    latter without keys and addresses. details: status."""
 
     def __init__(
-        self, message: str, *, upstream_code: str = "", param: str | None = None, said: str = "", **details: Any
+        self,
+        message: str,
+        *,
+        upstream_code: str = "",
+        param: str | None = None,
+        server_message: str = "",
+        **details: Any,
     ) -> None:
         super().__init__(message, param=param, **details)
-        self.upstream_code, self.said = upstream_code, said
+        self.upstream_code, self.server_message = upstream_code, server_message
 
     def as_json(self) -> dict[str, Any]:
         answer = super().as_json()

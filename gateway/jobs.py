@@ -35,7 +35,7 @@ logger = logging.getLogger("daybook.jobs")
 T = TypeVar("T")
 LOST_AFTER = timedelta(seconds=60)
 """The time after which a queued job that has not begun counts as lost."""
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 """How long the queue's record of a failed job is kept; its traceback may quote the job's data."""
 _PURGED_AT_ONCE = 500
 _CLOCK_SKEW = timedelta(minutes=1)  # maximum difference between the clocks of servers
@@ -44,7 +44,7 @@ _NAMES_AT_ONCE = 64
 _runner: asyncio.Runner | None = None
 
 
-# ---- To the queue ----------------------------------------------------------------------------------------------------
+# ---- Queueing --------------------------------------------------------------------------------------------------------
 
 
 def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
@@ -79,7 +79,7 @@ def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
 
 def jobs_purge(now: datetime) -> int:
     """Delete old records of failed jobs, which the queue never deletes. Return how many."""
-    old = Task.objects.filter(stopped__lt=now - KEPT).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
+    old = Task.objects.filter(stopped__lt=now - RETENTION).values_list("pk", flat=True)[:_PURGED_AT_ONCE]
     return int(Task.objects.filter(pk__in=list(old)).delete()[0])
 
 

@@ -94,7 +94,7 @@ def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor =
     do not change. Raises InvalidRequest for an overlap of more than a week, and Conflict for a revoked key."""
     _require_valid(key)
     if not timedelta() <= overlap <= LONGEST_OVERLAP:
-        raise InvalidRequest("The old key may be taken for a week at most.", param="overlap_seconds")
+        raise InvalidRequest("The old key can stay valid for a week at most.", param="overlap_seconds")
     plain = _new_plain()
     key.previous_sha256, key.previous_until = (key.sha256, timezone.now() + overlap) if overlap else ("", None)
     key.sha256, key.prefix = key_hash(plain), plain[:8]
@@ -126,7 +126,7 @@ def _give_rights(key: ApiKey, rights: KeyRights) -> None:
 
 def _require_valid(key: ApiKey) -> None:
     if key.revoked_at:
-        raise Conflict("This key was revoked. Make another one.")
+        raise Conflict("This key was revoked. Create another one.")
 
 
 @transaction.atomic

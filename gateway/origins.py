@@ -1,5 +1,4 @@
-"""Checks the Origin of requests from web pages. Websockets and /mcp accept pages of this host and of trusted
-origins."""
+"""Checks the Origin header of websockets and /mcp, which accept pages of this host and of trusted origins."""
 
 from urllib.parse import urlsplit
 

@@ -34,5 +34,5 @@ class OriginCheck:
 
 
 websocket_routes = [path("ws/notifications/", NotificationConsumer.as_asgi())]  # type: ignore[arg-type]  # channels' way
-_elsewhere = re_path("", WebsocketDenier.as_asgi())  # type: ignore[arg-type]  # else channels raises for it
+_elsewhere = re_path("", WebsocketDenier.as_asgi())  # type: ignore[arg-type]  # otherwise channels raises
 websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter([*websocket_routes, _elsewhere])))  # type: ignore[list-item]

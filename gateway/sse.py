@@ -57,7 +57,7 @@ class Alive:
         self._error: Exception | None = None
         self._quiet = self._sent = self._ended = False
         self._task = asyncio.create_task(self._run())
-        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._send_keep_alive)
 
     async def begin(self) -> Self:
         """Wait for the first piece or the first comment, and raise any error that occurs before it."""
@@ -110,11 +110,11 @@ class Alive:
             if self._ready.empty():  # a reader may be waiting
                 self._ready.put_nowait(None)
 
-    def _look(self) -> None:
+    def _send_keep_alive(self) -> None:
         if self._quiet and self._ready.empty():
             self._ready.put_nowait(self._keep_alive)
         self._quiet = True
-        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._send_keep_alive)
 
 
 class EventStream(StreamingHttpResponse):

@@ -11,7 +11,7 @@ from gateway.errors import UpstreamUnreachable
 from gateway.limits.spending import ModelUse
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
-from gateway.upstream.answer import choices_of
+from gateway.upstream.answer import NO_CHOICE, choices_of
 from gateway.upstream.calls import CallAccumulator, PartialCall, StepCall
 from gateway.upstream.kept import FieldAccumulator, KeptFields, PartAccumulator, SizeBudget, with_kept
 from gateway.upstream.outgoing import content_text
@@ -154,7 +154,7 @@ class ModelStep:
     def _count(self, text: str) -> None:
         self.bytes_left -= len(text.encode())
         if self.bytes_left < 0:
-            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
 
 def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:
@@ -199,7 +199,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     step.choice = answer
     choice = answer["choices"][0]
     if not isinstance(choice, dict):
-        raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+        raise UpstreamUnreachable(NO_CHOICE)
     message = choice.get("message")
     yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
 

@@ -16,7 +16,7 @@ from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.errors import Unauthorized
 
-_OVER = "Your key or login is no longer valid. The turn may go on without you."
+_OVER = "Your key or login is no longer valid. The turn may continue without you."
 _OF_MEMORY = frozenset({"recalled", "tool"})
 
 

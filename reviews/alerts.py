@@ -6,7 +6,7 @@ hour."""
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -142,7 +142,7 @@ def _exhausted_keys(now: datetime) -> int:
     return sum(any(limit and spent >= limit for limit, spent in pair) for pair in pairs)
 
 
-def _check_blocked_writes(now: datetime) -> Iterator[Problem]:
+def _check_blocked(now: datetime) -> Iterator[Problem]:
     today = now.astimezone(UTC).date()
     number = ScanDay.objects.filter(day=today).aggregate(sum=Sum("number"))["sum"] or 0
     last = Alert.objects.filter(kind="writes_blocked").first()
@@ -152,9 +152,4 @@ def _check_blocked_writes(now: datetime) -> Iterator[Problem]:
         yield Problem("writes_blocked", text, number)
 
 
-_CHECKS: tuple[Callable[[datetime], Iterator[Problem]], ...] = (
-    _check_turns,
-    _check_reviews,
-    _check_quotas,
-    _check_blocked_writes,
-)
+_CHECKS = (_check_turns, _check_reviews, _check_quotas, _check_blocked)

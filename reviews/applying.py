@@ -26,9 +26,8 @@ def apply_writes(
 ) -> tuple[UUID | None, dict[int, DomainError]]:
     """Apply the chosen writes of a review, in the caller's transaction, which has locked the run's row.
 
-    Sets the state of each to `applied`, or to `known` if the book contained it already. Returns the change set of all
-    the review's writes (None if nothing was written), and the errors of refused writes by index. Raises
-    BookCleared."""
+    Sets the state of each to `applied`, or to `known` if the book contained it already. Returns the change set of the
+    review (None if nothing was written), and the errors of refused writes by index. Raises BookCleared."""
     refused: dict[int, DomainError] = {}
     stored = {write.key: write for write in writes if write.state in _STORED}
     with book_writing(review.book, source) as writer:
@@ -53,8 +52,7 @@ def apply_writes(
 
 
 def _fields(write: ReviewWrite, base: Mapping[str, Any]) -> MemoryFields:
-    """Return the fields that a write sets, without those that it leaves as they are in `base`, the memory that it was
-    proposed for."""
+    """Return the fields that a write sets, without those equal in `base`, the memory that it was proposed for."""
     values = {"category": write.category, "keywords": write.keywords, **write.more}
     changed = {name: value for name, value in values.items() if name not in base or base[name] != value}
     if expires_at := changed.get("expires_at"):

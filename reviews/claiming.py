@@ -33,8 +33,7 @@ class ReviewClaim:
 
 
 def review_claim(run_id: UUID) -> ReviewClaim | None:
-    """Claim a scheduled run, or the oldest due run of its session. Returns None, and logs why, if none can be claimed
-    now."""
+    """Claim a scheduled run, or the oldest due run of its session. Returns None, and logs why, if that fails."""
     try:
         return _claim(run_id)
     except NotClaimed as reason:
@@ -99,8 +98,8 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
 
 
 def _postponed(run: ReviewRun) -> bool:
-    """Postpone the run to the next day if its owner's daily quota is used up, or cancel it if a later run will read its
-    turns. Returns True if so."""
+    """Return False if the owner's daily quota is not used up. Otherwise postpone the run to the next day, or cancel it
+    if a later run will read its turns."""
     day = usage_today(run.owner)
     if not day.reached:
         return False

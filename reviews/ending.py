@@ -1,6 +1,5 @@
-"""Ending a review: the only code that sets its final state. Called by reviews.services (the model is done, timed out,
-or its worker died), reviews.approvals (a person decided), reviews.forgetting and reviews.consolidation.withdrawal (its
-session or book was deleted or cleared)."""
+"""Ending a review. Called by reviews.services (the model is done or timed out, the worker died), reviews.approvals (a
+person decided), reviews.forgetting and reviews.consolidation.withdrawal (session or book were forgotten or cleared)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -60,13 +59,12 @@ def reviews_cancel(runs: "QuerySet[ReviewRun]", reason: str, *, code: str = "can
 def review_notify(review: ReviewRun, state: ReviewRun.State, writes: list[ReviewWrite]) -> None:
     """Notify the owner that writes wait for approval or, if the agent's reviews are verbose, that they were saved."""
     if state == State.AWAITING_APPROVAL:
+        waiting = (write for write in writes if write.waiting)
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
             book=review.book.name,
-            text=waiting_text(
-                (write for write in writes if write.waiting), requester=_REQUESTERS.get(review.trigger, "A review")
-            ),
+            text=waiting_text(waiting, requester=_REQUESTERS.get(review.trigger, "A review")),
             review_id=review.pk,
         )
         return

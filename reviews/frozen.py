@@ -36,9 +36,9 @@ IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenConversation:
-    """A review's input. `messages` are sent to the model, `sha256` is their hash, and `has_news` tells whether a person
-    wrote any of them since the last review. For the evidence of the review's writes, `spoken` has the same messages
-    untruncated and with tool results, and `answers` the model answers of other conversations."""
+    """A review's input. `messages` are sent to the model, `sha256` is their hash, and `has_news` is True if the person
+    wrote any of them since the last review. For evidence, `spoken` has the same messages untruncated and with tool
+    results, and `answers` the answers given in other conversations."""
 
     messages: tuple[dict[str, Any], ...] = ()
     sha256: str = ""

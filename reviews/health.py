@@ -50,7 +50,7 @@ def _book_facts(
     last: ReviewRun | None, day: DailyUsage, now: datetime, *, on: bool, total: int, covered: int, waiting: int
 ) -> Facts:
     saved, removed = counts(applied(last.writes)) if last else (0, 0)
-    sentences = [(LAST_REVIEW, _last_words(last, on, now))]
+    sentences = [(LAST_REVIEW, _last_review_text(last, on, now))]
     if on and total:
         sentences.append((COVERAGE, f"Covers {covered} of {counted(total, 'session')}."))
     if waiting > bool(last and last.state == State.AWAITING_APPROVAL):
@@ -71,7 +71,7 @@ def _book_facts(
     )
 
 
-def _last_words(last: ReviewRun | None, on: bool, now: datetime) -> str:
+def _last_review_text(last: ReviewRun | None, on: bool, now: datetime) -> str:
     if last is None or last.finished_at is None:
         return "No review yet." if on else "Reviews are off for every agent of this book."
     when = ago(last.finished_at, now)

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
 from gateway.models import Message
-from gateway.runs.brought import messages_bring
+from gateway.runs.ingested import messages_add
 from gateway.runs.rows import message_rows
 from memories.caller import Caller
 from memories.errors import Conflict
@@ -50,7 +50,7 @@ def ingest_prepare(
 def review_ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
     """Store the messages and schedule their review. For an idempotency key that was used before, return its review.
 
-    Raises the errors of gateway.runs.brought.messages_bring, InvalidRequest for a temporary session, and Conflict for
+    Raises the errors of gateway.runs.ingested.messages_add, InvalidRequest for a temporary session, and Conflict for
     a key that was used for a different request."""
     try:
         return _ingest(caller, ingest)
@@ -63,7 +63,7 @@ def review_ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
 def _ingest(caller: Caller, ingest: Ingest) -> ReviewRun:
     if ingest.idempotency_key and (earlier := _earlier(caller, ingest.idempotency_key, ingest.request_hash)):
         return earlier
-    session = messages_bring(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
+    session = messages_add(caller, ingest.messages, book=ingest.book, session_ref=ingest.session_ref)
     review = review_session(caller.owner_id, session.pk, ReviewRun.Trigger.INGEST)
     if ingest.idempotency_key:
         review.idempotency_key, review.request_hash = ingest.idempotency_key, ingest.request_hash

@@ -132,10 +132,9 @@ def proposal_get(owner_id: UUID, given: str, *, limits: KeyLimits) -> ProposedWr
 
 
 def proposals_list(
-    owner_id: UUID, *, limits: KeyLimits, state: ProposalState | None = None, after: str = "", most: int
+    owner_id: UUID, *, limits: KeyLimits, state: ProposalState | None = None, after: str = "", page_size: int
 ) -> tuple[list[ProposedWrite], bool]:
-    """Return up to `most` proposals, newest first, of one state or all, and whether there are more. Raises
-    InvalidRequest."""
+    """Return proposals, newest first, of one state or all, and whether there are more. Raises InvalidRequest."""
     rows = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).select_related("book").order_by("-id")
     rows = limits.filter(rows, book="book__name", agent="agent_name")
     if state == ProposalState.WAITING:
@@ -150,8 +149,8 @@ def proposals_list(
         if (proposal.review.pk == begin and proposal.write.index <= index) or (state and proposal.state != state):
             continue
         found.append(proposal)
-        if len(found) > most:
-            return found[:most], True
+        if len(found) > page_size:
+            return found[:page_size], True
     return found, False
 
 

@@ -13,9 +13,8 @@ from reviews.models import ReviewRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyUsage:
-    """An owner's usage on one day: when the day begins and ends, the reviews started in it, and their tokens."""
+    """An owner's usage on one day: when the day ends, the reviews started in it, and their tokens."""
 
-    begins: datetime
     ends: datetime
     reviews: int
     tokens: int
@@ -43,4 +42,4 @@ def usage_today(owner: Owner, now: datetime | None = None) -> DailyUsage:
     started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
     usages = list(started.values_list("usage", flat=True))
     tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
-    return DailyUsage(begins=begins, ends=ends, reviews=len(usages), tokens=tokens)
+    return DailyUsage(ends=ends, reviews=len(usages), tokens=tokens)

@@ -29,8 +29,8 @@ _Earlier = tuple[ReviewRun, ReviewWrite]
 def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWrite]) -> dict[int, KnownProposal]:
     """Let waiting writes join the earlier writes that they repeat. Returns what was joined by index.
 
-    Called in a transaction that holds the book's lock. Earlier runs that are locked are skipped, since whoever decides
-    about them may be waiting for the book."""
+    Called in a transaction that holds the book's lock. Locked runs are skipped, since the transaction that holds them
+    may be waiting for the book."""
     keys = [write.key for write in writes]
     wanted = {_key(write): write for write in writes if write.waiting and keys.count(write.key) == 1}
     found = _earlier(book, session_id, wanted) if wanted else {}

@@ -76,8 +76,7 @@ class Reflection:
 
 
 def execute(run_id: UUID, run_async: RunAsync) -> None:
-    """Execute one review, if it can be claimed. `run_async` runs a coroutine in the event loop that owns the upstream's
-    client."""
+    """Execute one review, if it can be claimed. `run_async` runs it in the event loop with the upstream's client."""
     claim = review_claim(run_id)
     if claim is None:
         return

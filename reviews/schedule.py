@@ -1,6 +1,5 @@
-"""Scheduling reviews: after a number of turns (called by the gateway's hook, inside the transaction that closes the
-turn), for idle sessions (by the sweep), and on request. Scheduling inserts one row and, on the database broker, one job
-in the same transaction."""
+"""Scheduling reviews: after some turns (by the gateway's hook, in the transaction that closes the turn), for idle
+sessions (by the sweep), and on request. Scheduling inserts a row and, on the database broker, a job with it."""
 
 from typing import Any
 from uuid import UUID
@@ -36,8 +35,7 @@ _STORED_SETTINGS = (
 
 
 def after_turn(context: TurnContext, session: Session) -> bool:
-    """Schedule a review if enough user turns have passed. Returns True if so: the caller resets the session's
-    counter."""
+    """Schedule a review if enough user turns have passed. Returns True if the caller should reset the counter."""
     interval = context.agent.settings.memory_review_interval
     if context.book is None or not interval or session.turns_since_memory_review < interval:
         return False
@@ -47,8 +45,7 @@ def after_turn(context: TurnContext, session: Session) -> bool:
 
 
 def new_review(session: Session, trigger: ReviewRun.Trigger, last_seq: int) -> ReviewRun:
-    """Return an unsaved run over the messages after the session's last review, up to `last_seq`, with the current
-    settings of its agent."""
+    """Return an unsaved run over the messages since the last review, up to `last_seq`, with the current settings."""
     agent = session.agent
     book = book_state(session.owner_id, agent.book)
     return _review(session, book, agent.name, agent_settings(agent), trigger, last_seq)
@@ -98,8 +95,7 @@ def enqueue_next(session_id: UUID) -> None:
 
 @transaction.atomic
 def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = Trigger.REQUEST) -> ReviewRun:
-    """Schedule a review of a session's new messages. Raises InvalidRequest for a temporary session, Conflict if there
-    are no new messages."""
+    """Schedule a review of new messages. Raises InvalidRequest for a temporary session, Conflict if there are none."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",)).get()
     if session.temporary:

@@ -1,4 +1,4 @@
-"""Reviews, read side."""
+"""Queries of reviews and consolidation runs."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar

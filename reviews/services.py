@@ -1,5 +1,5 @@
 """State transitions of a ReviewRun that a worker has claimed (reviews.claiming). A transition is a compare-and-set on
-the state and, while a worker holds the run, its lease token, so it happens at most once, also after the sweep has given
+the state and, while a worker holds the run, its lease token, so it happens at most once, even if the sweep has given
 the run to another worker. Called by reviews.runner, reviews.sweep, reviews.page and reviews.admin; decisions of people
 are in reviews.approvals and reviews.undo. Lock order: session → run → book → memories → owner."""
 

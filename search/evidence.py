@@ -95,7 +95,7 @@ def session_words(query: Query, book: BookArrays, sessions: int) -> Floats:
 def said_by_named(query: Query, book: BookArrays) -> Floats:
     """Return 1 for entries by the speaker whom the message names.
 
-    If it names several, the first is usually the one who acts ("What did Ann give to Ben?") and counts less.
+    If it names several, only the first counts, with less weight; it is usually who acts ("What did Ann give to Ben?").
     """
     strength = 1.0 if len(query.speakers) == 1 else FIRST_OF_SEVERAL
     return np.where(book.facts.speaker_of == query.speakers[0], strength, 0).astype(np.float32)

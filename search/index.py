@@ -153,11 +153,11 @@ class BookIndex:
         count = wanted * 4 + 20 if book.window.has_neighbours else wanted
         best = places[best_places(found, count)]
         if threshold:
-            lead = score[best]
-            least = min_score(query, evidence, found, best, lead, book, exact=bool(strict))
-            best = best[lead >= least]
+            best_scores = score[best]
+            threshold_score = min_score(query, evidence, found, best, best_scores, book, exact=bool(strict))
+            best = best[best_scores >= threshold_score]
             if strict:
-                best = np.concatenate([best, _below(least, strict, score)])
+                best = np.concatenate([best, _below(threshold_score, strict, score)])
         order = spread_over_sessions(best, score, book, wanted) if book.window.has_neighbours else best.tolist()
         order = newest_first(order[:wanted], query, self.entries, book, self._terms_of)
         order = _with_strict(order[:limit], strict, limit)
@@ -168,10 +168,10 @@ class BookIndex:
         ]
 
 
-def _below(least: np.float32, strict: list[int], score: Floats) -> Ints:
+def _below(threshold_score: np.float32, strict: list[int], score: Floats) -> Ints:
     """Return the strict matches whose score is too low, best first."""
     places = np.array(strict, dtype=np.int64)
-    places = places[score[places] < least]
+    places = places[score[places] < threshold_score]
     return places[(-score[places]).argsort(kind="stable")]
 
 

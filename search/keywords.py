@@ -106,15 +106,15 @@ class FoldedContents:
 
     def holding(self, keywords: Sequence[str]) -> list[int]:
         """Return the indexes of the contents that contain every keyword, ascending; all without keywords."""
-        wanted = sorted((fold(keyword) for keyword in keywords if keyword), key=len, reverse=True)
-        if not wanted:
+        folded = sorted((fold(keyword) for keyword in keywords if keyword), key=len, reverse=True)
+        if not folded:
             return list(range(len(self._texts)))
         # Most messages have a word that does not occur in the book, most likely a long one.
-        if not all(map(self._contains, wanted)):
+        if not all(map(self._contains, folded)):
             return []
-        if _SEPARATOR in wanted[0]:
-            return [at for at, text in enumerate(self._texts) if holds_all(text, wanted)]
-        return list(self._matches(wanted[0], wanted[1:]))
+        if _SEPARATOR in folded[0]:
+            return [at for at, text in enumerate(self._texts) if holds_all(text, folded)]
+        return list(self._matches(folded[0], folded[1:]))
 
     def _contains(self, keyword: str) -> bool:
         """Return True if any content contains the keyword. Cached, since messages repeat words and searching a whole

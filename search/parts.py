@@ -9,7 +9,7 @@ from typing import Final
 PART_CHARS: Final = 200
 """Minimum size of a part. A message up to this length is only searched as a whole."""
 MAX_PARTS: Final = 12
-"""Maximum number of parts, more or less; longer messages have longer parts."""
+"""Approximate maximum number of parts; longer messages have longer parts."""
 _PARAGRAPHS: Final = re.compile(r"\n\s*\n")
 _SENTENCES: Final = re.compile(r"\n|(?<=[.!?…])\s+|(?<=[。！？])")
 

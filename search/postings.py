@@ -48,10 +48,6 @@ class Postings:
         places, counts = row_places(self.starts, terms)
         return self.documents[places], self.impacts[places] * (weights * self.idf[terms]).repeat(counts)
 
-    def score(self, terms: Ints, weights: Floats) -> Floats:
-        """Return the BM25 score of every document for weighted terms."""
-        return summed([self.contributions(terms, weights)], self.size)
-
     def holding(self, term: int) -> NDArray[np.int32]:
         """Return the documents that contain a term."""
         return self.documents[self.starts[term] : self.starts[term + 1]]
@@ -117,10 +113,10 @@ def merged(triples: Triples, size: int) -> Triples:
     return terms, documents, np.add.reduceat(counts, first) if len(first) else counts
 
 
-def idf_of(held: Ints, size: int, *, at_least: int = 1) -> Floats:
+def idf_of(document_counts: Ints, size: int, *, at_least: int = 1) -> Floats:
     """Return the idf of every term: ln(1 + (N - n + 0.5) / (n + 0.5)), always positive.
 
-    n is `held`, the number of documents with the term. N is `size`, but at least `at_least`, since a few documents
-    cannot tell which words are rare.
+    n is the number of documents with the term (`document_counts`). N is `size`, but at least `at_least`, since a few
+    documents cannot tell which words are rare.
     """
-    return np.log1p((max(size, at_least, 1) - held + 0.5) / (held + 0.5)).astype(np.float32)
+    return np.log1p((max(size, at_least, 1) - document_counts + 0.5) / (document_counts + 0.5)).astype(np.float32)

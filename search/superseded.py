@@ -67,7 +67,7 @@ def newest_first(
         if newer == one if names is None else moved.index(newer) < moved.index(older):
             continue
         smaller = [min(rarity[first], rarity[second]) for rarity in rarities]
-        if cosine + _shared_share(terms_of(one), terms_of(other), smaller, book) < SAME_SUBJECT:
+        if cosine + _overlap(terms_of(one), terms_of(other), smaller, book) < SAME_SUBJECT:
             continue
         if names is None:
             now = asks_about_now(query.text)
@@ -103,12 +103,10 @@ def _candidate_pairs(facts: Ints, book: BookArrays) -> Iterator[tuple[int, int, 
     return zip(ones.tolist(), others.tolist(), cosine[candidates].tolist(), strict=True)
 
 
-def _shared_share(
-    one: Sequence[Set[int]], other: Sequence[Set[int]], smaller: Sequence[float], book: BookArrays
-) -> float:
+def _overlap(one: Sequence[Set[int]], other: Sequence[Set[int]], smaller: Sequence[float], book: BookArrays) -> float:
     """Return the summed idf of the terms that two facts share, relative to the smaller fact's."""
     idf = book.content.idf.item
-    return max(sum(map(idf, own & its)) / whole for own, its, whole in zip(one, other, smaller, strict=False))
+    return max(sum(map(idf, terms & others)) / total for terms, others, total in zip(one, other, smaller, strict=False))
 
 
 def _facts(places: Ints, book: BookArrays) -> Ints:

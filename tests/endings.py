@@ -2,8 +2,8 @@
 
 import asyncio
 
-from gateway.runs import held
-from gateway.runs.held import StoppedBy
+from gateway.runs import active
+from gateway.runs.active import StoppedBy
 from gateway.turns import live
 from memories.database import access
 
@@ -11,7 +11,7 @@ from memories.database import access
 async def end_all() -> None:
     """Stop every run of this process and wait until they are closed."""
     turns = [turn._task for turn in live._live.values() if turn._task is not None]
-    await held.stop_all(StoppedBy.REQUEST)
+    await active.stop_all(StoppedBy.REQUEST)
     if turns:
         await asyncio.wait(turns)
 

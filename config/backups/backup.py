@@ -38,8 +38,7 @@ _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
 
 class Manifest(BaseModel):
     """The description of a backup. `files` maps names to SHA-256 hashes, `migrations` lists the applied migrations, and
-    `attachments` is the number of attachments (their files are named by SHA-256), or None if they are in another
-    storage."""
+    `attachments` is the number of attachments, whose files are named by SHA-256; None if they are stored elsewhere."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -172,8 +171,7 @@ def _write(folder: Path) -> Manifest:
 
 
 def _applied(database: Path) -> set[tuple[str, str]]:
-    """Return the applied migrations: those of the copy if it can be queried, since the server may be migrated
-    meanwhile."""
+    """Return the applied migrations, from the copy if it can be queried, since the server may be migrated meanwhile."""
     if connection.vendor == "sqlite":
         with closing(sqlite3.connect(database)) as copy:
             return set(copy.execute("SELECT app, name FROM django_migrations").fetchall())

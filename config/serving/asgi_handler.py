@@ -38,8 +38,7 @@ class HttpApplication:
         self.pages = ASGIHandler()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. Bodies are read here, because for pages Django would read them whole before checking
-        anything."""
+        """Answer a request. Bodies are read here, since Django would read that of a page before checking anything."""
         api = is_api(scope["path"])
         if not api and not has_body(scope):
             await self.pages(scope, receive, send)

@@ -12,8 +12,7 @@ def pause() -> None:
 
 
 def resume(*, collect: bool = False) -> None:
-    """Resume collection, excluding the objects that exist now, so that forks share their memory. `collect` frees unused
-    ones first."""
+    """Resume collection, without the objects that exist now, so that forks share them. `collect` frees unused ones."""
     if collect:
         gc.collect()
     gc.freeze()

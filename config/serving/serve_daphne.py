@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from config.asgi import application
 from config.serving.bodies import DRAINED
 from config.serving.socket_protocol import ClientBytes
-from gateway.runs.held import shut_down
+from gateway.runs.active import shut_down
 
 _GRACEFUL_SECONDS = 1.0
 

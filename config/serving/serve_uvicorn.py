@@ -7,7 +7,7 @@ from uvicorn import Config, Server
 from config.asgi import application
 from config.serving.http_deadline import DeadlineProtocol, bound_waiting
 from config.serving.socket_protocol import CLIENT_BYTES, ListenerProtocol
-from gateway.runs.held import shut_down
+from gateway.runs.active import shut_down
 
 _GRACEFUL_SECONDS = 2
 # Longer than clients and proxies keep idle connections (httpx 5 s, aiohttp 15, nginx 60), since a request that is sent

@@ -39,5 +39,5 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     return redirect("/")
 
 
-def _page(request: HttpRequest, *, status: int = 200, **shown: Any) -> HttpResponse:
-    return render(request, "gateway/invitation.html", shown, status=status)
+def _page(request: HttpRequest, *, status: int = 200, **context: Any) -> HttpResponse:
+    return render(request, "gateway/invitation.html", context, status=status)

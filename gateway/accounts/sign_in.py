@@ -109,11 +109,11 @@ class SignIn(LoginView):
         keep_opener(response, self.get_redirect_url())
         return response
 
-    def get_context_data(self, **shown: Any) -> dict[str, Any]:
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Add the configured sign-in methods."""
-        ways = {"passwords": settings.PASSWORDS, "openid": settings.OIDC, "next": self.get_redirect_url()}
+        methods = {"passwords": settings.PASSWORDS, "openid": settings.OIDC, "next": self.get_redirect_url()}
         done = _DONE.get(self.request.GET.get("done", ""), "")
-        context: dict[str, Any] = super().get_context_data(**ways, done=done, **shown)
+        context: dict[str, Any] = super().get_context_data(**methods, done=done, **kwargs)
         return context
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

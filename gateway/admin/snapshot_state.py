@@ -33,38 +33,38 @@ def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str
     if run is None:
         yield f"No turn has run yet; the first one builds it. {now}"
         return
-    given = _snapshot_trace(run)
-    if given is None:
+    snapshot = _snapshot_trace(run)
+    if snapshot is None:
         yield f"The run of turn {run.turn} was given none, or recorded none. {now}"
         return
-    yield f"The run of turn {run.turn} was given one as of generation {given['generation']}."
-    reasons = [*_rebuild_reasons(session, book, given)]
+    yield f"The run of turn {run.turn} was given one as of generation {snapshot['generation']}."
+    reasons = [*_rebuild_reasons(session, book, snapshot)]
     yield " ".join(reasons) + " The next turn builds a new one." if reasons else f"It is current. {now}"
 
 
-def _rebuild_reasons(session: Session, book: Book | None, given: Mapping[str, int]) -> Iterator[str]:
+def _rebuild_reasons(session: Session, book: Book | None, snapshot: Mapping[str, int]) -> Iterator[str]:
     """Yield the reasons why the next turn cannot reuse the last run's snapshot."""
     if book is None:
         yield "Its book is gone."
-    elif book.epoch != given["epoch"]:
+    elif book.epoch != snapshot["epoch"]:
         yield f"Book {book.name} was cleared since; it is at generation {book.generation}."
-    elif book.generation != given["generation"]:
+    elif book.generation != snapshot["generation"]:
         yield f"Book {book.name} is at generation {book.generation}."
     elif book.next_expiry_at and book.next_expiry_at <= timezone.now():
         yield "A memory has expired since."
-    if session.agent.version != given["agent_version"]:
+    if session.agent.version != snapshot["agent_version"]:
         yield "The settings were changed since."
-    if session.compaction_epoch != given["compaction_epoch"]:
+    if session.compaction_epoch != snapshot["compaction_epoch"]:
         yield "The session was compacted since."
 
 
 def _counts(run: Run | None) -> Iterator[str]:
-    if run is None or (given := _snapshot_trace(run)) is None:
+    if run is None or (snapshot := _snapshot_trace(run)) is None:
         return
     lanes = [item.get("lane") for item in run.recalled if isinstance(item, dict)]
     long, short = lanes.count("long_term"), lanes.count("short_term")
     turns = f" and {counted(short, 'earlier turn')}" if short else ""
-    yield f"In that run: {memories(given['frozen'])} frozen, {long} recalled{turns}."
+    yield f"In that run: {memories(snapshot['frozen'])} frozen, {long} recalled{turns}."
 
 
 def _compactions(session: Session) -> Iterator[str]:

@@ -43,9 +43,9 @@ def given_to(run: Run, visible: Visibility) -> dict[str, Any]:
     items = [item for item in run.recalled if isinstance(item, dict)]
     keys = [str(item.get("memory_id")) for item in items]
     numbers = [int(key) for key in keys if key.isdecimal() and len(key) < 19]
-    then = _as_of(run, numbers) if numbers and visible.memories else {}
-    memories = [_memory(item, then, visible) for item in items if not item.get("turn_id")]
-    snapshot = _snapshot(items, then) if visible.memories else None
+    revisions = _as_of(run, numbers) if numbers and visible.memories else {}
+    memories = [_memory(item, revisions, visible) for item in items if not item.get("turn_id")]
+    snapshot = _snapshot(items, revisions) if visible.memories else None
     texts = [text for text in (_instructions(run), _summary(run, visible), snapshot) if text]
     return {"lines": [*_lines(run)], "texts": texts, "memories": memories, "turns": _turns(run, items)}
 
@@ -60,25 +60,25 @@ def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
     """Return the revisions that were current when the run opened, by memory number. Two queries."""
     newest = Revision.objects.filter(memory=OuterRef("pk"), created_at__lte=run.started_at).order_by("-version")
     memories = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers)
-    ids = memories.annotate(then=Subquery(newest.values("pk")[:1])).values_list("number", "then")
-    by_revision = {then: number for number, then in ids if then}
+    ids = memories.annotate(revision=Subquery(newest.values("pk")[:1])).values_list("number", "revision")
+    by_revision = {revision: number for number, revision in ids if revision}
     rows = Revision.objects.filter(owner_id=run.owner_id, pk__in=by_revision)
     return {by_revision[revision.pk]: revision for revision in rows}
 
 
-def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], visible: Visibility) -> dict[str, Any]:
+def _memory(item: Mapping[str, Any], revisions: Mapping[int, Revision], visible: Visibility) -> dict[str, Any]:
     number = str(item.get("memory_id") or "")
     icon, how = _LANES.get(str(item.get("lane", "")), ("help", "Given"))
-    shown: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=visible.words)}
+    details: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why_given(item, words=visible.words)}
     if not number:
-        return {**shown, "note": "An entry of another memory provider; its words are not stored."}
+        return {**details, "note": "An entry of another memory provider; its words are not stored."}
     if not visible.memories:
-        return shown
-    revision = then.get(int(number)) if number.isdecimal() else None
+        return details
+    revision = revisions.get(int(number)) if number.isdecimal() else None
     if revision is None:
-        return {**shown, "note": "This memory was erased since."}
+        return {**details, "note": "This memory was erased since."}
     return {
-        **shown,
+        **details,
         "words": str(revision.after.get("content", "")),
         "url": reverse("admin:memories_memory_change", args=[revision.memory_id]),
         "version": revision.version,
@@ -127,13 +127,13 @@ def _summary(run: Run, visible: Visibility) -> dict[str, Any] | None:
     }
 
 
-def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision]) -> dict[str, Any] | None:
+def _snapshot(items: Sequence[Mapping[str, Any]], revisions: Mapping[int, Revision]) -> dict[str, Any] | None:
     """Return the frozen block, rebuilt from the revisions of that time."""
     ids = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
     frozen = [int(number) for number in ids if number.isdecimal()]
     if not frozen:
         return None
-    states = [(number, then[number].after) for number in frozen if number in then]
+    states = [(number, revisions[number].after) for number in frozen if number in revisions]
     lines = [
         MemoryLine(number=number, category=str(after.get("category", "")), content=str(after.get("content", "")))
         for number, after in states

@@ -51,14 +51,14 @@ class UsageForm(forms.Form):
     model = forms.CharField(required=False, max_length=_MAX_FILTER_CHARS, empty_value=None)
 
     def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        last = given.get("last") or today()
-        first = given.get("first") or first_day(last)
+        cleaned = self.cleaned_data
+        last = cleaned.get("last") or today()
+        first = cleaned.get("first") or first_day(last)
         if first > last:
             raise forms.ValidationError("The first day is not after the last one.")
         if (last - first).days >= MOST_DAYS:
             raise forms.ValidationError(f"Choose at most {MOST_DAYS} days.")
-        return {**given, "first": first, "last": last, "by": given.get("by") or "day"}
+        return {**cleaned, "first": first, "last": last, "by": cleaned.get("by") or "day"}
 
 
 @admin.register(UsageDay)
@@ -70,15 +70,15 @@ class UsageAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         form = UsageForm(request.GET)
-        shown = _context(request, form.cleaned_data) if form.is_valid() else {}
+        report = _context(request, form.cleaned_data) if form.is_valid() else {}
         context = {
             **self.admin_site.each_context(request),
-            **shown,
+            **report,
             "opts": self.opts,
             "title": "Usage",
             "errors": [message for messages in form.errors.values() for message in messages],
         }
-        return TemplateResponse(request, "admin/gateway/usage.html", context, status=200 if shown else 400)
+        return TemplateResponse(request, "admin/gateway/usage.html", context, status=200 if report else 400)
 
 
 def _context(request: HttpRequest, query: dict[str, Any]) -> dict[str, Any]:

@@ -164,9 +164,7 @@ class BackgroundModels:
     def _shared_upstream(self, why: str) -> str:
         upstream = self.shared_upstream
         if not upstream:
-            raise UpstreamUndecided(
-                f"{why} It is left alone until memories.upstream names the upstream that may be given it."
-            )
+            raise UpstreamUndecided(f"{why} It is skipped until memories.upstream names the upstream that may read it.")
         if upstream not in (settings.DAYBOOK_UPSTREAMS or {DEFAULT}):
             raise UpstreamUndecided(f"{why} memories.upstream is {upstream}. {missing_upstream(upstream)}")
         return upstream
@@ -194,5 +192,5 @@ def _qualified(name: str) -> ModelTarget | None:
 
 def _why(book: str, upstreams: Collection[frozenset[str]]) -> str:
     if not upstreams:
-        return f"No agent uses the book {book}, so no upstream is known that may be given it."
+        return f"No agent uses the book {book}, so it is not known which upstream may read it."
     return f"The book {book} is shared by agents of different upstreams ({', '.join(sorted({*chain(*upstreams)}))})."

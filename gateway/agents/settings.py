@@ -78,13 +78,13 @@ class AgentSettings(_Strict):
 
     model: Models = Field(
         "",
-        description="Upstream model; empty: DAYBOOK_MODEL. Several: the first answers, the others when it fails. "
-        "One of several that is written upstream/model is of that upstream.",
+        description="Upstream model; empty: DAYBOOK_MODEL. A list: the first answers, the others if it fails. "
+        "In a list, upstream/model names the upstream too.",
     )
     upstream: Upstreams = Field(
         "default",
         description="Name of the upstream: default is OPENAI_BASE_URL, others are DAYBOOK_UPSTREAM_<NAME>_URL. "
-        "Several: one for each model, or all for the only model.",
+        "A list: one for each model, or all for a single model.",
     )
     parameters: Parameters = Field(
         default_factory=dict,
@@ -105,8 +105,8 @@ class AgentSettings(_Strict):
         20,
         ge=1,
         le=1000,
-        description="Most distinct memories in one request, frozen and recalled together. Recalled ones must fit "
-        "within 4 KiB of recall, so they may be fewer.",
+        description="Maximum distinct memories in one request, frozen and recalled together. Recalled ones must fit "
+        "into 4 KiB, so there may be fewer.",
     )
     recall_role: Literal["system", "user"] = Field(
         "system", description="Role of the recall message, for upstreams that refuse a system message in the middle."
@@ -119,8 +119,8 @@ class AgentSettings(_Strict):
         max_length=200,
         description="Model of the reviews, on the agent's upstream unless written upstream/model; empty: the agent's.",
     )
-    memory_review_timeout: int = Field(30, ge=1, le=3000, description="Seconds for one attempt of a review.")
-    memory_review_max_writes: int = Field(5, ge=0, le=100, description="Most accepted writes of one review.")
+    memory_review_timeout: int = Field(30, ge=1, le=3000, description="Time limit of one review attempt, in seconds.")
+    memory_review_max_writes: int = Field(5, ge=0, le=100, description="Maximum accepted writes of one review.")
     memory_review_verbose: bool = Field(False, description="Tell the person when a review saved something.")
     memory_review_idle_minutes: int = Field(
         0,
@@ -135,16 +135,16 @@ class AgentSettings(_Strict):
         "tools or documents; strict: all that do not rest on the person's own words.",
     )
     user_char_limit: int = Field(
-        1375, ge=0, le=10_000_000, description="Budget of what is about the person, in characters; 0 = no limit."
+        1375, ge=0, le=10_000_000, description="Budget for memories about the person, in characters; 0 = no limit."
     )
     memory_char_limit: int = Field(
-        2200, ge=0, le=10_000_000, description="Budget of what is about the work, in characters; 0 = no limit."
+        2200, ge=0, le=10_000_000, description="Budget for memories about the work, in characters; 0 = no limit."
     )
     frozen_char_limit: int = Field(
         3575,
         ge=0,
         le=10_000_000,
-        description="Most characters in the frozen block; the rest is found by recall. 0 = nothing frozen.",
+        description="Maximum characters of the frozen block; recall finds the rest. 0 = nothing frozen.",
     )
     context_token_limit: int = Field(
         32_000, ge=2000, le=100_000_000, description="Above it, older turns of a session are compacted."
@@ -186,56 +186,56 @@ class ConsolidationSettings(_Strict):
         description="Upstream that consolidates books which agents of different upstreams share; empty: these books "
         "are not consolidated.",
     )
-    max_rollout_age_days: int = Field(30, ge=1, le=3650, description="Sessions older than this are left alone.")
+    max_rollout_age_days: int = Field(30, ge=1, le=3650, description="Older sessions are not read.")
     min_rollout_idle_hours: float = Field(
-        12, ge=0, le=8760, strict=False, description="A session rests this long before it is read; 0 = at once."
+        12, ge=0, le=8760, strict=False, description="Idle time of a session before it is read; 0 = at once."
     )
     max_rollouts_per_startup: int = Field(
         64,
         ge=1,
         le=1000,
-        description="Most sessions read when a worker starts or the schedule comes round, over all books; a run that "
-        "somebody asks for may read as many by itself.",
+        description="Maximum sessions read at a worker's start or a scheduled check, over all books; a requested run "
+        "may read as many by itself.",
     )
     summary_injection_token_limit: int = Field(
-        5000, ge=100, le=100_000, description="Most tokens of the summary in a request."
+        5000, ge=100, le=100_000, description="Maximum tokens of the summary in a request."
     )
     # For advanced use.
-    concurrency: int = Field(8, ge=1, le=64, description="Sessions that are read at the same time in one run.")
-    parallel_runs: int = Field(
-        1, ge=1, le=1000, description="Runs at the same time that nobody asked for; the other workers are free."
-    )
-    scan_limit: int = Field(300, ge=1, le=100_000, description="Most sessions looked at to find those to read.")
+    concurrency: int = Field(8, ge=1, le=64, description="Sessions read concurrently in one run.")
+    parallel_runs: int = Field(1, ge=1, le=1000, description="Concurrent automatic runs; the other workers stay free.")
+    scan_limit: int = Field(300, ge=1, le=100_000, description="Maximum sessions examined to find those to read.")
     lease_seconds: float = Field(
-        120, ge=1, le=86_400, strict=False, description="A worker that is silent for so long has lost its run."
+        120, ge=1, le=86_400, strict=False, description="A worker that is silent for longer loses its run."
     )
-    request_seconds: float = Field(120, ge=1, le=3000, strict=False, description="Time for one answer of the model.")
-    max_retries: int = Field(3, ge=0, le=20, description="How often a failed session or synthesis is tried again.")
+    request_seconds: float = Field(120, ge=1, le=3000, strict=False, description="Time limit of one model answer.")
+    max_retries: int = Field(3, ge=0, le=20, description="Retries of a failed session or synthesis.")
     retry_seconds: float = Field(
         30,
         ge=0,
         le=86_400,
         strict=False,
-        description="Pause before the first retry; each further one is four times it.",
+        description="Pause before the first retry; each further pause is four times as long.",
     )
     extraction_token_limit: int = Field(
-        24_000, ge=500, le=1_000_000, description="Most tokens of one session; the middle of a longer one is left out."
+        24_000, ge=500, le=1_000_000, description="Maximum tokens of one session; a longer one loses its middle."
     )
     synthesis_token_limit: int = Field(
-        60_000, ge=1000, le=1_000_000, description="Most tokens of notes that one synthesis reads, newest first."
+        60_000, ge=1000, le=1_000_000, description="Maximum tokens of notes read by one synthesis, newest first."
     )
-    max_extractions: int = Field(256, ge=1, le=10_000, description="Most sessions' notes that one synthesis reads.")
+    max_extractions: int = Field(256, ge=1, le=10_000, description="Maximum sessions whose notes one synthesis reads.")
     synthesis_cooldown_hours: float = Field(
-        6, ge=0, le=8760, strict=False, description="Least time between two syntheses of a book that nobody asked for."
+        6, ge=0, le=8760, strict=False, description="Minimum time between two automatic syntheses of a book."
     )
     schedule_minutes: float = Field(
-        60, ge=0, le=525_600, strict=False, description="How often books are looked at; 0 = only when a worker starts."
+        60, ge=0, le=525_600, strict=False, description="How often books are checked; 0 = only when a worker starts."
     )
-    max_secrets: int = Field(3, ge=0, le=1000, description="More secrets than this in an answer reject it.")
-    max_requests_per_run: int = Field(200, ge=1, le=1_000_000, description="Most model requests of one run.")
-    max_tokens_per_run: int = Field(2_000_000, ge=1000, description="Most tokens of one run, in and out.")
-    max_requests_per_day: int = Field(1000, ge=1, le=10_000_000, description="Most model requests of one owner a day.")
-    max_tokens_per_day: int = Field(10_000_000, ge=1000, description="Most tokens of one owner a day (UTC).")
+    max_secrets: int = Field(3, ge=0, le=1000, description="An answer with more secrets is rejected.")
+    max_requests_per_run: int = Field(200, ge=1, le=1_000_000, description="Maximum model requests of one run.")
+    max_tokens_per_run: int = Field(2_000_000, ge=1000, description="Maximum tokens of one run, in and out.")
+    max_requests_per_day: int = Field(
+        1000, ge=1, le=10_000_000, description="Maximum model requests of an owner per day."
+    )
+    max_tokens_per_day: int = Field(10_000_000, ge=1000, description="Maximum tokens of an owner per day (UTC).")
 
 
 class ModelRoles(_Strict):
@@ -268,8 +268,8 @@ class AgentsFile(_Strict):
     prices: dict[str, Price] | None = Field(None, description="Prices by model; without one no money is shown.")
     upstreams: dict[Name, UpstreamSettings] | None = Field(
         None,
-        description="What upstreams take, by the name they have in the environment, which holds their addresses and "
-        "keys; its own dialect and options come before these.",
+        description="Dialects and options of upstreams, by their names in the environment, which contains their "
+        "addresses and keys; a dialect and options in the environment override these.",
     )
 
 

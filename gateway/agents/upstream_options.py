@@ -30,21 +30,21 @@ class UpstreamOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
-    drop: list[str] = Field([], description="Fields that are left out; messages.name means that of every message.")
-    rename: dict[str, str] = Field({}, description="Fields that have another name.")
-    set: dict[str, JsonValue] = Field({}, description="Fields that always have this value.")
+    drop: list[str] = Field([], description="Fields to omit; messages.name means that field of every message.")
+    rename: dict[str, str] = Field({}, description="Fields to rename.")
+    set: dict[str, JsonValue] = Field({}, description="Fields with a fixed value.")
     headers: dict[str, str] = Field(
         {}, description="Sent with every request; {key} stands for the upstream's key. Never write a key here."
     )
-    query: dict[str, str] = Field({}, description="Parameters of the address, sent with every request.")
-    alternate_roles: bool = Field(False, description="User and assistant in turn, beginning with the user.")
-    system_first: bool = Field(False, description="One system message, the first.")
-    call_ids: Literal["any", "short", "word", "nine"] = Field("any", description="Ids of tool calls that are taken.")
+    query: dict[str, str] = Field({}, description="Query parameters, sent with every request.")
+    alternate_roles: bool = Field(False, description="Roles must alternate, beginning with the user.")
+    system_first: bool = Field(False, description="Only the first message may be a system message.")
+    call_ids: Literal["any", "short", "word", "nine"] = Field("any", description="Ids of tool calls that are accepted.")
     stream_options: bool = Field(True, description="Whether stream_options is sent.")
     replay_reasoning: bool = Field(True, description="Whether the model's own reasoning is sent to it again.")
     connect_seconds: float = Field(1, gt=0, description="Time to connect.")
-    first_byte_seconds: float = Field(1, gt=0, description="Longest time until an answer begins.")
-    idle_seconds: float = Field(1, gt=0, description="Longest silence once an answer has begun.")
+    first_byte_seconds: float = Field(1, gt=0, description="Maximum time until an answer begins.")
+    idle_seconds: float = Field(1, gt=0, description="Maximum silence once an answer has begun.")
 
     @model_validator(mode="after")
     def _check_names(self) -> "UpstreamOptions":
@@ -61,7 +61,9 @@ class UpstreamSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
-    dialect: DialectName | None = Field(None, description="The kind of server; without it: by its address.")
+    dialect: DialectName | None = Field(
+        None, description="The kind of server; by default it is derived from the address."
+    )
     options: UpstreamOptions = Field(UpstreamOptions(), description="Changes to that dialect.")
 
 
@@ -81,8 +83,7 @@ def read_at_once(value: str) -> int:
 
 
 def read_options(value: str) -> dict[str, Any]:
-    """Return the validated options in a JSON text. Raises ValueError, whose message repeats no value, since a value may
-    be a key."""
+    """Return validated options from JSON. Raises ValueError, whose message repeats no value, since one may be a key."""
     try:
         given = json.loads(value)
     except ValueError:

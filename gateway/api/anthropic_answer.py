@@ -59,7 +59,6 @@ def error_event(error: Exception) -> bytes:
 
 
 async def whole_message(events: AsyncIterator[Event]) -> dict[str, Any]:
-    """Return the message that the events describe."""
     return assemble([event async for event in events])
 
 

@@ -77,7 +77,7 @@ def typed_field(body: Mapping[str, Any], name: str, kind: type[T]) -> T | None:
 
 
 def read_body(raw: bytes) -> CompletionBody:
-    """Raises InvalidRequest, TooLarge."""
+    """Parse and validate a body. Raises InvalidRequest, TooLarge."""
     return completion_body(read_object(raw))
 
 

@@ -84,8 +84,8 @@ _CHAT_REQUEST = _object(
     stream_options=_STREAM_OPTIONS,
     metadata=_object(
         (),
-        session_id={"type": "string", "description": "The session, where no header names it."},
-        temporary={"type": "string", "description": "`true`: reads no memory and writes none."},
+        session_id={"type": "string", "description": "The session, if no header names it."},
+        temporary={"type": "string", "description": "`true`: memory is neither read nor written."},
     ),
 )
 _ANSWER_MESSAGE = _object(("role", "content"), role={"const": "assistant"}, content={}, tool_calls=_list(_ANY_OBJECT))
@@ -124,7 +124,7 @@ COMPLETIONS = described(
         ("model",),
         model=_AGENT,
         prompt=_TEXTS,
-        suffix={"type": ["string", "null"], "description": "What follows the text that is asked for."},
+        suffix={"type": ["string", "null"], "description": "The text after the completion."},
         stream=_STREAM,
         stream_options=_STREAM_OPTIONS,
     ),
@@ -146,7 +146,7 @@ EMBEDDINGS = described(
     answer=_object(("data",), data=_list(_object(("embedding",), index=_NUMBER)), model=_TEXT, usage=_USAGE),
 )
 
-_ITEMS = _list(_ANY_OBJECT, maxItems=MESSAGES, description="Messages, calls of tools and their outputs, reasoning.")
+_ITEMS = _list(_ANY_OBJECT, maxItems=MESSAGES, description="Messages, tool calls and their outputs, reasoning.")
 _RESPONSE = _object(
     ("id", "object", "status", "output"),
     id=_TEXT,
@@ -160,9 +160,9 @@ _RESPONSES_REQUEST = _object(
     model=_AGENT,
     input={"anyOf": [_TEXT, _ITEMS]},
     instructions=_TEXT_OR_NOTHING,
-    previous_response_id={"type": ["string", "null"], "description": "The response that this one goes on from."},
+    previous_response_id={"type": ["string", "null"], "description": "The response that this one continues."},
     tools=_list(_ANY_OBJECT, maxItems=TOOLS),
-    store={"type": ["boolean", "null"], "description": "Whether it can be read again; without it, it can."},
+    store={"type": ["boolean", "null"], "description": "Whether the response can be read again. The default is true."},
     stream={"type": ["boolean", "null"]},
     reasoning=_OBJECT_OR_NOTHING,
     text=_OBJECT_OR_NOTHING,

@@ -60,7 +60,6 @@ class ResponseBuilder:
         return b"".join(sse.event(event["type"], event) for event in events)
 
     def add(self, event: Event) -> None:
-        """Add an event of the turn."""
         if isinstance(event, Delta):
             self._add_delta(event)
         elif isinstance(event, Done):

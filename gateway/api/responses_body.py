@@ -100,7 +100,7 @@ class ResponsesBody:
 
 
 def read_responses_body(raw: bytes) -> ResponsesBody:
-    """Raises InvalidRequest."""
+    """Parse and validate a body. Raises InvalidRequest."""
     body = read_object(raw)
     for name, instead in _REFUSED.items():
         if body.get(name) not in (None, False, [], {}):

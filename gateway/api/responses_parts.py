@@ -50,7 +50,6 @@ class Item:
         self.part, self.pieces, self.lists = part, [], {name: [] for name in part.lists}
 
     def current_part(self) -> dict[str, Any]:
-        """Return the current part as written so far."""
         return self.part.as_json("".join(self.pieces), **self.lists) if self.part else {}
 
     def position(self) -> dict[str, Any]:

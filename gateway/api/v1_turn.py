@@ -41,7 +41,7 @@ _MAX_SEARCHES = 50
 _OPEN_WEBUI_CHAT = "x-openwebui-chat-id"
 # Open WebUI does not store temporary chats and names them after the browser tab, so several chats share such an id.
 _TEMPORARY_PREFIXES = ("local:", "temporary:")
-# Headers in which well-known clients send a conversation id, most specific first, as of November 2026.
+# Headers in which well-known clients send a conversation id, in order of precedence, as of November 2026.
 _CONVERSATION_HEADERS = (
     _OPEN_WEBUI_CHAT,
     "x-session-affinity",  # opencode

@@ -205,18 +205,13 @@ def margin_day(now: datetime) -> str:
 
 
 def why_given(item: Mapping[str, Any], *, usage_count: int = 0, words: bool = True) -> str:
-    """Return why a run was given an item of its `recalled`. The reasons of the search quote the question, so they are
-    left out unless the reader may see `words`."""
+    """Return why a run was given an item of its `recalled`, as sentences. The reasons of the search quote the question,
+    so they are left out unless the reader may see `words`."""
     lane = str(item.get("lane", ""))
     if not words and lane != "frozen":
         return ""
-    return why_words(lane=lane, why=str(item.get("why") or ""), usage_count=usage_count)
-
-
-def why_words(*, lane: str, why: str, usage_count: int) -> str:
-    """Return why a run was given a memory, as sentences. `why` is recall's own reason, if there is one."""
-    general = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
-    reason = why.strip() or general
+    default = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
+    reason = str(item.get("why") or "").strip() or default
     times = "twice" if usage_count == 2 else f"{usage_count} times"
     recalled = f" Recalled {times}." if lane == "long_term" and usage_count > 1 else ""
     return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{recalled}"

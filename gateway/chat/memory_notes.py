@@ -44,16 +44,16 @@ class GivenMemory:
 
 def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenMemory]]:
     """Return the memories that each run was given, in their order."""
-    wanted = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
-    numbers = {number for _, item in wanted if (number := _number(item.get("memory_id")))}
+    given_items = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
+    numbers = {number for _, item in given_items if (number := _number(item.get("memory_id")))}
     newest = Revision.objects.filter(memory=OuterRef("pk")).order_by("-version").values("change_set")[:1]
     given = Memory.objects.filter(owner_id=owner_id, number__in=numbers).annotate(latest_set=Subquery(newest))
     rows = {memory.number: memory for memory in given} if numbers else {}
-    turn_ids = {turn_id for _, item in wanted if (turn_id := parse_uuid(item.get("turn_id")))}
+    turn_ids = {turn_id for _, item in given_items if (turn_id := parse_uuid(item.get("turn_id")))}
     turns = {run.pk: run for run in Run.objects.filter(owner_id=owner_id, pk__in=turn_ids)} if turn_ids else {}
     texts = _first_words(owner_id, turns) if turns else {}
     found: dict[UUID, list[GivenMemory]] = defaultdict(list)
-    for run, item in wanted:
+    for run, item in given_items:
         run_id = parse_uuid(item.get("turn_id"))
         if run_id is not None and run_id in turns:
             text = str(item.get("content") or texts.get(run_id, ""))
@@ -73,8 +73,8 @@ def _number(value: Any) -> int | None:
 
 
 def _first_words(owner_id: UUID, runs: Iterable[UUID]) -> dict[UUID | None, str]:
-    said = Message.objects.filter(owner_id=owner_id, run_id__in=list(runs), role=Message.Role.USER)
-    return {run_id: text[:200] for run_id, text in said.values_list("run_id", "text")}
+    messages = Message.objects.filter(owner_id=owner_id, run_id__in=list(runs), role=Message.Role.USER)
+    return {run_id: text[:200] for run_id, text in messages.values_list("run_id", "text")}
 
 
 def notes_of_runs(

@@ -43,7 +43,7 @@ class Versions:
 
     @classmethod
     def of(cls, shown: UUID, versions: Sequence[UUID]) -> "Versions":
-        """`versions` are all versions, oldest first."""
+        """Describe the version `shown` among all `versions`, which are sorted oldest first."""
         at = versions.index(shown)
         earlier = versions[at - 1] if at else None
         later = versions[at + 1] if at + 1 < len(versions) else None

@@ -68,7 +68,7 @@ async def _allowance(caller: Caller) -> Allowance:
         if 0 < ceilings.streams_at_once <= others:
             most = ceilings.streams_at_once
             raise RateLimited(
-                f"This key may have {most} answers at once. Try again when one is over.",
+                f"This key may have {most} answers at once. Try again when one is complete.",
                 reason="streams_at_once",
                 limit=most,
                 retry_after=_RETRY_SECONDS,
@@ -92,7 +92,7 @@ def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> N
         if not limit or spent + others * limit / SHARE < limit:
             continue
         over = spent >= limit
-        when = "A new day begins at midnight UTC." if over else "The rest is left to answers under way: try again soon."
+        when = "A new day begins at midnight UTC." if over else "The rest is for answers under way. Try again soon."
         raise RateLimited(
             f"This key may spend {limit:.15g}{unit} a day. {when}",
             reason=reason,

@@ -49,8 +49,7 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spender:
-    """To whom usage is attributed. `key_id` is None for a login, `agent` is "" for none, `prices` are the current
-    ones."""
+    """The account of usage. `key_id` is None for a login, `agent` is "" for none, `prices` are the current ones."""
 
     owner_id: UUID
     key_id: UUID | None

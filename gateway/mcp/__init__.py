@@ -1,5 +1,6 @@
-"""`/mcp`: the memory tools, memories and documents of the key's owner, for clients of the Model Context
-Protocol (streamable HTTP).
-messages: JSON-RPC. protocol: versions, handshake, envelopes. tools, resources, prompts: what is offered and done.
-rights: what a key may use now. cursors: pages. api: the HTTP edge.
-No process keeps anything between two requests (docs/decisions/0010-mcp.md)."""
+"""`/mcp`: the memory tools, memories and documents of the key's owner for clients of the Model Context Protocol
+(streamable HTTP).
+
+messages: JSON-RPC. protocol: versions, handshake, envelopes. tools, resources, prompts: the methods offered. rights:
+the current rights of a key. cursors: pagination. api: the HTTP endpoint. The server is stateless
+(docs/decisions/0010-mcp.md)."""

@@ -1,6 +1,6 @@
-"""The HTTP side of `/mcp`: a POST with one message or a batch gets one JSON answer. There are no streams and no
-sessions, so GET and DELETE are answered with 405. Requests need a key or the access token of a connected app. An Origin
-must be this host or a trusted one."""
+"""The HTTP endpoint `/mcp`: a POST with a message or a batch gets one JSON answer. There are no streams and no
+sessions, so GET and DELETE get 405. Requests need a key or the access token of a connected app. An Origin header must
+name this host or a trusted origin."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from gateway.api.openai_body import parse_async
 from gateway.api.responding import json_response
 from gateway.authentication import KeyAuth, caller_by_key, caller_by_token, given_key, require_json
 from gateway.mcp import messages, prompts, protocol, resources, tools
-from gateway.mcp.cursors import require_one_page
+from gateway.mcp.cursors import require_no_cursor
 from gateway.mcp.messages import Message, RpcError
 from gateway.oauth.addresses import challenge, resource_of
 from gateway.oauth.tokens import is_access_token
@@ -26,16 +26,16 @@ from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
-_READING = resources.METHODS | prompts.METHODS
+_READ_METHODS = resources.METHODS | prompts.METHODS
 
 
 class InsufficientScope(Forbidden):
-    """The app may not do that; a client may ask the person for more rights."""
+    """The app lacks a right. Its client may ask the person for it."""
 
 
 class OriginAndKey(KeyAuth):
-    """Takes a key or the access token of a connected app, from no Origin but this host and trusted ones. Raises
-    Forbidden, Unauthorized, RateLimited."""
+    """Checks the Origin, and authenticates a key or the access token of a connected app. Raises Forbidden,
+    Unauthorized, RateLimited."""
 
     async def __call__(self, request: HttpRequest) -> Caller:
         origin = request.headers.get("origin", "")
@@ -44,7 +44,7 @@ class OriginAndKey(KeyAuth):
         plain = given_key(request.headers.get)
         if is_access_token(plain):
             caller = await caller_by_token(plain, resource_of(request), request.headers.get)
-        else:  # not from the cache: listing the tools does not check the key again
+        else:  # uncached, since tools/list does not check the key again
             caller = await caller_by_key(request, cached=False)
         require_json(request)
         return caller
@@ -63,7 +63,7 @@ install_handlers(mcp)
 
 @mcp.exception_handler(Unauthorized)
 def unauthorized(request: HttpRequest, error: Unauthorized) -> HttpResponse:
-    """Answer 401, and say where to sign in."""
+    """Return a 401 that tells the client where to sign in."""
     response = error_response(error, request.path_info)
     response["WWW-Authenticate"] = challenge(request, "invalid_token" if given_key(request.headers.get) else "")
     return response
@@ -71,7 +71,7 @@ def unauthorized(request: HttpRequest, error: Unauthorized) -> HttpResponse:
 
 @mcp.exception_handler(InsufficientScope)
 def insufficient_scope(request: HttpRequest, error: InsufficientScope) -> HttpResponse:
-    """Answer 403, and name the scopes that are needed."""
+    """Return a 403 with the required scopes."""
     response = error_response(error, request.path_info)
     response["WWW-Authenticate"] = challenge(request, "insufficient_scope")
     return response
@@ -79,7 +79,7 @@ def insufficient_scope(request: HttpRequest, error: InsufficientScope) -> HttpRe
 
 @mcp.post("")
 async def mcp_post(request: ApiRequest) -> HttpResponse:
-    """Answer a client's messages; 202 without a body where none of them wants an answer."""
+    """Answer a client's messages, or return an empty 202 if all of them are notifications."""
     try:
         received, batch = await parse_async(messages.read_messages, request.body)
     except RpcError as error:
@@ -103,11 +103,11 @@ async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any]
         envelope = protocol.uses_envelope(message, request.headers.get)
         result = await _result(request, message, envelope=envelope)
     except RpcError as error:
-        # Statuses of version 2026-07-28; earlier ones answer 200 to whatever could be read.
+        # Error statuses are those of version 2026-07-28. Earlier versions use 200 for any valid message.
         refused_envelope = error.code in {messages.HEADER_MISMATCH, messages.UNSUPPORTED_VERSION}
-        not_ok = 404 if error.code == messages.METHOD_NOT_FOUND else 400
-        status = not_ok if envelope or refused_envelope else 200
-        if envelope and error.code == messages.RESOURCE_NOT_FOUND:  # a code of earlier versions
+        error_status = 404 if error.code == messages.METHOD_NOT_FOUND else 400
+        status = error_status if envelope or refused_envelope else 200
+        if envelope and error.code == messages.RESOURCE_NOT_FOUND:  # only in earlier versions
             error.code = messages.INVALID_PARAMS
         return error.as_json(message.id), status
     return {"jsonrpc": "2.0", "id": message.id, "result": protocol.in_envelope(result) if envelope else result}, 200
@@ -122,13 +122,13 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
     if message.method == "ping":
         return {}
     if message.method == "tools/list":
-        require_one_page(message.params)
-        return {"tools": tools.offered(request.auth), **protocol.kept_by_clients()}
+        require_no_cursor(message.params)
+        return {"tools": tools.offered(request.auth), **protocol.cache_fields()}
     if message.method == "tools/call":
         return await _call(request, message.params)
-    if answer := _READING.get(message.method):
-        return await in_read_thread(answer, request.auth, _book(request), message.params)
-    raise RpcError(messages.METHOD_NOT_FOUND, "This method is not offered here.")
+    if method := _READ_METHODS.get(message.method):
+        return await in_read_thread(method, request.auth, _book(request), message.params)
+    raise RpcError(messages.METHOD_NOT_FOUND, "This method is not supported.")
 
 
 async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str) or name not in tools.NAMES:
         raise RpcError(messages.INVALID_PARAMS, "There is no such tool.")
     if not isinstance(arguments, dict):
-        raise RpcError(messages.INVALID_PARAMS, "arguments is an object.")
+        raise RpcError(messages.INVALID_PARAMS, "arguments must be an object.")
     if request.auth.app and request.auth.read_only and memory_tools.TOOLS[name].writes:
         raise InsufficientScope("This app may only read. Connect it again to let it write.")
     call = ToolCall(id=name, name=name, arguments=json.dumps(arguments))
@@ -146,14 +146,14 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _vectors(request: ApiRequest, call: ToolCall) -> Mapping[str, Sequence[float]]:
-    """Return the vectors of what a call searches for; none if it is not allowed."""
+    """Return the vectors of a call's search query; none if the caller may not use the book."""
     try:
         book = request.auth.limits.book_name(_book(request) or None)
     except DomainError:
-        return {}  # the call is refused below, in MCP's own form
+        return {}  # call_tool refuses the call with an MCP error
     return await memory_tools.searched_vectors([call], request.auth.owner_id, book)
 
 
 def _book(request: ApiRequest) -> str:
-    """Return the book that the client asked for, "" for none."""
+    """Return the book named in the request's header, or ""."""
     return request.headers.get(BOOK_HEADER, "").strip()

@@ -1,4 +1,5 @@
-"""Cursors of MCP's lists. They are opaque to clients and hold all that the next page needs. Pure functions."""
+"""Pagination cursors of MCP lists. They are opaque to clients and contain all state that the next page needs. Pure
+functions."""
 
 import base64
 import binascii
@@ -8,13 +9,13 @@ from gateway.mcp.messages import INVALID_PARAMS, RpcError
 from memories.limits import SHORT_LENGTH
 
 
-def cursor_of(part: str, place: str) -> str:
-    """Return the cursor for the entries after `place` in a part of a list."""
-    return base64.urlsafe_b64encode(f"{part}:{place}".encode()).decode().rstrip("=")
+def cursor_of(section: str, position: str) -> str:
+    """Return the cursor for the entries after a position in a section of a list."""
+    return base64.urlsafe_b64encode(f"{section}:{position}".encode()).decode().rstrip("=")
 
 
-def place_of(params: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the part and the place that the cursor of a request names, or None without one. Raises RpcError."""
+def position_in(params: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the section and position in the cursor of a request, or None without a cursor. Raises RpcError."""
     cursor = params.get("cursor")
     if cursor is None:
         return None
@@ -24,18 +25,17 @@ def place_of(params: dict[str, Any]) -> tuple[str, str] | None:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
     except (binascii.Error, ValueError):
         raise wrong_cursor() from None
-    part, colon, place = text.partition(":")
-    if not colon or not place.isprintable():
+    section, colon, position = text.partition(":")
+    if not colon or not position.isprintable():
         raise wrong_cursor()
-    return part, place
+    return section, position
 
 
-def require_one_page(params: dict[str, Any]) -> None:
-    """Raises RpcError for any cursor: a list with one page gives none."""
+def require_no_cursor(params: dict[str, Any]) -> None:
+    """Raise RpcError if a request for a list with a single page has a cursor."""
     if params.get("cursor") is not None:
         raise wrong_cursor()
 
 
 def wrong_cursor() -> RpcError:
-    """Return the refusal of a cursor that is not one of ours."""
-    return RpcError(INVALID_PARAMS, "cursor is the nextCursor of the page before, or left out.")
+    return RpcError(INVALID_PARAMS, "cursor must be the nextCursor of the previous page, or left out.")

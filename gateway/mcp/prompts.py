@@ -1,12 +1,12 @@
-"""Prompts of MCP: what a person may start from their client. Synchronous; uses the database."""
+"""MCP prompts, which a person starts from their client. Synchronous; uses the database."""
 
 from typing import Any
 
-from gateway.mcp.cursors import require_one_page
+from gateway.mcp.cursors import require_no_cursor
 from gateway.mcp.messages import INVALID_PARAMS, RpcError
-from gateway.mcp.protocol import kept_by_clients
-from gateway.mcp.resources import Answer, Params
-from gateway.mcp.rights import current_limits, refusals
+from gateway.mcp.protocol import cache_fields
+from gateway.mcp.resources import Method, Params
+from gateway.mcp.rights import current_limits, rpc_errors
 from memories.caller import Caller
 from memories.errors import NotFound
 from memories.limits import SHORT_LENGTH
@@ -34,43 +34,43 @@ _PROMPTS = [
 
 
 def prompts_listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Return the prompts. Raises RpcError."""
-    require_one_page(params)
-    return {"prompts": _PROMPTS, **kept_by_clients()}
+    """Handle prompts/list. Raises RpcError."""
+    require_no_cursor(params)
+    return {"prompts": _PROMPTS, **cache_fields()}
 
 
 def prompt(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Return the messages of a prompt; `book` is the one of the connection ("": the key's own). Raises RpcError for a
-    name, an argument or a book that is not there for this key."""
+    """Handle prompts/get. `book` is that of the connection ("": the key's own). Raises RpcError for an unknown name,
+    an invalid argument, or a book that does not exist for this key."""
     if params.get("name") != REVIEW:
         raise RpcError(INVALID_PARAMS, "There is no such prompt.")
-    asked = _book_argument(params.get("arguments"))
-    with refusals(INVALID_PARAMS):
+    requested = _book_argument(params.get("arguments"))
+    with rpc_errors(INVALID_PARAMS):
         limits = current_limits(caller)
-        of_tools = limits.book_name(book or None)
-        text = _review_text(caller, limits.book_name(asked) if asked else of_tools, of_tools, must_be=bool(asked))
+        tools_book = limits.book_name(book or None)
+        reviewed = limits.book_name(requested) if requested else tools_book
+        text = _review_text(caller, reviewed, tools_book, must_exist=bool(requested))
     return {"description": _DESCRIPTION, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
 
-METHODS: dict[str, Answer] = {"prompts/list": prompts_listed, "prompts/get": prompt}
-"""What answers each method; the second argument is the name of the book that the client asked for."""
+METHODS: dict[str, Method] = {"prompts/list": prompts_listed, "prompts/get": prompt}
 
 
 def _book_argument(arguments: Any) -> str:
     if arguments is None:
         return ""
     if not isinstance(arguments, dict) or set(arguments) - {"book"}:
-        raise RpcError(INVALID_PARAMS, "arguments is an object with at most `book`.")
-    asked = arguments.get("book", "")
-    if not isinstance(asked, str) or len(asked) > SHORT_LENGTH:
-        raise RpcError(INVALID_PARAMS, f"book is a name of at most {SHORT_LENGTH} characters.")
-    return asked.strip()
+        raise RpcError(INVALID_PARAMS, "arguments must be an object with no other entry than `book`.")
+    book = arguments.get("book", "")
+    if not isinstance(book, str) or len(book) > SHORT_LENGTH:
+        raise RpcError(INVALID_PARAMS, f"book must be a name of at most {SHORT_LENGTH} characters.")
+    return book.strip()
 
 
-def _review_text(caller: Caller, name: str, of_tools: str, *, must_be: bool) -> str:
+def _review_text(caller: Caller, name: str, tools_book: str, *, must_exist: bool) -> str:
     book = book_named(caller.owner_id, name)
-    if book is None and must_be:
+    if book is None and must_exist:
         raise NotFound("There is no such book.")
     newest, more = newest_memories(book) if book else ([], False)
     lines = [MemoryLine(number=row.number, category=row.category, content=row.content) for row in reversed(newest)]
-    return review_my_memory(lines, book=name, tools_book=of_tools, note=MORE if more else "")
+    return review_my_memory(lines, book=name, tools_book=tools_book, note=MORE if more else "")

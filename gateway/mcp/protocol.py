@@ -1,4 +1,4 @@
-"""The two forms of the protocol: with a handshake (`initialize`, versions up to 2025-11-25), or with an envelope in
+"""The two variants of the protocol: with a handshake (`initialize`, versions up to 2025-11-25), or with an envelope in
 every request (`_meta` and mirrored headers, version 2026-07-28). Neither needs state on the server. Pure functions."""
 
 from collections.abc import Callable
@@ -16,10 +16,9 @@ _VERSION_KEY = f"{_NAMESPACE}protocolVersion"
 _CAPABILITIES_KEY = f"{_NAMESPACE}clientCapabilities"
 _SERVER_KEY = f"{_NAMESPACE}serverInfo"
 _CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
-# How long a client may keep a list of what is offered, in milliseconds. It depends on the key.
-_KEPT_MS = 60_000
-# Parameters that are mirrored in the header Mcp-Name.
-_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_CACHE_MS = 60_000  # how long clients may cache lists, which depend on the key
+# By method, the parameter that is mirrored in the header Mcp-Name.
+_MIRRORED_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 INSTRUCTIONS = (
     "What Daybook remembers about the person whose key this is, across conversations and clients. Search it when an "
     "answer may depend on who they are, what they prefer or what was agreed. Save lasting facts only, one per memory; "
@@ -30,27 +29,27 @@ Header = Callable[[str], str | None]
 
 
 def uses_envelope(message: Message, header: Header) -> bool:
-    """Return True if a request carries an envelope, after checking it. Raises RpcError for a version that is not
-    supported, or an envelope that contradicts the headers."""
-    given = header("mcp-protocol-version")
+    """Return True if a request has a valid envelope, False if it has none. Raises RpcError for an unsupported version,
+    or an envelope that contradicts the headers."""
+    version = header("mcp-protocol-version")
     meta = message.params.get("_meta")
     envelope = meta if isinstance(meta, dict) else {}
-    if given in ENVELOPE_VERSIONS or _VERSION_KEY in envelope:
+    if version in ENVELOPE_VERSIONS or _VERSION_KEY in envelope:
         _check_envelope(message, envelope, header)
         return True
-    if given is not None and given not in HANDSHAKE_VERSIONS and message.method != "initialize":
-        raise unsupported(given)
+    if version is not None and version not in HANDSHAKE_VERSIONS and message.method != "initialize":
+        raise unsupported(version)
     return False
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a handshake: with the client's version if it is supported, else the newest with a
+    """Return the answer to a handshake, with the client's version if supported, or else the newest that has a
     handshake."""
-    asked = params.get("protocolVersion")
-    if not isinstance(asked, str):
+    version = params.get("protocolVersion")
+    if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, "protocolVersion is missing.")
     return {
-        "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+        "protocolVersion": version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
         "capabilities": _CAPABILITIES,
         "serverInfo": server_info(),
         "instructions": INSTRUCTIONS,
@@ -63,12 +62,12 @@ def discover() -> dict[str, Any]:
         "supportedVersions": list(VERSIONS),
         "capabilities": _CAPABILITIES,
         "instructions": INSTRUCTIONS,
-        **kept_by_clients(),
+        **cache_fields(),
     }
 
 
-def kept_by_clients(milliseconds: int = _KEPT_MS) -> dict[str, Any]:
-    """Return the fields that say how long a client may cache a result, for its own use."""
+def cache_fields(milliseconds: int = _CACHE_MS) -> dict[str, Any]:
+    """Return the fields of a result about how long a client may cache it."""
     return {"ttlMs": milliseconds, "cacheScope": "private"}
 
 
@@ -81,23 +80,23 @@ def server_info() -> dict[str, str]:
     return {"name": "daybook", "title": "Daybook", "version": settings.VERSION}
 
 
-def unsupported(asked: str) -> RpcError:
-    """Return the refusal with the versions that a client may try instead."""
-    data = {"supported": list(VERSIONS), "requested": asked}
-    return RpcError(UNSUPPORTED_VERSION, "This protocol version is not spoken here.", data=data)
+def unsupported(version: str) -> RpcError:
+    """Return an error with the versions that a client may try instead."""
+    data = {"supported": list(VERSIONS), "requested": version}
+    return RpcError(UNSUPPORTED_VERSION, "This protocol version is not supported.", data=data)
 
 
 def _check_envelope(message: Message, envelope: dict[str, Any], header: Header) -> None:
     missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in envelope]
     if missing:
         raise RpcError(INVALID_PARAMS, f"params._meta lacks {', '.join(missing)}.")
-    asked = envelope[_VERSION_KEY]
-    if not isinstance(asked, str) or header("mcp-protocol-version") != asked:
+    version = envelope[_VERSION_KEY]
+    if not isinstance(version, str) or header("mcp-protocol-version") != version:
         raise RpcError(HEADER_MISMATCH, "The header MCP-Protocol-Version and the request name different versions.")
     if header("mcp-method") != message.method:
         raise RpcError(HEADER_MISMATCH, "The header Mcp-Method and the request name different methods.")
-    named_by = _NAMED_BY.get(message.method)
-    if named_by and header("mcp-name") != message.params.get(named_by):
-        raise RpcError(HEADER_MISMATCH, f"The header Mcp-Name and the {named_by} of the request are different.")
-    if asked not in ENVELOPE_VERSIONS:
-        raise unsupported(asked)
+    param = _MIRRORED_PARAMS.get(message.method)
+    if param and header("mcp-name") != message.params.get(param):
+        raise RpcError(HEADER_MISMATCH, f"The header Mcp-Name and the {param} of the request are different.")
+    if version not in ENVELOPE_VERSIONS:
+        raise unsupported(version)

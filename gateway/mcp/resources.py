@@ -1,5 +1,5 @@
-"""Resources of MCP: the documents of a book at `memory://root…`, as the tool `read` shows them, and single memories at
-`memory://memories/{id}`. Blocked and expired ones are left out. Synchronous; uses the database."""
+"""MCP resources: the documents of a book at `memory://root…`, with the text that the tool `read` returns, and single
+memories at `memory://memories/{id}`. Blocked and expired ones are left out. Synchronous; uses the database."""
 
 import json
 import re
@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from gateway.mcp.cursors import cursor_of, place_of, require_one_page, wrong_cursor
+from gateway.mcp.cursors import cursor_of, position_in, require_no_cursor, wrong_cursor
 from gateway.mcp.messages import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
-from gateway.mcp.protocol import kept_by_clients
-from gateway.mcp.rights import current_limits, refusals
+from gateway.mcp.protocol import cache_fields
+from gateway.mcp.rights import current_limits, rpc_errors
 from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts
 from memories.books import book_state_if_made
@@ -24,12 +24,13 @@ from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_memories, memory_get
 
 Params = dict[str, Any]
-Answer = Callable[[Caller, str, Params], dict[str, Any]]
-PAGE = 100
+Method = Callable[[Caller, str, Params], dict[str, Any]]
+"""Handles a method. The second argument is the book that the client named, or ""."""
+PAGE_SIZE = 100
 _DOCUMENTS, _MEMORIES = "documents", "memories"
 _MEMORY_URI = re.compile(r"memory://memories/([1-9][0-9]{0,18})")
 _JSON, _MARKDOWN = "application/json", "text/markdown"
-_TITLE = 80
+_TITLE_CHARS = 80
 _TEMPLATES = [
     {
         "uriTemplate": "memory://memories/{id}",
@@ -49,68 +50,68 @@ _TEMPLATES = [
 
 
 def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Return a page of the resources of a book ("": the key's own): documents by path, then memories, newest first.
-    Raises RpcError."""
-    place = place_of(params)
-    with refusals(RESOURCE_NOT_FOUND):
-        found, cursor = _page(caller, current_limits(caller).book_name(book or None), place or (_DOCUMENTS, ""))
-    page: dict[str, Any] = {"resources": found, **kept_by_clients(0)}
+    """Handle resources/list: documents by path, then memories, newest first, of a book ("": the key's own). Raises
+    RpcError."""
+    position = position_in(params) or (_DOCUMENTS, "")
+    with rpc_errors(RESOURCE_NOT_FOUND):
+        resources, cursor = _page(caller, current_limits(caller).book_name(book or None), position)
+    page: dict[str, Any] = {"resources": resources, **cache_fields(0)}
     return page | {"nextCursor": cursor} if cursor else page
 
 
 def templates_listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Return the templates of resources. Raises RpcError."""
-    require_one_page(params)
-    return {"resourceTemplates": _TEMPLATES, **kept_by_clients()}
+    """Handle resources/templates/list. Raises RpcError."""
+    require_no_cursor(params)
+    return {"resourceTemplates": _TEMPLATES, **cache_fields()}
 
 
 def read(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Return the contents of a resource: a memory in any book that the key may use, or a document of `book` ("": the
-    key's own). Raises RpcError for a resource that the key may not use, as if it did not exist."""
+    """Handle resources/read: a memory in any book that the key may use, or a document of `book` ("": the key's own).
+    Raises RpcError, for a forbidden resource the same as for a missing one."""
     uri = params.get("uri")
     if not isinstance(uri, str) or len(uri) > SHORT_LENGTH:
-        raise RpcError(INVALID_PARAMS, f"uri is the address of a resource, of at most {SHORT_LENGTH} characters.")
-    with refusals(RESOURCE_NOT_FOUND, uri=uri):
+        raise RpcError(INVALID_PARAMS, f"uri must be the URI of a resource, of at most {SHORT_LENGTH} characters.")
+    with rpc_errors(RESOURCE_NOT_FOUND, uri=uri):
         limits = current_limits(caller)
         match = _MEMORY_URI.fullmatch(uri)
         if match:
             mime, text = _JSON, _memory_text(caller, limits, match[1])
         else:
             mime, text = _MARKDOWN, _document_text(caller, limits.book_name(book or None), uri)
-    return {"contents": [{"uri": uri, "mimeType": mime, "text": text}], **kept_by_clients(0)}
+    return {"contents": [{"uri": uri, "mimeType": mime, "text": text}], **cache_fields(0)}
 
 
-METHODS: dict[str, Answer] = {
+METHODS: dict[str, Method] = {
     "resources/list": listed,
     "resources/templates/list": templates_listed,
     "resources/read": read,
 }
-"""What answers each method; the second argument is the name of the book that the client asked for."""
 
 
-def _page(caller: Caller, book: str, place: tuple[str, str]) -> tuple[list[dict[str, Any]], str]:
+def _page(caller: Caller, book: str, position: tuple[str, str]) -> tuple[list[dict[str, Any]], str]:
+    """Return the resources after a position, and the cursor of the next page or ""."""
     state = book_state_if_made(caller.owner_id, book)
-    part, after = place
-    if part not in {_DOCUMENTS, _MEMORIES}:
+    section, after = position
+    if section not in {_DOCUMENTS, _MEMORIES}:
         raise wrong_cursor()
-    before = LARGEST_NUMBER if part == _DOCUMENTS else parse_number(after)
+    before = LARGEST_NUMBER if section == _DOCUMENTS else parse_number(after)
     if before is None:
         raise wrong_cursor()
     if state is None:
         return [], ""
-    found: list[dict[str, Any]] = []
-    if part == _DOCUMENTS:
-        documents = list(live_artifacts(caller.owner_id, state.book_id).filter(path__gt=after)[: PAGE + 1])
-        found = [_document(row) for row in documents[:PAGE]]
-        if len(documents) > PAGE:
-            return found, cursor_of(_DOCUMENTS, documents[PAGE - 1].path)
+    resources: list[dict[str, Any]] = []
+    if section == _DOCUMENTS:
+        documents = list(live_artifacts(caller.owner_id, state.book_id).filter(path__gt=after)[: PAGE_SIZE + 1])
+        resources = [_document(row) for row in documents[:PAGE_SIZE]]
+        if len(documents) > PAGE_SIZE:
+            return resources, cursor_of(_DOCUMENTS, documents[PAGE_SIZE - 1].path)
     rows = live_memories(caller.owner_id, state.book_id).exclude(blocked_condition()).filter(number__lt=before)
-    room = PAGE - len(found)
-    memories = list(rows.order_by("-number")[: room + 1])
-    found += [_memory(row) for row in memories[:room]]
-    if len(memories) <= room:
-        return found, ""
-    return found, cursor_of(_MEMORIES, str(memories[room - 1].number if room else before))
+    left = PAGE_SIZE - len(resources)
+    memories = list(rows.order_by("-number")[: left + 1])
+    resources += [_memory(row) for row in memories[:left]]
+    if len(memories) <= left:
+        return resources, ""
+    return resources, cursor_of(_MEMORIES, str(memories[left - 1].number if left else before))
 
 
 def _document(artifact: Artifact) -> dict[str, Any]:
@@ -125,11 +126,11 @@ def _document(artifact: Artifact) -> dict[str, Any]:
 
 
 def _memory(memory: Memory) -> dict[str, Any]:
-    words = " ".join(memory.content.split())
+    text = " ".join(memory.content.split())
     return {
         "uri": f"memory://memories/{memory.number}",
         "name": f"memory {memory.number}",
-        "title": words if len(words) <= _TITLE else words[: _TITLE - 1] + "…",
+        "title": text if len(text) <= _TITLE_CHARS else text[: _TITLE_CHARS - 1] + "…",
         "description": f"{memory.target}, {memory.category}",
         "mimeType": _JSON,
         "annotations": {"lastModified": _time(memory.updated_at)},
@@ -140,7 +141,7 @@ def _memory_text(caller: Caller, limits: KeyLimits, number: str) -> str:
     memory = memory_get(caller.owner_id, number, limits=limits)
     if memory.blocked:
         raise NotFound(f"This memory is blocked by rule {memory.scan_rule} until a person changes it.")
-    shown = {
+    data = {
         "id": memory.number,
         "book": memory.book.name,
         "target": memory.target,
@@ -152,7 +153,7 @@ def _memory_text(caller: Caller, limits: KeyLimits, number: str) -> str:
         "created_at": _time(memory.created_at),
         "updated_at": _time(memory.updated_at),
     }
-    return json.dumps(shown, ensure_ascii=False)
+    return json.dumps(data, ensure_ascii=False)
 
 
 def _document_text(caller: Caller, book: str, uri: str) -> str:

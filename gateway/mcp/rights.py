@@ -1,5 +1,5 @@
-"""The rights of a request's key as they are now. Those that authentication remembers may be a minute old. Synchronous;
-uses the database."""
+"""The current rights of a request's key, since those cached by authentication may be a minute old. Synchronous; uses
+the database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from memories.errors import DomainError, InvalidRequest, NotFound, Unauthorized
 
 
 def current_key(caller: Caller) -> ApiKey:
-    """Return the row of the caller's key. Raises Unauthorized for one that was revoked meanwhile."""
+    """Return the row of the caller's key. Raises Unauthorized if it has been revoked."""
     key = key_by_id(caller.key_id) if caller.key_id else None
     if key is None:
         raise Unauthorized(KEY_REVOKED)
@@ -22,21 +22,21 @@ def current_key(caller: Caller) -> ApiKey:
 
 
 def current_limits(caller: Caller) -> KeyLimits:
-    """Return the limits of a caller who may read memory. Raises Unauthorized, Forbidden."""
+    """Return the current limits of the caller's key. Raises Unauthorized, and Forbidden if it may not read memory."""
     key = current_key(caller)
     require_memory(caller)
     return key_limits(key)
 
 
 @contextmanager
-def refusals(not_there: int, **data: str) -> Iterator[None]:
-    """Turn DomainErrors into errors of JSON-RPC, except that of a revoked key, which is answered with 401. `not_there`
-    is the code for what is not there for this key, and `data` what is said with it."""
+def rpc_errors(not_found_code: int, **data: str) -> Iterator[None]:
+    """Convert DomainErrors to RpcErrors, except Unauthorized, which becomes a 401. Missing and invalid objects get
+    `not_found_code` and `data`."""
     try:
         yield
     except Unauthorized:
         raise
     except (NotFound, InvalidRequest) as error:
-        raise RpcError(not_there, str(error), data=data or None) from None
+        raise RpcError(not_found_code, str(error), data=data or None) from None
     except DomainError as error:
         raise RpcError(NOT_PERMITTED, str(error), data={"code": error.code}) from None

@@ -1,4 +1,4 @@
-"""The tools that are offered over MCP: the memory tools of a conversation, called for the key itself. Handlers,
+"""The tools offered over MCP: the memory tools, called on behalf of the key instead of a conversation. Handlers,
 scanning and budgets are those of memories.tools. Synchronous; uses the database."""
 
 import json
@@ -23,7 +23,7 @@ _TOOLS = memory_tools.tools_at(Stage.MCP)
 NAMES = frozenset(tool.name for tool in _TOOLS)
 
 
-def _described(tool: Tool) -> dict[str, Any]:
+def _tool_json(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "title": tool.title,
@@ -34,24 +34,23 @@ def _described(tool: Tool) -> dict[str, Any]:
             "title": tool.title,
             "readOnlyHint": not tool.writes,
             "destructiveHint": tool.destructive,
-            "idempotentHint": True,  # a call that is repeated changes nothing more
+            "idempotentHint": True,  # repeating a call has no further effect
             "openWorldHint": False,
         },
     }
 
 
-_DESCRIBED = {tool.name: _described(tool) for tool in _TOOLS}
+_TOOLS_JSON = {tool.name: _tool_json(tool) for tool in _TOOLS}
 
 
 def offered(caller: Caller) -> list[dict[str, Any]]:
-    """Return the tools of this key as MCP describes tools; a read-only key gets those that read."""
-    return [_DESCRIBED[tool.name] for tool in _TOOLS if not (caller.read_only and tool.writes)]
+    """Return the MCP definitions of the tools that the caller may use."""
+    return [_TOOLS_JSON[tool.name] for tool in _TOOLS if not (caller.read_only and tool.writes)]
 
 
 def call_tool(caller: Caller, book: str, call: ToolCall, vectors: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Run one tool; `book` is the one that was asked for ("": the key's own), `vectors` are those of what the call
-    searches for. A refusal is a result that the model can act on. Raises Unauthorized for a key that was revoked
-    meanwhile."""
+    """Handle tools/call. `book` is the one that the client named ("": the key's own); `vectors` are those of the call's
+    search query. Errors become results, so that the model can act on them, except Unauthorized for a revoked key."""
     key = current_key(caller)
     try:
         text = _run(caller, key, book, call, vectors)
@@ -62,16 +61,15 @@ def call_tool(caller: Caller, book: str, call: ToolCall, vectors: Mapping[str, S
 
 
 def _hold(key: ApiKey, book: str) -> Hold:
-    """Return which writes of a key wait for a person: the strictest setting of the agents that the key may use and that
-    have this book. One query."""
+    """Return which writes of a key wait for a person: the strictest setting of the agents that have this book and that
+    the key may use. One query."""
     agents = Agent.objects.filter(book=book, **({"name__in": key.agents} if key.agents else {}))
-    chosen = {agent_settings(agent).memory_hold for agent in agents}
-    return next((hold for hold in _STRICTEST_FIRST if hold in chosen), Hold.UNTRUSTED)
+    settings = {agent_settings(agent).memory_hold for agent in agents}
+    return next((hold for hold in _STRICTEST_FIRST if hold in settings), Hold.UNTRUSTED)
 
 
-def _book_there(caller: Caller, name: str) -> BookState:
-    """Return a book that a request names whose key may only read: it makes no book by asking for one. Raises
-    NotFound."""
+def _existing_book(caller: Caller, name: str) -> BookState:
+    """Return a book without creating it, for keys that may only read. Raises NotFound."""
     state = book_state_if_made(caller.owner_id, name)
     if state is None:
         raise NotFound("There is no such book.")
@@ -88,7 +86,7 @@ def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall, vectors: Mappin
     if writes:
         state = book_state(caller.owner_id, name)
     elif caller.read_only and name not in {DEFAULT_BOOK, *limits.books}:
-        state = _book_there(caller, name)
+        state = _existing_book(caller, name)
     else:
         state = book_state_to_read(caller.owner_id, name)
     scope = ToolScope(

@@ -23,8 +23,7 @@ class Login(models.Model):
 
 
 class Identity(models.Model):
-    """A user's identity at an OpenID provider. Unlike mail addresses, subjects are never reassigned to somebody
-    else."""
+    """A user's identity at an OpenID provider. A subject, unlike a mail address, is never reassigned."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)

@@ -83,8 +83,7 @@ class Run(models.Model):
 
 
 class Message(models.Model):
-    """A message of a transcript. It is never changed; its run determines whether it still belongs to the
-    conversation."""
+    """A message of a transcript. It never changes; its run determines whether it belongs to the conversation."""
 
     class Role(models.TextChoices):
         USER = "user"

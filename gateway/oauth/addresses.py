@@ -1,7 +1,7 @@
-"""The public addresses of the parts of OAuth, and the challenge of responses 401 and 403.
+"""The public URLs of the OAuth endpoints, and the challenge of 401 and 403 responses.
 
-The address is that of the request, whose host must be in DAYBOOK_ALLOWED_HOSTS. If DAYBOOK_TRUSTED_ORIGINS has an
-origin of that host, that one is used, since a proxy in front may use http."""
+The origin is that of the request, whose host must be in DAYBOOK_ALLOWED_HOSTS. If DAYBOOK_TRUSTED_ORIGINS has an origin
+with that host, its scheme is used instead, since a proxy may forward requests over http."""
 
 from urllib.parse import urlsplit
 
@@ -18,17 +18,17 @@ RESOURCE_METADATA_PATH = f"/.well-known/oauth-protected-resource{RESOURCE_PATH}"
 def public_origin(request: HttpRequest) -> str:
     """Return the origin at which people and apps reach this server. Raises DisallowedHost."""
     host = request.get_host().lower()
-    named = [origin for origin in settings.TRUSTED_ORIGINS if urlsplit(origin).netloc.lower() == host]
-    return max(named) if named else f"{request.scheme}://{host}"  # https is greater than http
+    trusted = [origin for origin in settings.TRUSTED_ORIGINS if urlsplit(origin).netloc.lower() == host]
+    return max(trusted) if trusted else f"{request.scheme}://{host}"  # "https" > "http"
 
 
 def resource_of(request: HttpRequest) -> str:
-    """Return the identifier of the one resource that tokens are for."""
+    """Return the identifier of the only resource for which tokens are issued."""
     return f"{public_origin(request)}{RESOURCE_PATH}"
 
 
 def same_resource(given: str, resource: str) -> bool:
-    """Return True if `given` names the resource, with or without a slash at its end."""
+    """Return True if `given` identifies the resource, with or without a trailing slash."""
     try:
         parts = urlsplit(given)
     except ValueError:  # such as http://[::1
@@ -40,13 +40,13 @@ def same_resource(given: str, resource: str) -> bool:
 
 def challenge(request: HttpRequest, error: str = "") -> str:
     """Return the value of WWW-Authenticate that tells a client where to sign in. Raises DisallowedHost."""
-    named = f'error="{error}", ' if error else ""
+    error_part = f'error="{error}", ' if error else ""
     metadata = f"{public_origin(request)}{RESOURCE_METADATA_PATH}"
-    return f'Bearer {named}resource_metadata="{metadata}", scope="{" ".join(SCOPES)}"'
+    return f'Bearer {error_part}resource_metadata="{metadata}", scope="{" ".join(SCOPES)}"'
 
 
-def keep_opener(response: HttpResponseBase, leads_to: str = AUTHORIZE_PATH) -> None:
-    """Allow a page that leads to the consent to keep its opener. Apps open the consent in a window of their own, and
-    learn through the opener when it is done. Frames stay forbidden."""
-    if urlsplit(leads_to).path == AUTHORIZE_PATH:
+def keep_opener(response: HttpResponseBase, next_url: str = AUTHORIZE_PATH) -> None:
+    """Let a page keep its opener if it leads to the consent page. Apps open that page in a window of its own and use
+    the opener to learn when it is done. Frames stay forbidden."""
+    if urlsplit(next_url).path == AUTHORIZE_PATH:
         response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"

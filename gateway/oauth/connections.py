@@ -1,7 +1,8 @@
-"""Connected apps: created by a consent, found by an access token, ended by the person, an administrator or the app.
+"""Connected apps: created by a person's consent, found by an access token, and ended by the person, an administrator or
+the app.
 
-A connection is a row of ApiKey with a client, with the owner, book, rights, last use and revocation of a key. Its
-tokens are rows of the library for the same client and user. Synchronous; uses the database."""
+A connection is a row of ApiKey with a client. Like any key it has an owner, a book, rights, a last use and a
+revocation. Its tokens are the library's rows for the same client and user. Synchronous; uses the database."""
 
 import hashlib
 import secrets
@@ -22,14 +23,14 @@ from memories.errors import Conflict
 from memories.models import Owner
 from memories.services.erasing import ErasureStep, deleting
 
-MOST_CONNECTIONS = 50  # of a person
-MOST_SWEPT = 500  # rows of a kind that one sweep deletes, so that no lock is held for long
-_TOKENS: tuple[type[Any], ...] = (Grant, RefreshToken, AccessToken)
+MAX_CONNECTIONS = 50  # per person
+MAX_SWEPT = 500  # rows of a model that one sweep deletes, to keep locks short
+_TOKEN_MODELS: tuple[type[Any], ...] = (Grant, RefreshToken, AccessToken)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundToken:
-    """A valid access token: its connection with the owner, what it is for, and its scopes."""
+    """A valid access token: its connection, with the owner selected, its resources and its scopes."""
 
     key: ApiKey
     resources: list[str]
@@ -37,7 +38,7 @@ class FoundToken:
 
 
 def live_connections() -> QuerySet[ApiKey]:
-    """Return the connections that may be used: not revoked, and of an active user."""
+    """Return the usable connections: not revoked, and of an active user."""
     return valid_keys().filter(client__isnull=False)
 
 
@@ -48,15 +49,14 @@ def connection_of(user_id: int, application: Application) -> ApiKey | None:
 
 @transaction.atomic
 def app_connect(owner: Owner, application: Application, *, book: str, read_only: bool, by: Actor) -> ApiKey:
-    """Connect an app with one book of its owner, or change the book and the rights of a connected app.
-
-    Raises Conflict if the person has MOST_CONNECTIONS already."""
-    Owner.objects.select_for_update().get(pk=owner.pk)  # so that two requests do not both find room
+    """Connect an app to one of the owner's books, or change the book and the rights of a connected app. Raises Conflict
+    if the person already has MAX_CONNECTIONS."""
+    Owner.objects.select_for_update().get(pk=owner.pk)  # so that concurrent requests respect the limit
     rows = ApiKey.objects.filter(owner=owner, client__isnull=False, revoked_at=None)
     key = rows.select_for_update().filter(client=application).first()
     if key is None:
-        if rows.count() >= MOST_CONNECTIONS:
-            raise Conflict(f"You have {MOST_CONNECTIONS} connected apps. Disconnect one first.", limit=MOST_CONNECTIONS)
+        if rows.count() >= MAX_CONNECTIONS:
+            raise Conflict(f"You have {MAX_CONNECTIONS} connected apps. Disconnect one first.", limit=MAX_CONNECTIONS)
         key = ApiKey(owner=owner, client=application, prefix="oauth", sha256=key_hash(secrets.token_urlsafe(32)))
     key.name = (application.name or "An app without a name")[:80]
     key.books, key.read_only = [book], read_only
@@ -75,12 +75,12 @@ def app_disconnect(key: ApiKey, *, by: Actor) -> None:
 
 def tokens_delete(user_id: int | None, application_id: int | None, *, codes: bool = True) -> None:
     """Delete the tokens of a user's connection with an app, and with `codes` its authorization codes."""
-    for model in _TOKENS if codes else _TOKENS[1:]:
+    for model in _TOKEN_MODELS if codes else _TOKEN_MODELS[1:]:
         model.objects.filter(user_id=user_id, application_id=application_id).delete()
 
 
 def token_find(sha256: str) -> FoundToken | None:
-    """Return the valid access token of this hash. One query."""
+    """Return the valid access token with this hash, or None. One query."""
     row = (
         live_connections()
         .select_related("owner")
@@ -98,39 +98,35 @@ def token_find(sha256: str) -> FoundToken | None:
 
 
 def token_hash(plain: str) -> str:
-    """Return the hash by which the library stores a token."""
+    """Return the hash under which the library stores a token."""
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def connection_of_token(plain: str, application: Application) -> ApiKey | None:
-    """Return the live connection of an access or refresh token; None for tokens of other apps, and for refresh tokens
-    that were used."""
-    rows = live_connections().filter(client=application)
-    for model in (
-        RefreshToken.objects.filter(token_checksum=token_hash(plain), revoked=None),
-        AccessToken.objects.filter(token_checksum=token_hash(plain)),
-    ):
-        found = model.filter(application=application).values_list("user_id", flat=True).first()
-        if found is not None:
-            return rows.filter(owner__user_id=found).first()
+    """Return the live connection of an access or refresh token, or None for a token of another app or a used refresh
+    token."""
+    for tokens in (RefreshToken.objects.filter(revoked=None), AccessToken.objects.all()):
+        own = tokens.filter(token_checksum=token_hash(plain), application=application)
+        user_id = own.values_list("user_id", flat=True).first()
+        if user_id is not None:
+            return connection_of(user_id, application)
     return None
 
 
 def erase_tokens(owner_id: UUID, books: object) -> list[ErasureStep]:
-    """Return the steps that erase the codes and tokens of a deleted owner. The connections are deleted with the
-    keys."""
+    """Return the steps that erase the codes and tokens of a deleted owner. Connections are erased with the keys."""
     user = Owner.objects.filter(pk=owner_id).values("user_id")
-    return [ErasureStep("", deleting(model.objects.filter(user_id__in=user))) for model in _TOKENS]
+    return [ErasureStep("", deleting(model.objects.filter(user_id__in=user))) for model in _TOKEN_MODELS]
 
 
 def connections_sweep(now: datetime) -> None:
-    """Delete codes and tokens that have expired or were used. Those of a connection that ends are deleted with it."""
-    cut_off = now - (refresh_token_expire_timedelta() or timedelta())
-    over: tuple[tuple[type[Any], Q], ...] = (
+    """Delete expired and used codes and tokens. Those of an ended connection were deleted with it."""
+    cutoff = now - (refresh_token_expire_timedelta() or timedelta())
+    obsolete: tuple[tuple[type[Any], Q], ...] = (
         (Grant, Q(expires__lt=now)),
-        # Used ones are kept for as long as they could be replayed.
-        (RefreshToken, Q(revoked__lt=cut_off) | Q(revoked=None, access_token__expires__lt=cut_off)),
+        # Used refresh tokens are kept for as long as they could be replayed.
+        (RefreshToken, Q(revoked__lt=cutoff) | Q(revoked=None, access_token__expires__lt=cutoff)),
         (AccessToken, Q(expires__lt=now, refresh_token__isnull=True)),
     )
-    for model, ended in over:
-        deleting(model.objects.filter(ended))(MOST_SWEPT)
+    for model, condition in obsolete:
+        deleting(model.objects.filter(condition))(MAX_SWEPT)

@@ -1,8 +1,8 @@
-"""`/oauth/authorize`: the page on which a person connects an app with one of their books, or does not.
+"""`/oauth/authorize`: the consent page, on which a person connects an app to one of their books or declines.
 
-The whole request is in the page's address and is checked again when the form is sent: the form holds only what the
-person chose. An unknown app, or an address that is not the app's own, is answered with a page. All other refusals are
-sent to the app."""
+The app's request is in the page's URL and is validated again when the form is submitted; the form contains only the
+person's choices. An unknown app or a wrong redirect address gets an error page. All other errors are sent to the
+app."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,14 +27,14 @@ from memories.errors import Conflict
 from memories.models import Book
 from memories.viewers import Viewer, dialog_view
 
-_LONGEST_QUERY = 4000
-_MOST_BOOKS = 500
-_REFUSED = "The app that sent you here made a request that cannot be answered. Go back to it and connect it again."
+_MAX_QUERY_CHARS = 4000
+_MAX_BOOKS = 500
+_REFUSED = "The app that sent you here made an invalid request. Go back to it and connect it again."
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
-    """A request that was checked: the app, where the answer goes, and whether the app asks to write."""
+class _ValidRequest:
+    """A validated request. `writes`: the app asks for the right to write."""
 
     client: Application
     credentials: dict[str, Any]
@@ -54,82 +54,83 @@ def authorize(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    if len(request.META.get("QUERY_STRING", "")) > _LONGEST_QUERY:
+    if len(request.META.get("QUERY_STRING", "")) > _MAX_QUERY_CHARS:
         return _refused(request)
     try:
-        asked = _checked(request)
+        valid = _validated(request)
         if request.method == "GET":
-            return _page(request, viewer, asked)
+            return _page(request, viewer, valid)
         if request.POST.get("decision") != "connect":
-            raise OAuthToolkitError(errors.AccessDeniedError(state=asked.credentials.get("state")), asked.redirect)
-        return _connect(request, viewer, asked)
+            raise _error_for_app(valid, errors.AccessDeniedError())
+        return _connect(request, viewer, valid)
     except FatalClientError:
         return _refused(request)
     except OAuthToolkitError as error:
-        found = error.oauthlib_error
-        return _redirect_to_app(request, found.in_uri(found.redirect_uri))
+        oauth_error = error.oauthlib_error
+        return _redirect_to_app(request, oauth_error.in_uri(oauth_error.redirect_uri))
 
 
-def _checked(request: HttpRequest) -> _Checked:
-    """Check a request. Raises FatalClientError, and OAuthToolkitError for a refusal that the app is told."""
+def _validated(request: HttpRequest) -> _ValidRequest:
+    """Validate a request. Raises OAuthToolkitError for errors that are sent to the app, and FatalClientError for all
+    others."""
     try:
         scopes, credentials = get_oauthlib_core().validate_authorization_request(request)
-    except ValueError as error:  # an address that cannot be read, which the library does not expect
+    except ValueError as error:  # a malformed address, which the library does not handle
         raise FatalClientError from error
     client = Application.objects.get(client_id=credentials["client_id"])
-    asked = _Checked(client, credentials, WRITE in scopes)
+    valid = _ValidRequest(client, credentials, WRITE in scopes)
     if credentials.get("code_challenge_method") != "S256":
-        raise _refusal(asked, errors.InvalidRequestError(description="code_challenge_method is S256."))
+        raise _error_for_app(valid, errors.InvalidRequestError(description="code_challenge_method must be S256."))
     resource = resource_of(request)
     if not all(same_resource(given, resource) for given in request.GET.getlist("resource")):
-        wrong = errors.CustomOAuth2Error(error="invalid_target", description=f"The resource here is {resource}.")
-        raise _refusal(asked, wrong)
+        wrong = errors.CustomOAuth2Error(error="invalid_target", description=f"The resource must be {resource}.")
+        raise _error_for_app(valid, wrong)
     credentials["resource"] = [resource]
-    return asked
+    return valid
 
 
-def _refusal(asked: _Checked, error: errors.OAuth2Error) -> OAuthToolkitError:
-    error.state = asked.credentials.get("state")
-    return OAuthToolkitError(error, asked.redirect)
+def _error_for_app(valid: _ValidRequest, error: errors.OAuth2Error) -> OAuthToolkitError:
+    error.state = valid.credentials.get("state")
+    return OAuthToolkitError(error, valid.redirect)
 
 
-def _connect(request: HttpRequest, viewer: Viewer, asked: _Checked) -> HttpResponse:
+def _connect(request: HttpRequest, viewer: Viewer, valid: _ValidRequest) -> HttpResponse:
     book, rights = request.POST.get("book", ""), request.POST.get("rights", "")
     if book not in _books(viewer):
-        return _page(request, viewer, asked, problem="Choose one of your books.", status=400)
-    if rights not in ({"read", "write"} if asked.writes else {"read"}):
-        return _page(request, viewer, asked, problem="Choose what the app may do.", status=400)
+        return _page(request, viewer, valid, problem="Choose one of your books.", status=400)
+    if rights not in ({"read", "write"} if valid.writes else {"read"}):
+        return _page(request, viewer, valid, problem="Choose what the app may do.", status=400)
     try:
         with transaction.atomic():
-            app_connect(viewer.owner, asked.client, book=book, read_only=rights == "read", by=actor_of(request.user))
+            app_connect(viewer.owner, valid.client, book=book, read_only=rights == "read", by=actor_of(request.user))
             uri, *_ = get_oauthlib_core().create_authorization_response(
-                request, " ".join(scopes_of(read_only=rights == "read")), asked.credentials, allow=True
+                request, " ".join(scopes_of(read_only=rights == "read")), valid.credentials, allow=True
             )
-    except Conflict as full:
-        return _page(request, viewer, asked, problem=str(full), status=409)
+    except Conflict as conflict:
+        return _page(request, viewer, valid, problem=str(conflict), status=409)
     return _redirect_to_app(request, uri)
 
 
 def _page(
-    request: HttpRequest, viewer: Viewer, asked: _Checked, *, problem: str = "", status: int = 200
+    request: HttpRequest, viewer: Viewer, valid: _ValidRequest, *, problem: str = "", status: int = 200
 ) -> HttpResponse:
     context = {
-        "name": asked.client.name or "An app without a name",
-        "place": place_of(asked.redirect),
+        "name": valid.client.name or "An app without a name",
+        "place": place_of(valid.redirect),
         "books": _books(viewer),
         "book": request.POST.get("book", DEFAULT_BOOK),
-        "rights": request.POST.get("rights", "write" if asked.writes else "read"),
-        "writes": asked.writes,
+        "rights": request.POST.get("rights", "write" if valid.writes else "read"),
+        "writes": valid.writes,
         "problem": problem,
     }
     response = render(request, "gateway/connect.html", context, status=status)
-    # Browsers apply form-action to the redirect after the form, too.
-    response.headers["Content-Security-Policy"] = content_policy(form_action=f"'self' {_source_of(asked.redirect)}")
+    # Browsers also apply form-action to the redirect that follows the form.
+    response.headers["Content-Security-Policy"] = content_policy(form_action=f"'self' {_source_of(valid.redirect)}")
     return response
 
 
 def place_of(uri: str) -> str:
-    """Return words for the address at which an app is called back."""
+    """Return a description of an app's redirect address for people."""
     parts = urlsplit(uri)
     if parts.scheme == "https":
         return parts.netloc
@@ -140,12 +141,12 @@ def place_of(uri: str) -> str:
 
 def _source_of(uri: str) -> str:
     parts = urlsplit(uri)
-    # A policy cannot name the loopback address of IPv6.
+    # Only the scheme, since a policy cannot contain the IPv6 loopback address.
     return f"https://{parts.netloc}" if parts.scheme == "https" else f"{parts.scheme}:"
 
 
 def _books(viewer: Viewer) -> list[str]:
-    names = Book.objects.filter(owner=viewer.owner).order_by("name").values_list("name", flat=True)[:_MOST_BOOKS]
+    names = Book.objects.filter(owner=viewer.owner).order_by("name").values_list("name", flat=True)[:_MAX_BOOKS]
     return [DEFAULT_BOOK, *(name for name in names if name != DEFAULT_BOOK)]
 
 
@@ -154,7 +155,7 @@ def _refused(request: HttpRequest) -> HttpResponse:
 
 
 def _redirect_to_app(request: HttpRequest, uri: str) -> HttpResponse:
-    """Redirect to the app, with the issuer of the answer (RFC 9207)."""
+    """Redirect to the app, adding the issuer to the URL (RFC 9207)."""
     parts = urlsplit(uri)
     query = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name != "iss"]
     query.append(("iss", public_origin(request)))

@@ -1,4 +1,4 @@
-"""`/oauth/token` and `/oauth/revoke`: they take forms and answer with JSON. Apps call them without a login or a key."""
+"""`/oauth/token` and `/oauth/revoke`, which accept forms and return JSON. Apps call them without a login or a key."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -16,27 +16,27 @@ from memories.audit.log import Actor
 from memories.database.access import in_thread
 
 AsyncView = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
-MOST_BYTES = 16_000
+MAX_BODY_BYTES = 16_000
 _FORM = "application/x-www-form-urlencoded"
 
 
 def json_view(view: AsyncView) -> AsyncView:
-    """Return a view whose errors are answered as in the APIs."""
+    """Decorate a view so that its exceptions become error responses as in the APIs."""
 
     @wraps(view)
-    async def answered(request: HttpRequest) -> HttpResponse:
+    async def wrapped(request: HttpRequest) -> HttpResponse:
         try:
             return await view(request)
-        except Exception as error:  # noqa: BLE001 - as_domain_error logs what is not expected
+        except Exception as error:  # noqa: BLE001 - as_domain_error logs unexpected ones
             return error_response(as_domain_error(error), request.path_info)
 
-    return answered
+    return wrapped
 
 
 @require_POST
 @json_view
 async def token(request: HttpRequest) -> HttpResponse:
-    """`/oauth/token`: exchange a code or a refresh token for an access token and a new refresh token."""
+    """`/oauth/token`: exchange a code or a refresh token for a new access token and a new refresh token."""
     refusal = _refusal(request)
     return await in_thread(token_answer, request) if refusal is None else refusal
 
@@ -50,17 +50,17 @@ async def revoke(request: HttpRequest) -> HttpResponse:
 
 
 def oauth_error(error: str, description: str, *, status: int = 400) -> HttpResponse:
-    """Return an error in the form of RFC 6749 and RFC 7591."""
+    """Return an error in the format of RFC 6749 and RFC 7591."""
     headers = {"WWW-Authenticate": f'Bearer error="{error}"'} if status == 401 else {}
     return JsonResponse({"error": error, "error_description": description}, status=status, headers=headers)
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:
-    """Return the response to a request that is refused, or None."""
-    if len(request.body) > MOST_BYTES:
-        return oauth_error("invalid_request", f"A request has at most {MOST_BYTES} bytes.", status=413)
+    """Return the error response to an invalid form, or None."""
+    if len(request.body) > MAX_BODY_BYTES:
+        return oauth_error("invalid_request", f"A request has at most {MAX_BODY_BYTES} bytes.", status=413)
     if request.headers.get("authorization", "").lower().startswith("basic"):
-        return oauth_error("invalid_client", "Clients have no secret here: send client_id in the form.", status=401)
+        return oauth_error("invalid_client", "Clients have no secret: send client_id in the form.", status=401)
     if request.content_type != _FORM:
         return oauth_error("invalid_request", f"Send a form with Content-Type: {_FORM}.", status=415)
     try:
@@ -68,15 +68,15 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
     except (BadRequest, SuspiciousOperation):
         return oauth_error("invalid_request", "The form cannot be read: send it in UTF-8, with fewer fields.")
     if any("\x00" in value for values in form.lists() for value in (values[0], *values[1])):
-        return oauth_error("invalid_request", "A value holds a NUL character.")
+        return oauth_error("invalid_request", "A value contains a NUL character.")
     return None
 
 
 def token_answer(request: HttpRequest) -> HttpResponse:
-    """Return the answer of the token endpoint to a form. Synchronous; uses the database."""
+    """Return the token endpoint's answer. Synchronous; uses the database."""
     try:
         _, headers, body, status = get_oauthlib_core().create_token_response(request)
-    except Grant.DoesNotExist:  # another request took the code between two looks of the library
+    except Grant.DoesNotExist:  # a concurrent request used the code between two queries of the library
         return oauth_error("invalid_grant", "The code was used.")
     return HttpResponse(body or "{}", status=status, headers={"Content-Type": "application/json", **headers})
 

@@ -1,5 +1,5 @@
-"""The documents that a client reads first: RFC 9728 (the server that gives tokens for `/mcp`) and RFC 8414 (the
-endpoints of that server, and what it supports)."""
+"""The discovery documents: RFC 9728 (the authorization server for `/mcp`) and RFC 8414 (the endpoints and features of
+that server)."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
@@ -10,7 +10,7 @@ from gateway.oauth.tokens import SCOPES
 
 @require_safe
 async def protected_resource(request: HttpRequest) -> HttpResponse:
-    """`/.well-known/oauth-protected-resource`, and the same with `/mcp` behind it."""
+    """`/.well-known/oauth-protected-resource`, also with `/mcp` appended."""
     document = {
         "resource": resource_of(request),
         "authorization_servers": [public_origin(request)],

@@ -1,4 +1,4 @@
-"""The form of tokens and the names of their scopes. The library stores the SHA-256 of a token, never the token."""
+"""The format of tokens and the names of scopes. The library stores only the SHA-256 of a token."""
 
 import secrets
 from typing import Any
@@ -10,7 +10,7 @@ SCOPES = (READ, WRITE)
 
 
 def is_access_token(plain: str) -> bool:
-    """Return True if a credential looks like an access token; API keys look otherwise."""
+    """Return True if a credential is an access token rather than an API key, judging by its prefix."""
     return plain.startswith(PREFIX)
 
 

@@ -1,6 +1,5 @@
-"""Rules for the library that it has no settings for: codes and tokens are valid only while their connection is, they
-are bound to `/mcp`, requests that refresh at the same time all get tokens, and a code that is used again ends the
-tokens that it gave."""
+"""Rules for which the library has no settings: codes and tokens are valid only as long as their connection, they are
+bound to `/mcp`, concurrent refreshes all succeed, and reusing a code revokes the tokens issued for it."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,35 +13,33 @@ from gateway.oauth.addresses import same_resource
 from gateway.oauth.connections import connection_of, token_hash, tokens_delete
 from gateway.oauth.tokens import SCOPES, scopes_of
 
-# A refresh token that was used within this time gives tokens again: apps refresh once for each request that finds the
-# access token expired, and the official SDK for JavaScript forgets all tokens when one of these is refused.
-_RACE = timedelta(seconds=10)
-# The scope of a code that was used. Every other code has one.
+# How long a used refresh token still works. Apps with concurrent requests refresh once for each of them when the access
+# token expires, and the official JavaScript SDK forgets all tokens if one of these refreshes fails.
+_GRACE_PERIOD = timedelta(seconds=10)
+# The scope that marks a code as used. An unused code has at least one scope.
 _USED = ""
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no types
-    """The library's validator with our rules."""
-
     def validate_scopes(
         self, client_id: str, scopes: Any, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return True always. Unknown scopes are ignored: apps ask for scopes of other servers too, and the person
-        decides about the rights."""
+        """Always return True. Unknown scopes are ignored, since apps also request scopes of other servers, and the
+        person decides about the rights."""
         request.scopes = [scope for scope in SCOPES if scope in scopes] or [*SCOPES]
         return True
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Return True for a code that has not expired and whose connection was not ended meanwhile. It may have been
-        used."""
+        """Return True for a code that has not expired and whose connection has not ended. It may have been used."""
         valid: bool = super().validate_code(client_id, code, client, request, *args, **kwargs)
         return valid and connection_of(request.user.pk, client) is not None
 
     def confirm_redirect_uri(
         self, client_id: str, code: str, redirect_uri: str, client: Any, request: Any, *args: Any, **kwargs: Any
     ) -> bool:
-        """Return True if the address is that of the code. This is the last check: only the app, or somebody who stole
-        all it knows, gets here. If the code was used, delete the tokens that it gave and raise InvalidGrantError."""
+        """Return True if the address is that of the code. If the code was used, delete the tokens issued for it and
+        raise InvalidGrantError. This happens in the last check, which only the app passes, or somebody who stole all
+        its credentials."""
         valid: bool = super().confirm_redirect_uri(client_id, code, redirect_uri, client, request, *args, **kwargs)
         if valid and request.scopes == [_USED]:
             tokens_delete(request.user.pk, client.pk)
@@ -50,10 +47,10 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         return valid
 
     def validate_refresh_token(self, refresh_token: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Return True for a refresh token that is valid, or was used within _RACE, and whose connection was not ended.
-        If one is used again later, the library ends its whole family."""
+        """Return True for a refresh token that is valid, or was used within _GRACE_PERIOD, and whose connection has not
+        ended. If one is reused later, the library revokes its whole family."""
         checksum = token_hash(refresh_token)
-        used = RefreshToken.objects.filter(token_checksum=checksum, revoked__gt=timezone.now() - _RACE).first()
+        used = RefreshToken.objects.filter(token_checksum=checksum, revoked__gt=timezone.now() - _GRACE_PERIOD).first()
         if used is None:
             valid: bool = super().validate_refresh_token(refresh_token, client, request, *args, **kwargs)
         else:
@@ -62,7 +59,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         return valid and connection_of(request.user.pk, client) is not None
 
     def save_authorization_code(self, client_id: str, code: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store a code with the rights that the person chose, whatever the app asked for."""
+        """Store a code with the rights that the person chose, whatever the app requested."""
         key = connection_of(request.user.pk, request.client)
         if key is None:
             raise errors.AccessDeniedError(request=request)
@@ -70,24 +67,24 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
         super().save_authorization_code(client_id, code, request, *args, **kwargs)
 
     def _save_bearer_token(self, token: Any, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store new tokens, in the library's transaction. Raises InvalidGrantError for the second of two requests that
-        use a code at once, and for a refresh token whose family was ended meanwhile."""
+        """Store new tokens in the library's transaction. Raises InvalidGrantError for the second of two concurrent
+        requests with one code, and for a refresh token whose family has been revoked."""
         used = getattr(request, "refresh_token_instance", None)
         if used is not None:
-            now = RefreshToken.objects.select_for_update().filter(pk=used.pk).first()
-            if now is None or (now.revoked is not None and not _has_successor(now)):
+            current = RefreshToken.objects.select_for_update().filter(pk=used.pk).first()
+            if current is None or (current.revoked is not None and not _has_successor(current)):
                 raise errors.InvalidGrantError(request=request)
-            if now.revoked is not None:
-                self._save_further_tokens(token, request, now)
+            if current.revoked is not None:
+                self._save_sibling_tokens(token, request, current)
                 return
         else:
             self._use_code(request)
-            # A connection has one family of tokens: a new sign-in ends tokens that may have been stolen.
+            # A connection has one token family: a new sign-in revokes tokens that may have been stolen.
             tokens_delete(request.user.pk, request.client.pk, codes=False)
         super()._save_bearer_token(token, request, *args, **kwargs)
 
-    def _save_further_tokens(self, token: Any, request: Any, used: Any) -> None:
-        """Store tokens beside those that a refresh token gave already, in the same family."""
+    def _save_sibling_tokens(self, token: Any, request: Any, used: Any) -> None:
+        """Store tokens in addition to those already issued for a refresh token, in the same family."""
         self._check_and_set_request_resource(request)
         expires = timezone.now() + timedelta(seconds=token["expires_in"])
         access_token = self._create_access_token(expires, request, token)
@@ -95,22 +92,22 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
 
     @staticmethod
     def _use_code(request: Any) -> None:
-        """Mark a code as used. The one that gave the tokens of before is deleted: it must not end the new ones."""
+        """Mark a code as used. Delete the previously used one, since reusing it must not revoke the new tokens."""
         codes = Grant.objects.filter(application=request.client)
         codes.filter(user=request.user, scope=_USED).delete()
         if not codes.filter(code=request.code).exclude(scope=_USED).update(scope=_USED):
             raise errors.InvalidGrantError(request=request)
 
     def invalidate_authorization_code(self, client_id: str, code: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: a code is marked in the transaction that stores its tokens, so that of two requests with the same
-        code only one gets tokens."""
+        """Do nothing: _use_code marks the code in the transaction that stores the tokens, so that only one of two
+        concurrent requests gets tokens."""
 
     def _check_and_set_request_resource(self, request: Any) -> None:
         """Set the resource of the new token to that of its code or refresh token. Raises CustomOAuth2Error
-        (`invalid_target`) if the request names another one."""
+        (`invalid_target`) if the request has another one."""
         bound = self._bound_resource(request)
-        asked = [value for key, value in request.decoded_body or [] if key == "resource"]
-        if not bound or not all(same_resource(value, bound[0]) for value in asked):
+        requested = [value for key, value in request.decoded_body or [] if key == "resource"]
+        if not bound or not all(same_resource(value, bound[0]) for value in requested):
             raise errors.CustomOAuth2Error(
                 error="invalid_target", description="This token is not for that resource.", request=request
             )
@@ -126,5 +123,5 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # the library ships no 
 
 
 def _has_successor(used: Any) -> bool:
-    """Return True if a refresh token was used, and the access token that it gave was neither replaced nor ended."""
+    """Return True if a refresh token was used, and the access token issued for it was neither replaced nor revoked."""
     return bool(AccessToken.objects.filter(source_refresh_token=used).exists())

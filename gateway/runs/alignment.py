@@ -1,8 +1,8 @@
-"""Aligns a request with one recorded conversation and rates the evidence that they are the same. Pure functions on the
-messages that gateway.runs.comparing has normalised; called by gateway.runs.matching.
+"""Aligns a request with one recorded conversation and rates the evidence that they are the same. Pure functions on
+messages that gateway.runs.comparing has normalised.
 
-The user's words alone prove little, since many people write the same. Both sides must share an answer of ours, or tool
-calls with ids of ours."""
+The user's words alone prove little, since many people write the same. Both sides must share an answer of ours, or a
+tool call with an id of ours."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -35,8 +35,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A recorded conversation with its latest turns in order. `fresh`: it is recent enough for a short exchange to
-    identify it."""
+    """A recorded conversation with its latest turns in order. `fresh`: a short exchange is enough to identify it."""
 
     session_id: UUID
     turns: Sequence[Turn]
@@ -69,7 +68,7 @@ class Match:
 class Alignment:
     """The matches between a request and a recorded conversation, in the order of both."""
 
-    recorded: Candidate
+    candidate: Candidate
     matches: tuple[Match, ...]
     proof: Proof
     whole: bool  # the request contains every turn of the conversation up to the last match
@@ -92,46 +91,46 @@ class Alignment:
         return sum(found.weight for found in self.matches)
 
 
-def align(before: Sequence[Utterance], recorded: Candidate) -> Alignment | None:
+def align(before: Sequence[Utterance], candidate: Candidate) -> Alignment | None:
     """Return the alignment of messages with a recorded conversation, or None if nothing matches."""
-    chain = _best_chain(list(_matches(before, recorded)), len(recorded.turns))
+    chain = _best_chain(list(_matches(before, candidate)), len(candidate.turns))
     if not chain:
         return None
     turns = {found.turn for found in chain}
-    whole = recorded.turns[0].number == 1 and turns == set(range(chain[-1].turn + 1))
-    proof = _proof(before, recorded, chain, whole=whole)
-    return Alignment(recorded=recorded, matches=tuple(chain), proof=proof, whole=whole, suffix=_literal_suffix(chain))
+    whole = candidate.turns[0].number == 1 and turns == set(range(chain[-1].turn + 1))
+    proof = _proof(before, candidate, chain, whole=whole)
+    return Alignment(candidate=candidate, matches=tuple(chain), proof=proof, whole=whole, suffix=_literal_suffix(chain))
 
 
-def has_equal_message(before: Sequence[Utterance], recorded: Candidate) -> bool:
+def has_equal_message(before: Sequence[Utterance], candidate: Candidate) -> bool:
     """Return True if any message equals one of the conversation, or contains a call of one of its runs."""
-    keys = {message.key for turn in recorded.turns for message in (turn.user, turn.answer)} - {""}
-    runs = {turn.run_id for turn in recorded.turns}
+    keys = {message.key for turn in candidate.turns for message in (turn.user, turn.answer)} - {""}
+    runs = {turn.run_id for turn in candidate.turns}
     return any(message.key in keys or not runs.isdisjoint(message.runs) for message in before)
 
 
-def may_be_similar(before: Sequence[Utterance], recorded: Candidate) -> bool:
+def may_be_similar(before: Sequence[Utterance], candidate: Candidate) -> bool:
     """Return True if one of the latest messages shares a sample of text with one of the conversation's latest turns."""
     if any(
         shares_sample(message, other) or shares_sample(other, message)
         for message in before[-_FUZZY_MESSAGES:]
-        for turn in recorded.turns[-_FUZZY_TURNS:]
+        for turn in candidate.turns[-_FUZZY_TURNS:]
         for other in ((turn.user,) if message.from_user else (turn.answer,))
     ):
         return True
-    last = recorded.turns[-1]
+    last = candidate.turns[-1]
     answers = (message for message in before[-2:] if not message.from_user)
     return not last.complete and any(one_is_prefix(answer, last.answer) for answer in answers)
 
 
-def _matches(before: Sequence[Utterance], recorded: Candidate) -> Iterator[Match]:
+def _matches(before: Sequence[Utterance], candidate: Candidate) -> Iterator[Match]:
     """Yield every possible match. A message that equals a recorded one is matched only with that."""
     by_key: dict[tuple[bool, str], list[int]] = defaultdict(list)
-    for place, turn in enumerate(recorded.turns):
+    for place, turn in enumerate(candidate.turns):
         by_key[True, turn.user.key].append(place)
         by_key[False, turn.answer.key].append(place)
-    by_run = {turn.run_id: place for place, turn in enumerate(recorded.turns)}
-    first = max(0, len(recorded.turns) - _FUZZY_TURNS)
+    by_run = {turn.run_id: place for place, turn in enumerate(candidate.turns)}
+    first = max(0, len(candidate.turns) - _FUZZY_TURNS)
     for at, message in enumerate(before):
         called = [by_run[run_id] for run_id in message.runs if run_id in by_run]
         if called:
@@ -142,8 +141,8 @@ def _matches(before: Sequence[Utterance], recorded: Candidate) -> Iterator[Match
             yield _match(at, place, message, 1.0, len(message.key))
         if equal or not message.key or len(before) - at > _FUZZY_MESSAGES:
             continue
-        for place in range(first, len(recorded.turns)):
-            turn = recorded.turns[place]
+        for place in range(first, len(candidate.turns)):
+            turn = candidate.turns[place]
             other = turn.user if message.from_user else turn.answer
             share = similarity(message, other)
             if not message.from_user and not turn.complete and one_is_prefix(message, other):
@@ -179,7 +178,7 @@ def _best_chain(found: Sequence[Match], turns: int) -> list[Match]:
     return list(chain)
 
 
-def _proof(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Match], *, whole: bool) -> Proof:
+def _proof(before: Sequence[Utterance], candidate: Candidate, chain: Sequence[Match], *, whole: bool) -> Proof:
     questions = {found.turn: found for found in chain if not found.is_answer}
     by_answers = Proof.NOTHING
     several: set[int] = set()  # turns whose answers prove something only together
@@ -187,23 +186,23 @@ def _proof(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Mat
         if found.by_call:
             return Proof.STRONG
         if found.is_answer:
-            size = min(len(before[found.at].key), len(recorded.turns[found.turn].answer.key))
+            size = min(len(before[found.at].key), len(candidate.turns[found.turn].answer.key))
             proof = _answer_proof(before, found, size, questions.get(found.turn))
             by_answers = max(by_answers, proof)
             if proof or (size >= _LONG_ANSWER and found.similarity >= SAME):
                 several.add(found.turn)
     if by_answers == Proof.STRONG or len(several) > 1:
         return Proof.STRONG
-    if by_answers and recorded.fresh and (whole or chain[-1].turn == _last_answered_turn(recorded)):
+    if by_answers and candidate.fresh and (whole or chain[-1].turn == _last_answered_turn(candidate)):
         return Proof.WEAK
-    if _has_all_user_words(before, recorded, chain, whole=whole) or _is_unanswered_end(before, recorded, chain):
+    if _has_all_words(before, candidate, chain, whole=whole) or _is_unanswered_end(before, candidate, chain):
         return Proof.WEAK
     return Proof.NOTHING
 
 
 def _answer_proof(before: Sequence[Utterance], found: Match, size: int, question: Match | None) -> Proof:
-    """Return what a matching answer of `size` characters proves: most after the recorded user message (`asked` is its
-    match), least after a different one."""
+    """Return what a matching answer of `size` characters proves: most after the recorded user message (`question` is
+    its match), least after a different one."""
     same = found.similarity >= SAME
     if question and size >= _LONG_ANSWER:
         return Proof.STRONG if same or question.similarity >= SAME else Proof.NOTHING
@@ -217,31 +216,28 @@ def _answer_proof(before: Sequence[Utterance], found: Match, size: int, question
     return Proof.NOTHING
 
 
-def _has_all_user_words(
-    before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Match], *, whole: bool
-) -> bool:
+def _has_all_words(before: Sequence[Utterance], candidate: Candidate, chain: Sequence[Match], *, whole: bool) -> bool:
     """Return True if the request contains all user messages of a conversation in order, but none of its answers."""
     words = [found for found in chain if not found.is_answer and found.similarity >= SAME]
     user_messages = sum(message.from_user for message in before)
     distinct = {before[found.at].key for found in words if len(before[found.at].key) >= _DISTINCT_WORDS}
-    is_complete = whole and chain[-1].turn == _last_answered_turn(recorded) and len(words) == user_messages
+    is_complete = whole and chain[-1].turn == _last_answered_turn(candidate) and len(words) == user_messages
     return is_complete and len(distinct) > 1
 
 
-def _is_unanswered_end(before: Sequence[Utterance], recorded: Candidate, chain: Sequence[Match]) -> bool:
-    """Return True if the conversation's last turn has not completed, and the request repeats its user message without
-    an answer."""
+def _is_unanswered_end(before: Sequence[Utterance], candidate: Candidate, chain: Sequence[Match]) -> bool:
+    """Return True if the last turn has not completed, and the request repeats its user message without an answer."""
     found = chain[-1]
-    turn = recorded.turns[found.turn]
+    turn = candidate.turns[found.turn]
     unanswered = not found.is_answer and all(message.from_user for message in before[found.at :])
     long_enough = len(before[found.at].key) >= _DISTINCT_WORDS and found.similarity >= SAME
-    return unanswered and long_enough and not turn.complete and found.turn == len(recorded.turns) - 1
+    return unanswered and long_enough and not turn.complete and found.turn == len(candidate.turns) - 1
 
 
-def _last_answered_turn(recorded: Candidate) -> int:
+def _last_answered_turn(candidate: Candidate) -> int:
     """Return the index of the last answered turn, or of the last turn if none was answered."""
-    complete = [place for place, turn in enumerate(recorded.turns) if turn.complete]
-    return complete[-1] if complete else len(recorded.turns) - 1
+    complete = [place for place, turn in enumerate(candidate.turns) if turn.complete]
+    return complete[-1] if complete else len(candidate.turns) - 1
 
 
 def _literal_suffix(chain: Sequence[Match]) -> int:

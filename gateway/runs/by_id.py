@@ -33,7 +33,7 @@ def named_match(lookup: SessionLookup, verdict: Verdict | None) -> SessionMatch:
         return _new_named_session(lookup, verdict, ref)
     _require_usable(caller, session)
     if session.agent_id != agent.pk:
-        raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")
+        raise InvalidRequest(f"This session belongs to {session.agent.name}, not to {agent.name}.", param="model")
     return _match_in_session(session, lookup.conversation, verdict)
 
 

@@ -18,7 +18,7 @@ from gateway.agents.rows import agent_find
 from gateway.models import Message, Run, Session
 from gateway.runs.alignment import Candidate, Turn
 from gateway.runs.call_ids import runs_called
-from gateway.runs.comparing import END_CHARS, compared, compared_conversation
+from gateway.runs.comparing import END_CHARS, utterance, utterances
 from gateway.runs.fingerprint import Conversation, read_conversation
 from gateway.runs.matching import Verdict, judge
 from gateway.runs.requested import V1Request
@@ -53,9 +53,9 @@ def find_session(caller: Caller, request: V1Request, conversation: Conversation 
         sessions = list(usable.filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else [])))
     if not sessions:
         conversation = conversation or read_conversation(caller.owner_id, agent.name, request.messages)
-        sessions = _candidates(caller, request, conversation, usable.filter(temporary=request.temporary))
-    before, newest = compared_conversation(request.messages)
-    verdict = judge(before, newest, _recorded(caller, sessions))
+        sessions = _candidate_sessions(caller, request, conversation, usable.filter(temporary=request.temporary))
+    before, newest = utterances(request.messages)
+    verdict = judge(before, newest, _load_turns(caller, sessions))
     if verdict == Verdict() and not request.session_ref:
         verdict = _by_summary(caller, sessions, request)
     at = verdict.session_id or verdict.parent
@@ -84,7 +84,7 @@ def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request)
     return Verdict(session_id=session_id, through=turns, by_summary=True) if session_id else Verdict()
 
 
-def _candidates(
+def _candidate_sessions(
     caller: Caller, request: V1Request, conversation: Conversation, usable: "QuerySet[Session]"
 ) -> list[Session]:
     hashes, pairs = conversation.latest_keys(_MAX_KEYS)
@@ -102,7 +102,7 @@ def _candidates(
     return list(found.values())
 
 
-def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
+def _load_turns(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
     runs = Run.objects.filter(
         owner_id=caller.owner_id,
         session__in=[row.pk for row in sessions],
@@ -111,14 +111,14 @@ def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
     )
     spoken = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("turn", "id")
     rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened"))
-    user_texts = _asked(caller, [row[0] for row in rows])
+    user_texts = _user_texts(caller, [row[0] for row in rows])
     turns: dict[UUID, list[Turn]] = defaultdict(list)
     for run_id, session_id, number, state, answer in rows:
         turn = Turn(
             run_id=run_id,
             number=number,
-            user=compared("user", user_texts.get(run_id, "")),
-            answer=compared("assistant", answer),
+            user=utterance("user", user_texts.get(run_id, "")),
+            answer=utterance("assistant", answer),
             complete=state == Run.State.COMPLETED,
         )
         turns[session_id].append(turn)
@@ -135,7 +135,7 @@ def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
     ]
 
 
-def _asked(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
+def _user_texts(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
     messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=run_ids, role=Message.Role.USER)
     texts = messages.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("-seq")
     return dict(texts.values_list("run_id", "shortened"))

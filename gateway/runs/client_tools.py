@@ -66,7 +66,8 @@ class ClientCalls:
                 piece = call_json(call.name, arguments, custom=call.custom)
                 found.append({"index": number, "id": self._id(number), **piece})
             elif arguments:
-                found.append({"index": number, **_continuation(call, arguments)})
+                more = {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
+                found.append({"index": number, **more})
         return found
 
     def by_model_id(self, calls: Sequence[PartialCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
@@ -83,10 +84,6 @@ class ClientCalls:
 
     def _id(self, number: int) -> str:
         return call_id(self._run_id, self._start + number)
-
-
-def _continuation(call: PartialCall, arguments: str) -> dict[str, Any]:
-    return {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
 
 
 def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
@@ -162,7 +159,7 @@ def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:
     agent = agent_find(caller, name)
     if agent.book != session.agent.book:
         raise InvalidRequest(
-            f"These results belong to a turn of {session.agent.name}, whose memory is another book than that of "
+            f"These results belong to a turn of {session.agent.name}, which uses another book than "
             f"{name}. Send them to {session.agent.name}.",
             param="model",
         )

@@ -72,7 +72,7 @@ def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: d
     closed = run_end(context, output, state=state, error=error)
     if closed is None:
         raise RunSuperseded(
-            "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
+            "This turn took too long and was given up; its text is kept with the run.", run_id=str(context.run_id)
         )
     turns_since_review, record_id = closed
     if record_id and context.agent.settings.inject_memories:
@@ -113,9 +113,10 @@ def run_end(
     lease was lost."""
     now = timezone.now()
     session = _LOCK_SESSION.instance(pk=context.session_id)
-    history_hash_after = (
-        _history_hash_after(context, output) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
-    )
+    history_hash_after = ""
+    if state in {Run.State.COMPLETED, Run.State.STOPPED}:
+        pair = context.user_canonical, _answer(context, output)
+        history_hash_after = fingerprint.next_history_hash(context.history_hash_before, *pair)
     ended = state != Run.State.AWAITING_CLIENT_TOOLS
     closed = _END_RUN.execute(
         pk=context.run_id,
@@ -181,10 +182,6 @@ def _complete_turn(context: TurnContext, session: Session, output: RunOutput, hi
     return record_id
 
 
-def _history_hash_after(context: TurnContext, output: RunOutput) -> str:
-    return fingerprint.next_history_hash(context.history_hash_before, context.user_canonical, _answer(context, output))
-
-
 def _answer(context: TurnContext, output: RunOutput) -> str:
     """Return the canonical text of the whole answer, as the client will resend it."""
     return context.answer_prefix + fingerprint.strip_whitespace(output.text)
@@ -194,7 +191,8 @@ def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
     if not context.message_seqs:  # the client sends its own context
         return
     target = agent_target(context.agent.settings)
-    estimated = estimate(context.messages, (target.upstream, target.model)) + text_tokens(output.text)
-    tokens = output.usage.get("total_tokens") or estimated
+    tokens = output.usage.get("total_tokens")
+    if not tokens:
+        tokens = estimate(context.messages, (target.upstream, target.model)) + text_tokens(output.text)
     if tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)

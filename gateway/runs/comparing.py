@@ -58,7 +58,7 @@ class Utterance:
         return frozenset(zip(*(words[start:] for start in range(_WORDS_PER_TRIGRAM)), strict=False))
 
 
-def compared(role: str, text: str, runs: tuple[UUID, ...] = ()) -> Utterance:
+def utterance(role: str, text: str, runs: tuple[UUID, ...] = ()) -> Utterance:
     """Return a message normalised for comparison."""
     text = cut(text)
     if role == "assistant":
@@ -73,7 +73,7 @@ def cut(text: str) -> str:
     return text if len(text) <= 2 * END_CHARS else f"{text[:END_CHARS]}\n{text[-END_CHARS:]}"
 
 
-def compared_conversation(messages: Sequence[Message]) -> tuple[list[Utterance], Utterance]:
+def utterances(messages: Sequence[Message]) -> tuple[list[Utterance], Utterance]:
     """Return the last MAX_MESSAGES messages before the last user message, and that message. Tool results and messages
     that contain only text of the client itself are left out."""
     last = last_user_index(messages)
@@ -83,10 +83,10 @@ def compared_conversation(messages: Sequence[Message]) -> tuple[list[Utterance],
             break
         role = message.get("role")
         if role in {"user", "assistant"}:
-            normalised = compared(role, text_of(message.get("content")), runs_called(message))
+            normalised = utterance(role, text_of(message.get("content")), runs_called(message))
             if normalised.key or normalised.runs:
                 before.append(normalised)
-    return before[::-1], compared("user", text_of(messages[last].get("content")))
+    return before[::-1], utterance("user", text_of(messages[last].get("content")))
 
 
 def similarity(one: Utterance, other: Utterance) -> float:

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from gateway.models import Agent, Message, Session
-from gateway.runs.brought import agent_of_book
+from gateway.runs.ingested import agent_of_book
 from gateway.services import MAX_TITLE, sessions_delete
 from memories.caller import KeyLimits
 from memories.database.batches import BatchSize, Slices

@@ -30,20 +30,20 @@ class Verdict:
     message_seq: int = 0  # Session.message_seq when the session was read, before the transaction
 
 
-def judge(before: Sequence[Utterance], newest: Utterance, recorded: Sequence[Candidate]) -> Verdict:
-    """Return where a request continues whose user message `asked` follows the messages `before`. Takes O(n log n) in
+def judge(before: Sequence[Utterance], newest: Utterance, candidates: Sequence[Candidate]) -> Verdict:
+    """Return where a request continues whose user message `newest` follows the messages `before`. Takes O(n log n) in
     the size of the compared texts, which is bounded."""
-    equal = [candidate for candidate in recorded if has_equal_message(before, candidate)]
-    others = [candidate for candidate in recorded if candidate not in equal and may_be_similar(before, candidate)]
+    equal = [candidate for candidate in candidates if has_equal_message(before, candidate)]
+    others = [candidate for candidate in candidates if candidate not in equal and may_be_similar(before, candidate)]
     aligned = [align(before, candidate) for candidate in (*equal, *others[:_MAX_FUZZY_CONVERSATIONS])]
     found = sorted((alignment for alignment in aligned if alignment and alignment.proof), key=_rank, reverse=True)
     if not found:
         return Verdict()
     best, rivals = found[0], [other for other in found[1:] if not _is_clearly_better(found[0], other)]
     if rivals:
-        unnamed = [alignment for alignment in (best, *rivals) if not alignment.recorded.named]
+        unnamed = [alignment for alignment in (best, *rivals) if not alignment.candidate.named]
         if len(unnamed) != 1:
-            return Verdict(parent=best.recorded.session_id, common=_common_counts(best), rivals=len(rivals))
+            return Verdict(parent=best.candidate.session_id, common=_common_counts(best), rivals=len(rivals))
         best = unnamed[0]
     return _verdict(before, newest, best)
 
@@ -62,15 +62,15 @@ def _is_clearly_better(best: Alignment, other: Alignment) -> bool:
 
 def _verdict(before: Sequence[Utterance], newest: Utterance, best: Alignment) -> Verdict:
     """Return whether the request continues at the end of the conversation, repeats a turn, or branches off earlier."""
-    turns, last = best.recorded.turns, best.last
+    turns, last = best.candidate.turns, best.last
     later = turns[last.turn + 1 :]
     following = later[0].run_id if later else None
     is_next = all(message.from_user for message in before[last.at + 1 :])
     again = following if is_next and later and newest.key == later[0].user.key else None
     branches_off = not again and any(turn.complete for turn in later)
     return Verdict(
-        session_id=None if branches_off else best.recorded.session_id,
-        parent=best.recorded.session_id if branches_off else None,
+        session_id=None if branches_off else best.candidate.session_id,
+        parent=best.candidate.session_id if branches_off else None,
         again=again,
         following=following if again or branches_off else None,
         through=turns[last.turn].number,

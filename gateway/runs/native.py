@@ -80,11 +80,11 @@ def open_answered(
         if run is None:
             raise NotFound("There is no such turn in this session.")
         if run.superseded or not reopen(run):
-            raise Conflict("This turn does not wait for results of tools.", state=run.state)
+            raise Conflict("This turn does not wait for tool results.", state=run.state)
         stored = messages_of(run)
         waited_for = {call["id"] for call in unanswered_calls(stored)}
         if unknown := [result["tool_call_id"] for result in results if result["tool_call_id"] not in waited_for]:
-            raise InvalidRequest(f"This turn made no call {unknown[0]}, or it has its result.", param="results")
+            raise InvalidRequest(f"This turn made no call {unknown[0]}, or already has its result.", param="results")
         messages_insert(session, run.pk, missing_results(stored, results))
         session_touch(session)
         summary, rows = window_rows(session)

@@ -11,7 +11,7 @@ from django.db import OperationalError
 from gateway.attachments.reading import context_read
 from gateway.errors import RunSuperseded
 from gateway.models import Run
-from gateway.runs import closing, held
+from gateway.runs import active, closing
 from gateway.runs.context import TurnContext
 from memories.database.access import in_shared_thread
 from memories.errors import DomainError
@@ -24,13 +24,13 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
     """Call an opening transaction in a database thread. Raises what it raises, and Restarting at shutdown.
 
     A thread cannot be cancelled: if the caller is, the run that still opens is closed as stopped."""
-    held.refuse_at_shutdown()
+    active.refuse_at_shutdown()
     opening = asyncio.ensure_future(_opened(functools.partial(opener, *args, **kwargs)))
-    held.await_at_shutdown(opening)
+    active.await_at_shutdown(opening)
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        held.await_at_shutdown(asyncio.get_running_loop().create_task(_stop_when_open(opening)))
+        active.await_at_shutdown(asyncio.get_running_loop().create_task(_stop_when_open(opening)))
         raise
 
 
@@ -40,7 +40,7 @@ async def _opened(opener: Callable[[], TurnContext]) -> TurnContext:
 
 
 def _open(opener: Callable[[], TurnContext]) -> TurnContext:
-    held.refuse_at_shutdown()  # again, since it may have waited for a thread
+    active.refuse_at_shutdown()  # again, since it may have waited for a thread
     return opener()
 
 
@@ -51,7 +51,7 @@ async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
         return  # no run was opened
     try:
         output = context.output_so_far()
-        output.trace["stopped_by"] = held.StoppedBy.CLIENT.value
-        await held.in_closing_thread(closing.close, context, output, state=Run.State.STOPPED)
+        output.trace["stopped_by"] = active.StoppedBy.CLIENT.value
+        await active.in_closing_thread(closing.close, context, output, state=Run.State.STOPPED)
     except RunSuperseded:
         logger.info("run %s was given up before its client was seen to disconnect", context.run_id)

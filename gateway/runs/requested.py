@@ -48,7 +48,7 @@ class ComparisonNeeded(Conflict):
     `find_session` and try again. Raised before anything is stored."""
 
     def __init__(self) -> None:
-        super().__init__("Another request changed this conversation at the same moment. Send it again.")
+        super().__init__("Another request changed this conversation at the same time. Send the request again.")
 
 
 class AttachmentsNotStored(Conflict):
@@ -56,7 +56,7 @@ class AttachmentsNotStored(Conflict):
     is stored."""
 
     def __init__(self) -> None:
-        super().__init__("What is attached to earlier messages was not stored. Send it again.")
+        super().__init__("The attachments of earlier messages are not stored. Send the request again.")
 
 
 class SameTurnRunning(SessionBusy):

@@ -15,7 +15,7 @@ from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import sessions_called
-from gateway.runs.comparing import compared, contains_answer
+from gateway.runs.comparing import contains_answer, utterance
 from gateway.runs.matching import Verdict
 from gateway.runs.requested import ComparisonNeeded, Rule, SessionLookup, SessionMatch, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
@@ -55,9 +55,8 @@ def command_session(lookup: SessionLookup, verdict: Verdict) -> Session:
 
 
 def session_match(lookup: SessionLookup, run_id: UUID | None, verdict: Verdict | None) -> SessionMatch:
-    """Return the session of a request and the reason for the choice. `run_id` is the run whose tool results end the
-    request. Raises ComparisonNeeded if no hash identifies the session: call this again with the verdict of
-    `find_session`."""
+    """Return the session of a request and the reason. `run_id` is the run whose tool results end the request. Raises
+    ComparisonNeeded if no hash identifies the session: then call this again with the verdict of `find_session`."""
     if lookup.request.after:
         return _by_call_ids(lookup, run_id) or after_run_match(lookup, lookup.request.after)
     if lookup.request.session_ref:
@@ -105,9 +104,9 @@ def _resent_with_answer(lookup: SessionLookup) -> SessionMatch | None:
     if not hash_after:
         return None
     same = lookup.active_runs(**lookup.same_turn())
-    given = compared("assistant", lookup.conversation.answer)
+    given = utterance("assistant", lookup.conversation.answer)
     runs = list(same.filter(history_hash_after=hash_after)[:_RECENT])
-    runs = runs or [run for run in same[:_RECENT] if contains_answer(compared("assistant", run.text), given)]
+    runs = runs or [run for run in same[:_RECENT] if contains_answer(utterance("assistant", run.text), given)]
     found = [run for run in runs if run.session.turns <= run.turn]
     if len({run.session_id for run in found}) != 1:
         return None
@@ -126,8 +125,8 @@ def _retry(lookup: SessionLookup) -> SessionMatch | None:
             if run is None:  # its session was deleted
                 continue
             session = lock(run.session)
-            alive = session.state == Session.State.ACTIVE and session.temporary == request.temporary
-            if alive and session.turns <= run.turn:
+            usable = session.state == Session.State.ACTIVE and session.temporary == request.temporary
+            if usable and session.turns <= run.turn:
                 return SessionMatch(session=session, rule=Rule.RETRY, regenerates=run)
     return None
 
@@ -184,14 +183,14 @@ def _prefer_unnamed(found: Sequence[Session]) -> Sequence[Session]:
 def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
     """Find the turn that continued the same history: either it is repeated, or its message was edited, which starts a
     new session. Messages that a client puts before its first one (examples, greetings) do not identify a session."""
-    went_on = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
-    runs = list(went_on[:_RECENT])
+    siblings = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
+    runs = list(siblings[:_RECENT])
     if runs and (called := sessions_called(lookup.caller, lookup.request.messages)):
-        went_on = went_on.filter(session__in=called)
-        runs = list(went_on[:_RECENT])
+        siblings = siblings.filter(session__in=called)
+        runs = list(siblings[:_RECENT])
     if at_end := next(filter(None, (_continued_at_end(lookup, run) for run in runs)), None):
         return at_end
-    same = list(went_on.filter(user_key=lookup.conversation.user_key)[:_RECENT]) if runs else []
+    same = list(siblings.filter(user_key=lookup.conversation.user_key)[:_RECENT]) if runs else []
     certain = [run for run in same if _is_same_turn(lookup.request, run)]
     common = {"turns": lookup.conversation.turns_before}
     if len({run.session_id for run in certain}) == 1:
@@ -200,14 +199,14 @@ def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
     if not runs:
         return None
     rule = Rule.NEW
-    if any(map(_holds_our_answers, runs)):
+    if any(map(_contains_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED
     return lookup.new_session(rule, parent=runs[0].session_id, common=common)
 
 
 def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
-    """Match the end of a run's session if the request, whose history equals that of the earlier run, continues there:
-    its client sends only the newest messages, and a short exchange ("off", "Done.") occurred twice."""
+    """Match the end of a run's session if the request, whose history equals that of the run, continues there: its
+    client sends only the newest messages, and a short exchange ("off", "Done.") occurred twice."""
     session, conversation = run.session, lookup.conversation
     if session.turns <= run.turn or session.last_pair != conversation.latest_keys(1)[1][-1]:
         return None
@@ -219,7 +218,7 @@ def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
     return SessionMatch(session=lock(session), rule=Rule.ALIKE, through=session.turns, common=common)
 
 
-def _holds_our_answers(run: Run) -> bool:
+def _contains_our_answers(run: Run) -> bool:
     """Return True if the conversation before a run contains answers of ours, not only the client's initial messages."""
     rule = run.trace.get("session", {}).get("rule")
     return run.turn > 1 or rule in {Rule.EDITED, Rule.SEVERAL, Rule.BUSY, Rule.PREVIOUS_RESPONSE}
@@ -227,7 +226,7 @@ def _holds_our_answers(run: Run) -> bool:
 
 def _is_same_turn(request: V1Request, run: Run) -> bool:
     """Return True if a run with the same messages is the same turn, not another conversation that begins alike."""
-    if _holds_our_answers(run) or run.state in UNFINISHED:
+    if _contains_our_answers(run) or run.state in UNFINISHED:
         return True
     same_key = bool(request.idempotency_key) and run.idempotency_key == request.idempotency_key
     return same_key or (request.is_retry and run.started_at > timezone.now() - RETRY_WINDOW)

@@ -6,8 +6,8 @@ from uuid import UUID
 from django.utils import timezone
 
 from gateway.models import Run
-from gateway.runs import held, leases
-from gateway.runs.held import StoppedBy
+from gateway.runs import active, leases
+from gateway.runs.active import StoppedBy
 from gateway.runs.lapsed import is_lapsed, stop_run
 from gateway.runs.waiting import stop_waiting
 from memories.caller import UNLIMITED, KeyLimits
@@ -27,7 +27,7 @@ async def stop_turn(
     if run.state == Run.State.AWAITING_CLIENT_TOOLS:
         await in_thread(stop_waiting, run.pk)
         run = await in_thread(leases.request_stop, owner_id, session_id, run_id)  # it may have been resumed first
-    held.stop(run.pk, StoppedBy.REQUEST)
+    active.stop(run.pk, StoppedBy.REQUEST)
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while run.state == Run.State.RUNNING:
         if is_lapsed(run, timezone.now()) or asyncio.get_running_loop().time() > deadline:

@@ -8,7 +8,7 @@ from itertools import islice
 from uuid import UUID
 
 from gateway.models import Run
-from gateway.runs.comparing import compared, cut
+from gateway.runs.comparing import cut, utterance
 from gateway.runs.fingerprint import Message, digest, text_of
 
 MAX_SENTENCES = 12
@@ -26,7 +26,7 @@ def may_be_summary(messages: Sequence[Message], answer: str) -> bool:
 
 def sentence_hashes(text: str) -> list[str]:
     """Return hashes of the letters and digits of a text's long sentences."""
-    keys = (compared("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
+    keys = (utterance("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
     return list(dict.fromkeys(digest(key)[:16] for key in keys if len(key) >= _MIN_SENTENCE_CHARS))
 
 
@@ -46,7 +46,6 @@ def summary_note(owner_id: UUID, session_id: UUID, answer: str) -> None:
 
 
 def summarised_session(noted: Iterable[tuple[UUID, Sequence[str]]], begins_with: set[str]) -> UUID | None:
-    """Return the session whose summary a conversation begins with, containing at least half of its sentences. None if
-    there is no such session, or several."""
+    """Return the only session of whose summary the conversation begins with at least half of the sentences, or None."""
     found = {pk for pk, keys in noted if keys and 2 * len(begins_with.intersection(keys)) >= len(keys)}
     return found.pop() if len(found) == 1 else None

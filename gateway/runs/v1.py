@@ -80,7 +80,7 @@ def _open(
         return replace(resumed, messages=(*resumed.messages, *notes))
     agent = agent_find(caller, request.agent)
     if fingerprint.last_user_index(request.messages) < 0:
-        raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
+        raise InvalidRequest("No turn waits for these tool results.", param="messages")
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
     match = session_match(lookup, run_id, verdict)
     require_not_running(match, conversation, timezone.now())

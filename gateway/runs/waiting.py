@@ -9,8 +9,8 @@ from django.db import transaction
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
+from gateway.runs.active import StoppedBy
 from gateway.runs.closing import run_end
-from gateway.runs.held import StoppedBy
 from gateway.runs.leases import reopen
 from gateway.runs.rows import turn_context
 from gateway.runs.session_rows import lock, messages_of

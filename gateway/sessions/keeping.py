@@ -62,7 +62,7 @@ def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimit
     except IntegrityError:
         restored = discarded.update(deleted_at=None, external_id=None)
     if session_id is None or restored != 1:
-        raise NotFound("This session is gone for good, or it was never deleted.")
+        raise NotFound("This session was deleted for good, or never deleted.")
     return Session.objects.select_related("agent").get(owner_id=owner_id, pk=str(session_id))
 
 

@@ -16,7 +16,7 @@ from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
 from gateway.metrics import TurnClock
 from gateway.models import Run
-from gateway.runs import closing, held
+from gateway.runs import active, closing
 from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
@@ -49,7 +49,7 @@ class Turn:
         self.output = context.output_so_far()
         self._text_recorded = len(self.output.text)  # length of the text that output.messages already contains
         self._request_start = len(self.output.text)  # offset at which the text of this request begins
-        self._held: held.HeldRun | None = None
+        self._active: active.ActiveRun | None = None
         self._tools = OwnTools(context, options)
         self._injection = Injection()
         self._closed = False
@@ -68,7 +68,7 @@ class Turn:
 
         Raise a DomainError once the run is closed as failed, and RunStopped or Restarting once it is stopped by anyone
         but its client. If the generator is cancelled or closed early, the run is closed as stopped."""
-        self._held = held_run = held.hold(self.context, self.output)
+        self._active = active_run = active.register(self.context, self.output)
         try:
             await asyncio.sleep(0)  # a stop requested before the first step takes effect here
             self._injection = await self._prepare()
@@ -78,7 +78,7 @@ class Turn:
             async for event in self._run_steps(messages):
                 yield event
         except asyncio.CancelledError:
-            if (stopped := held_run.stop_error()) is None:
+            if (stopped := active_run.stop_error()) is None:
                 raise
             await self._close_stopped()
             raise stopped from None
@@ -94,7 +94,7 @@ class Turn:
                 if not self._closed:
                     await self._close_stopped()
             finally:
-                held.release(held_run)
+                active.unregister(active_run)
                 self.context.allowance.leave()
                 self._span.end(self._failure)
 
@@ -261,7 +261,7 @@ class Turn:
         """Close a cancelled or abandoned run and keep its text so far, even if this call is cancelled too."""
         if rest := self.output.text[self._text_recorded :]:
             self.output.messages.append({"role": "assistant", "content": rest})
-        by = (self._held and self._held.stopped_by) or held.StoppedBy.CLIENT
+        by = (self._active and self._active.stopped_by) or active.StoppedBy.CLIENT
         self.output.trace = {**self.output.trace, "stopped_by": by.value}
         try:
             await asyncio.shield(self._close(Run.State.STOPPED))
@@ -283,15 +283,15 @@ class Turn:
 
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
         self._closed = True
-        if self._held is not None:
-            self._held.closing = True
+        if self._active is not None:
+            self._active.closing = True
         self._clock.run_closed(state, self.output.usage)
         self._count_step()
         self._span.note({"daybook.state": state.value, "daybook.steps": int(self.output.trace.get("steps", 0))})
         self.output.trace = self._attempts.with_attempts(self.output.trace)
         if self.context.injected is None:  # done last: explaining the matches costs half as much as a search
             self.output.recalled = [item.as_json() for item in self._injection.recalled]
-        turns_since_review = await held.in_closing_thread(
+        turns_since_review = await active.in_closing_thread(
             closing.close, self.context, self.output, state=state, error=error
         )
         self._stored = True

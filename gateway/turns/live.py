@@ -15,9 +15,9 @@ from django.conf import settings
 
 from gateway.errors import Restarting, RunStopped, public_error
 from gateway.models import Run
-from gateway.runs import held, leases
+from gateway.runs import active, leases
+from gateway.runs.active import StoppedBy
 from gateway.runs.context import TurnContext
-from gateway.runs.held import StoppedBy
 from gateway.turns.engine import Turn
 from gateway.turns.events import Delta, Done, Recalled, ToolUsed, TurnOptions
 from gateway.turns.serializing import done_json, run_json
@@ -56,7 +56,7 @@ class LiveTurn:
         """Stop the turn and keep its text so far. Safe from any thread."""
         if self._task is not None:
             # Not immediately: the task registers its run in its first step.
-            self._task.get_loop().call_soon_threadsafe(held.stop, self.context.run_id, by)
+            self._task.get_loop().call_soon_threadsafe(active.stop, self.context.run_id, by)
 
     def unrecall(self) -> None:
         """Empty the events with recalled memories, so that reconnecting browsers do not get them."""
@@ -127,7 +127,7 @@ class LiveTurn:
                     self.text, self.reasoning = turn.output.text, turn.output.reasoning
                     self._take(event)
         except (RunStopped, Restarting):
-            self.final = await held.in_closing_thread(self._stored_note)
+            self.final = await active.in_closing_thread(self._stored_note)
 
     def _take(self, event: Delta | Recalled | ToolUsed | Done) -> None:
         if isinstance(event, Recalled):
@@ -200,6 +200,6 @@ async def watch_elsewhere(
         if row.state != Run.State.RUNNING:
             yield sent, await in_thread(final_note, row)
             return
-        if held.is_ending():
+        if active.is_ending():
             return  # watchers reconnect to another process
-        await asyncio.sleep(held.FLUSH_SECONDS)
+        await asyncio.sleep(active.FLUSH_SECONDS)

@@ -46,9 +46,9 @@ async def embed(upstream: str, name: str, texts: Sequence[str]) -> list[list[flo
         rows = sorted(json.loads(answer)["data"], key=lambda row: row["index"])
         vectors = [[float(value) for value in row["embedding"]] for row in rows]
     except (KeyError, TypeError, ValueError):
-        raise UpstreamUnreachable("The model server gave an answer that holds no vectors.") from None
+        raise UpstreamUnreachable("The model server's answer contains no vectors.") from None
     if len(vectors) != len(texts):
-        raise UpstreamUnreachable("The model server gave another number of vectors than it was asked for.")
+        raise UpstreamUnreachable("The model server returned the wrong number of vectors.")
     return vectors
 
 

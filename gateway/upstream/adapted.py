@@ -63,7 +63,7 @@ class AdaptedRequest:
         other faults, after MAX_ADAPTATIONS, and if no change may help."""
         if not isinstance(fault, RequestRefused) or self._adaptations == MAX_ADAPTATIONS:
             return False
-        if (refusal := (fault.param, _NUMBERS.sub("", fault.said))) == self._last_refusal:
+        if (refusal := (fault.param, _NUMBERS.sub("", fault.server_message))) == self._last_refusal:
             self._made = dict(list(self._made.items())[: -self._last_count])  # the last changes did not help
             self.body()
         changes = changes_for(fault, self._sent, fixed=self.dialect.set, tried=self._tried)
@@ -96,7 +96,7 @@ class AdaptedRequest:
 
 def _words(refusal: RequestRefused, change: Change, body: Mapping[str, Any]) -> str:
     """Return the server's words with the values that were sent removed, since they may identify a person."""
-    words = refusal.said
+    words = refusal.server_message
     for value in found_at(body, change.parameter.split(".")):
         if isinstance(value, str) and len(value) > 2 and value != change.value:
             words = words.replace(value, _HIDDEN)

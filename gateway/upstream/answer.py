@@ -24,13 +24,13 @@ DONE: Chunk = {}
 _BODY_FACTOR = 8
 _MAX_ERROR_BYTES = 64_000
 CUT_OFF = f"{BROKE_OFF} in the middle of its answer."
-NO_CHOICE = "The model server gave an answer that holds no choice."
+NO_CHOICE = "The model server's answer contains no choice."
 
 # Finish reasons of answers that the server could not finish: OpenRouter and Mistral, SGLang, Z.ai, DeepSeek.
 _FAILED_REASONS = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
 # Finish reasons of answers with a tool call that the server could not parse: Gemini behind proxies.
 _BAD_CALL_REASONS = frozenset({"malformed_function_call", "unexpected_tool_call"})
-_BAD_CALL = "The model's call of a tool could not be read."
+_BAD_CALL = "The model's tool call could not be parsed."
 # OpenAI's finish reasons by those of other servers, in lower case. docs/upstreams.md has the sources.
 _FINISH_REASONS: Mapping[str, str] = {
     name: reason
@@ -67,7 +67,7 @@ class LineSplitter:
         first, newline, rest = data.partition(b"\n")
         self._buffer += first
         if len(self._buffer) > self._max_bytes:
-            raise TooLarge("The model server sent a line that is longer than the gateway reads.")
+            raise TooLarge("The model server sent a line that exceeds the gateway's size limit.")
         if not newline:
             return []
         *lines, last = rest.split(b"\n")
@@ -90,7 +90,7 @@ class JSONDocument:
     def feed(self, data: bytes) -> None:
         self._bytes += data
         if len(self._bytes) > self._max_bytes:
-            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
     @property
     def begun(self) -> bool:
@@ -116,7 +116,7 @@ class JSONDocument:
         if len(self._bytes) <= _MAX_ERROR_BYTES and is_error(answer := json.loads(self._bytes)):
             raise fault_in_answer(answer, request)
         if not self._bytes.lstrip().startswith(b"{") or b'"data"' not in self._bytes:
-            raise UpstreamUnreachable("The model server gave an answer that holds no vectors.")
+            raise UpstreamUnreachable("The model server's answer contains no vectors.")
         return bytes(self._bytes)
 
 
@@ -190,7 +190,7 @@ def raise_if_failed(answer: Any, request: httpx2.Request) -> None:
     if reason.lower() in _FAILED_REASONS:
         raise UpstreamUnreachable(CUT_OFF)
     if reason.lower() in _BAD_CALL_REASONS:
-        raise RequestRefused(_BAD_CALL, upstream_code=BOTCHED_CALL, said=_BAD_CALL, status=400)
+        raise RequestRefused(_BAD_CALL, upstream_code=BOTCHED_CALL, server_message=_BAD_CALL, status=400)
 
 
 def normalised(answer: Chunk, *, single_choice: bool) -> Chunk:

@@ -64,13 +64,9 @@ class ResilientModel:
         self.limits: dict[str, ConcurrencyLimit] = {}
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        sequence = _AttemptSequence(self, request, streamed=True)
+        tries = _AttemptSequence(self, request, streamed=True)
         while True:
-            async with (
-                sequence.attempt() as attempt,
-                attempt.slot,
-                aclosing(self.wire.stream(attempt.request)) as chunks,
-            ):
+            async with tries.attempt() as attempt, attempt.slot, aclosing(self.wire.stream(attempt.request)) as chunks:
                 buffered: list[Chunk] = []
                 async for chunk in chunks:
                     buffered.append(chunk)
@@ -84,19 +80,18 @@ class ResilientModel:
                 return
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        sequence = _AttemptSequence(self, request, streamed=False)
+        tries = _AttemptSequence(self, request, streamed=False)
         while True:
-            async with sequence.attempt() as attempt, attempt.slot:
+            async with tries.attempt() as attempt, attempt.slot:
                 return await self.wire.complete(attempt.request)
 
     async def embeddings(self, request: ModelRequest) -> bytes:
-        sequence = _AttemptSequence(self, request, streamed=False)
+        tries = _AttemptSequence(self, request, streamed=False)
         while True:
-            async with sequence.attempt() as attempt, attempt.slot:
+            async with tries.attempt() as attempt, attempt.slot:
                 return await self.wire.embeddings(attempt.request)
 
     async def close(self) -> None:
-        """Close the connections of this loop's clients."""
         await self.wire.close()
 
     def slot(self, upstream: str, owner: str, *, seconds: float) -> AbstractAsyncContextManager[None]:
@@ -181,7 +176,7 @@ class _AttemptSequence:
             self._record(target, "open", self._model.clock())
             if not self._has_fallback:
                 raise self._fault or UpstreamUnreachable(
-                    "The model server could not be reached several times. It is left alone for a few seconds.",
+                    "The model server could not be reached several times. Requests to it pause for a few seconds.",
                     retry_after=math.ceil(seconds),
                 )
             self._advance()

@@ -102,6 +102,5 @@ class Circuit:
         self.connection.release(probe=probes[1])
 
     def record(self, probes: tuple[bool, bool], *, ok: bool, connected: bool) -> None:
-        """Record the outcome of a request."""
         self.any_fault.record(ok=ok, probe=probes[0])
         self.connection.record(ok=connected, probe=probes[1])

@@ -23,7 +23,6 @@ class StepCall(ToolCall):
     custom: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return the call as an OpenAI message has it."""
         return {"id": self.id, **call_json(self.name, self.arguments, custom=self.custom)}
 
 

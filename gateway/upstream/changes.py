@@ -51,7 +51,7 @@ class Change:
         elif self.kind is Kind.SET:
             what = f"{self.parameter} is set to {json.dumps(self.value)}"
         elif self.condition is Condition.OWN:
-            return "the tools of memory are left out"
+            return "the memory tools are left out"
         elif self.condition is Condition.VALUE:
             what = f"{self.parameter} is left out where it is {json.dumps(self.value)}"
         else:

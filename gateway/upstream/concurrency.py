@@ -96,6 +96,6 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 def _too_many(seconds: float) -> Overloaded:
     return Overloaded(
-        "The model server is given as many requests as it takes at once. Try again later.",
+        "The model server has as many concurrent requests as are allowed. Try again later.",
         retry_after=max(1, round(seconds)),
     )

@@ -13,7 +13,6 @@ _PARAMETERS = {"type": "object", "properties": {"input": _INPUT}, "required": ["
 
 
 def custom_names(tools: Iterable[Any]) -> frozenset[str]:
-    """Return the names of the custom tools among `tools`."""
     return frozenset(str(custom["name"]) for custom in map(_custom, tools) if custom and custom.get("name"))
 
 

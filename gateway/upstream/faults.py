@@ -30,12 +30,12 @@ NO_CREDIT_LEFT = "The model server says that its account has no credit left."
 NOT_REACHED = "The model server could not be reached."
 BROKE_OFF = "The model server broke off"
 CERTIFICATE = "The certificate of the model server"
-NO_TLS = "The model server does not speak TLS, and its address begins with https."
+NO_TLS = "The model server does not speak TLS, but its address begins with https."
 # Certificate faults by OpenSSL's codes. Its own messages contain the host name.
 _CERTIFICATE_FAULTS = {
     9: "is not valid yet",
     10: "has expired",
-    **dict.fromkeys((18, 19, 20, 21), "is signed by nobody whom this machine trusts"),
+    **dict.fromkeys((18, 19, 20, 21), "is not signed by an authority that this machine trusts"),
     **dict.fromkeys((62, 64), "is for another host"),
 }
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
@@ -61,7 +61,7 @@ def domain_error(error: Exception) -> DomainError:
     if isinstance(error, openai.APIConnectionError):
         return UpstreamUnreachable(NOT_REACHED)
     if isinstance(error, ValueError | RecursionError):
-        return UpstreamUnreachable("The model server gave an answer that is not JSON.")
+        return UpstreamUnreachable("The model server's answer is not JSON.")
     return UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
 
 
@@ -142,14 +142,18 @@ def _error_for(status: int, parsed: ParsedError, *, retry_after: str = "") -> Do
         return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     details = {"retry_after": retry_after[:32]} if retry_after else {}
     if status == 429:
-        return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
+        return RateLimited(
+            "The model server is receiving too many requests. Try again later.", status=status, **details
+        )
     if status in _REQUEST_STATUSES and is_unknown_model(parsed):
         status = 404
     no_tools = status in _NO_TOOLS_STATUSES and refuses_tools(parsed.message)
     if status in _REQUEST_STATUSES or no_tools or (status >= 500 and parsed.code in _REQUEST_CODES):
         message = f"The model server refused the request: {parsed.message or 'it was not accepted'}"
         refused = ToolsRefused if no_tools else RequestRefused
-        return refused(message, upstream_code=parsed.code, param=parsed.param, said=parsed.message, status=status)
+        return refused(
+            message, upstream_code=parsed.code, param=parsed.param, server_message=parsed.message, status=status
+        )
     if status in _REASONS:
         reason = NO_SUCH_ADDRESS if status == 404 and is_unknown_address(parsed) else _REASONS[status]
         return UpstreamRefused(f"The model server {reason}.", status=status, **details)

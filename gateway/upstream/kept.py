@@ -72,7 +72,7 @@ class SizeBudget:
         """Subtract the length of a text. Raises TooLarge."""
         self._left -= len(text)
         if self._left < 0:
-            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+            raise TooLarge("The answer exceeds the gateway's size limit and was cut off.")
 
 
 class _Pieces(list[str]):

@@ -58,5 +58,4 @@ def learned_now() -> list[LearnedChange]:
 
 
 def learned_purge(now: datetime) -> None:
-    """Delete expired rows."""
     LearnedChange.objects.filter(expires_at__lte=now).delete()

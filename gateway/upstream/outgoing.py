@@ -213,15 +213,14 @@ def _text_results(messages: Iterable[Message]) -> list[Message]:
 
 def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
     """Return the pictures, sounds and files of a content, and all other parts."""
-    media, rest = [], []
+    split: tuple[list[Any], list[Any]] = [], []
     for part in content if isinstance(content, list) else ():
         is_media = isinstance(part, dict) and str(part.get("type")) in _MEDIA_TYPES
-        (media if is_media else rest).append(part)
-    return media, rest
+        split[0 if is_media else 1].append(part)
+    return split
 
 
 def _single_system_message(messages: Sequence[Message]) -> list[Message]:
-    """Move all system text into one message at the start."""
     system = [message for message in messages if message.get("role") in _SYSTEM_ROLES]
     rest = [message for message in messages if message.get("role") not in _SYSTEM_ROLES]
     text = _GAP.join(filter(None, (content_text(message.get("content"), gap=_GAP) for message in system)))

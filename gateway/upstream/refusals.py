@@ -100,32 +100,32 @@ def changes_for(
     parameters that an administrator set, which are not changed. Changes in `tried` are not proposed again."""
     if refusal.details.get("status") not in _STATUSES or refusal.upstream_code in _FINAL_CODES:
         return []
-    said = _without_quotes(refusal.said, body)
-    if not body.get("stream") and STREAMED not in tried and _STREAMS_ONLY.search(said):
+    message = _without_quotes(refusal.server_message, body)
+    if not body.get("stream") and STREAMED not in tried and _STREAMS_ONLY.search(message):
         return [STREAMED]
-    wanted = _wanted_value(said, body)
+    wanted = _wanted_value(message, body)
     if wanted is not None and wanted not in tried:
         return [] if wanted.parameter in fixed else [wanted]
-    if (effort := _refused_effort(said, refusal.param or "", body)) is not None:
+    if (effort := _refused_effort(message, refusal.param or "", body)) is not None:
         return [] if _EFFORT in fixed or effort in tried else [effort]
-    if not _REFUSES.search(said) and not refusal.upstream_code.startswith(("unsupported_", "unknown_")):
+    if not _REFUSES.search(message) and not refusal.upstream_code.startswith(("unsupported_", "unknown_")):
         return []
-    paths = list(dict.fromkeys(_refused_paths(said, refusal.param or "", _FieldNames(body))))
+    paths = list(dict.fromkeys(_refused_paths(message, refusal.param or "", _FieldNames(body))))
     if any(path[0] in _MEANING for path in paths):
         return []
-    about_value = refusal.upstream_code == "unsupported_value" or bool(_ONE_VALUE.search(said))
-    changes = (_change_for(path, said, body, about_value=about_value) for path in paths if path[0] not in fixed)
+    about_value = refusal.upstream_code == "unsupported_value" or bool(_ONE_VALUE.search(message))
+    changes = (_change_for(path, message, body, about_value=about_value) for path in paths if path[0] not in fixed)
     return [change for change in changes if change is not None and change not in tried][:MAX_CHANGES]
 
 
-def _without_quotes(said: str, body: Body) -> str:
+def _without_quotes(message: str, body: Body) -> str:
     """Remove phrases that the server quotes from the request. Learned changes apply to every client, so no client may
     choose their words."""
     sent = {name: value for name, value in body.items() if name not in _ESSENTIAL}
     for text in _texts(sent):
         if len(text) <= _MAX_QUOTE_CHARS and len(text.split()) > 1:
-            said = said.replace(" ".join(text.split()), _HIDDEN)
-    return said
+            message = message.replace(" ".join(text.split()), _HIDDEN)
+    return message
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -141,25 +141,25 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _wanted_value(said: str, body: Body) -> Change | None:
+def _wanted_value(message: str, body: Body) -> Change | None:
     """Return the change for a refusal that demands a particular value."""
     for pattern in _SETS:
-        for match in pattern.finditer(said):
+        for match in pattern.finditer(message):
             name = match["name"].rpartition(".")[2] if match["name"].partition(".")[0] in _WRAPPERS else match["name"]
             literal = (match["literal"] or "").lower()
             value = json.loads(literal) if literal not in {"", "none"} else match["word"] or "none"
             if not _OWN_NAME.fullmatch(name) or name in _MEANING | _ESSENTIAL | _ALL_LIMITS or body.get(name) == value:
                 continue
-            return Change(Kind.SET, name, value, _condition(said, name, body))
+            return Change(Kind.SET, name, value, _condition(message, name, body))
     return None
 
 
-def _refused_effort(said: str, param: str, body: Body) -> Change | None:
+def _refused_effort(message: str, param: str, body: Body) -> Change | None:
     """Return the change if the server does not support the requested reasoning effort."""
     value = body.get(_EFFORT)
     if not isinstance(value, str) or value not in _EFFORTS:
         return None
-    if not _NOT_THE_VALUE.search(said) or _EFFORT not in f"{param} {said}":
+    if not _NOT_THE_VALUE.search(message) or _EFFORT not in f"{param} {message}":
         return None
     return Change(Kind.DROP, _EFFORT, value, Condition.VALUE)
 
@@ -180,33 +180,33 @@ class _FieldNames:
         return next(found_at(self._body, path), None) is not None
 
 
-def _refused_paths(said: str, param: str, fields: _FieldNames) -> Iterator[Path]:
+def _refused_paths(message: str, param: str, fields: _FieldNames) -> Iterator[Path]:
     """Yield the paths in the request that a refusal is about."""
-    said = _SUGGESTION.sub("", said)
-    if _NO_THINKING.search(said) and (_EFFORT,) in fields:
+    message = _SUGGESTION.sub("", message)
+    if _NO_THINKING.search(message) and (_EFFORT,) in fields:
         yield (_EFFORT,)
         return
-    named = _path(param, fields, said)
+    named = _path(param, fields, message)
     if named is not None and named not in {("messages",), ("tools",)}:
         yield named
-        for match in _DETAIL_NAME.finditer(said):
-            if (path := _path(match[1], fields, said)) is not None:
+        for match in _DETAIL_NAME.finditer(message):
+            if (path := _path(match[1], fields, message)) is not None:
                 yield path
         return
-    phrase = _REFUSES.search(said)
+    phrase = _REFUSES.search(message)
     if phrase is not None:
-        said = said[: phrase.end()] + _CONDITION_CLAUSE.sub("", said[phrase.end() :])
-    for match in _TOKEN.finditer(said):
+        message = message[: phrase.end()] + _CONDITION_CLAUSE.sub("", message[phrase.end() :])
+    for match in _TOKEN.finditer(message):
         name = match["name"]
         is_identifier = match["quote"] or re.search(r"[_.\[]|[a-z][A-Z]", name)
-        before, after = said[: match.start()], said[match.end() :]
+        before, after = message[: match.start()], message[match.end() :]
         if not is_identifier and not _NAMED_BEFORE.search(before) and not _NAMED_AFTER.match(after):
             continue
-        if (path := _path(name, fields, said)) is not None and path not in _CONTENT_FIELDS:
+        if (path := _path(name, fields, message)) is not None and path not in _CONTENT_FIELDS:
             yield path
 
 
-def _path(name: str, fields: _FieldNames, said: str) -> Path | None:
+def _path(name: str, fields: _FieldNames, message: str) -> Path | None:
     """Return the path in the request for a parameter name in a refusal, which may be in camelCase, or relative to
     messages or tools if the refusal mentions these."""
     parts = [part for part in re.split(r"[.\[\]]+", name) if part and not part.isdecimal()]
@@ -218,34 +218,34 @@ def _path(name: str, fields: _FieldNames, said: str) -> Path | None:
         return None
     snake = [re.sub(r"(?<=[a-z])([A-Z])", r"_\1", part).lower() for part in parts]
     for path in (tuple(parts), tuple(snake)):
-        prefixes = [prefix for prefix in _CONTENT_FIELDS if len(path) == 1 and re.search(rf"\b{prefix[0]}\b", said)]
+        prefixes = [prefix for prefix in _CONTENT_FIELDS if len(path) == 1 and re.search(rf"\b{prefix[0]}\b", message)]
         for whole in (*((*prefix, *path) for prefix in prefixes), path):
             if whole in fields:
                 return whole
     return None
 
 
-def _change_for(path: Path, said: str, body: Body, *, about_value: bool) -> Change | None:
+def _change_for(path: Path, message: str, body: Body, *, about_value: bool) -> Change | None:
     name = ".".join(path)
-    if len(path) == 1 and (other := _other_name(name, said, body)):
+    if len(path) == 1 and (other := _other_name(name, message, body)):
         return Change(Kind.RENAME, name, other)
     if not _may_drop(path, body):
         return None
     if len(path) > 1:
         return Change(Kind.DROP, name)
-    if about_value and not _FIXED_VALUE.search(said):
+    if about_value and not _FIXED_VALUE.search(message):
         value = body[name]
         plain = isinstance(value, bool | int | float) or (isinstance(value, str) and _PLAIN_VALUE.fullmatch(value))
         if not plain or name in _IDENTIFIERS:
             return Change(Kind.DROP, name, condition=Condition.ONCE)
         return Change(Kind.DROP, name, value, Condition.VALUE)
-    return Change(Kind.DROP, name, condition=_condition(said, name, body))
+    return Change(Kind.DROP, name, condition=_condition(message, name, body))
 
 
-def _other_name(name: str, said: str, body: Body) -> str:
+def _other_name(name: str, message: str, body: Body) -> str:
     """Return the server's name for a parameter; "" if it gives none. Two names are taken to mean the same if one has
     all words of the other, like seed and random_seed."""
-    match = _OTHER_NAME.search(said)
+    match = _OTHER_NAME.search(message)
     other = match[1] if match else _LIMITS.get(name, "")
     words, other_words = set(name.split("_")), set(other.split("_"))
     same_meaning = words <= other_words or other_words <= words
@@ -263,15 +263,15 @@ def _may_drop(path: Path, body: Body) -> bool:
     return path[0] not in _ESSENTIAL and not (path[0] == "parallel_tool_calls" and body[path[0]] is False)
 
 
-def _condition(said: str, name: str, body: Body) -> Condition:
+def _condition(message: str, name: str, body: Body) -> Condition:
     """Return the requests that a change applies to. If the refusal gives another parameter of the request as the
     reason, the change is for this request only, since others may not have that parameter."""
-    reasons = " ".join(match[0] for match in _CONDITION_CLAUSE.finditer(said)).lower()
+    reasons = " ".join(match[0] for match in _CONDITION_CLAUSE.finditer(message)).lower()
     words = set(re.split(r"[\W_]+", reasons))
     if any(words & set(other.split("_")) for other in body if other not in _ESSENTIAL | {name}):
         return Condition.ONCE
-    if body.get("tools") and _WITH_TOOLS.search(said):
+    if body.get("tools") and _WITH_TOOLS.search(message):
         return Condition.TOOLS
-    if not body.get("stream") and _NOT_STREAMED.search(said):
+    if not body.get("stream") and _NOT_STREAMED.search(message):
         return Condition.WHOLE
     return Condition.ALWAYS

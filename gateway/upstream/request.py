@@ -85,7 +85,6 @@ class ModelRequest:
 
     @property
     def single_choice(self) -> bool:
-        """Whether the answer has a single choice."""
         return self.path == CHAT and self.parameters.get("n") in (None, 1)
 
     def dialect(self) -> Dialect:

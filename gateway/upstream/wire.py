@@ -46,6 +46,7 @@ from memories.limits import VECTOR_BYTES
 # Servers commonly drop an idle connection after 5 s; we must close it first.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
 T = TypeVar("T")
+Parse = Callable[[JSONDocument, httpx2.Request], T]
 
 
 class OpenAIModel:
@@ -124,11 +125,7 @@ class OpenAIModel:
         return builder.completion()
 
     async def _document(
-        self,
-        adapted: AdaptedRequest,
-        deadlines: Deadlines,
-        parse: Callable[[JSONDocument, httpx2.Request], T],
-        document: JSONDocument,
+        self, adapted: AdaptedRequest, deadlines: Deadlines, parse: Parse[T], document: JSONDocument
     ) -> T:
         deadlines.whole, deadlines.begun = True, False
         async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:

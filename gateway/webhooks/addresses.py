@@ -90,8 +90,8 @@ class CheckedResolver(ThreadedResolver):
         try:
             found = await super().resolve(host, port, family)
         except UnicodeError:
-            raise AddressRefused("This is no name.") from None
+            raise AddressRefused("This is not a valid host name.") from None
         allowed = [each for each in found if may_be_reached(each["host"])]
         if not allowed:
-            raise AddressRefused("This name stands for no address that a webhook may go to.")
+            raise AddressRefused("This name has no address that webhooks may be sent to.")
         return allowed

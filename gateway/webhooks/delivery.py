@@ -48,9 +48,9 @@ MAX_PER_OWNER = 5
 MAX_ATTEMPTS = 14
 _FIRST_PAUSE, _MAX_PAUSE = timedelta(seconds=30), timedelta(hours=6)
 _JITTER = 0.2
-_GONE = "It answered 410: nothing more is wanted there."
+_GONE = "It answered 410: it accepts no more deliveries."
 _GIVEN_UP = f"{MAX_ATTEMPTS} deliveries failed, over about a day."
-_UNSIGNED = "The signing key that made its secret is not known any more."
+_UNSIGNED = "The signing key of its secret is no longer known."
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,11 @@ def _ready(
     rows = _due(now).exclude(pk__in=[*busy, *slow])
     if left < SECONDS:
         rows = rows.filter(failures=0)
-    slots = {owner: MAX_PER_OWNER - delivered for owner, delivered in Counter(busy.values()).items()}
-    longest_ago = F("attempted_at").asc(nulls_first=True)
-    place = Window(RowNumber(), partition_by="owner", order_by=longest_ago)
+    slots = {owner: MAX_PER_OWNER - taken for owner, taken in Counter(busy.values()).items()}
+    oldest_first = F("attempted_at").asc(nulls_first=True)
+    place = Window(RowNumber(), partition_by="owner", order_by=oldest_first)
     rows = rows.exclude(owner__in=[owner for owner, free in slots.items() if free <= 0])
-    ready: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=MAX_PER_OWNER).order_by(longest_ago)
+    ready: QuerySet[Webhook] = rows.alias(place=place).filter(place__lte=MAX_PER_OWNER).order_by(oldest_first)
     found = [webhook for webhook in ready[: MAX_AT_ONCE - len(busy)] if _take_slot(slots, webhook.owner_id)]
     return found, [delivery for webhook in found if (delivery := _next(webhook, now))]
 

@@ -47,7 +47,7 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: d
         async with asyncio.timeout(SECONDS):
             # A literal address is not resolved, so the resolver does not check it.
             if literal_refused(URL(url).host or ""):
-                return Outcome("It is no address that a webhook may go to.")
+                return Outcome("Webhooks may not be sent to this address.")
             sent = {"content-type": "application/json", "user-agent": "Daybook-Webhooks/1", **headers}
             async with session.post(url, data=body, headers=sent, allow_redirects=False) as answer:
                 status, wait = answer.status, parse_retry_after(answer.headers.get("Retry-After", ""))
@@ -56,7 +56,7 @@ async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: d
         return Outcome(f"There was no answer within {SECONDS:.0f} s.")
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if isinstance(error, AddressRefused) or isinstance(error.__cause__, AddressRefused):
-            return Outcome("Its name stands for no address that a webhook may go to.")
+            return Outcome("Its name has no address that webhooks may be sent to.")
         return Outcome(f"It could not be reached ({type(error).__name__}).")
     except Exception as error:  # noqa: BLE001 - one webhook must not fail the others of the job
         logger.error("a webhook could not be sent: %s", type(error).__name__)

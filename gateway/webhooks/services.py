@@ -73,4 +73,4 @@ def webhooks_of_older_keys() -> int:
 def webhook_warnings(owner_id: UUID) -> list[str]:
     """Return a warning for each disabled webhook of an owner."""
     rows = Webhook.objects.filter(owner_id=owner_id, disabled_at__isnull=False).order_by("created_at")
-    return [f"A webhook is disabled: {row.note} Delete it, and make another one at /api/webhooks." for row in rows]
+    return [f"A webhook is disabled: {row.note} Delete it, and create another one at /api/webhooks." for row in rows]

@@ -10,9 +10,9 @@ from pydantic import Field, StringConstraints
 from gateway.api.openai_body import check_length
 from gateway.api.turn_body import MessageParts, MessageText, check_types
 from gateway.command_syntax import COMMAND, without_commands
+from gateway.runs.active import is_ending
 from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.fingerprint import text_of
-from gateway.runs.held import is_ending
 from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread

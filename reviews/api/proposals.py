@@ -33,7 +33,7 @@ def proposal_list(
 ) -> dict[str, Any]:
     """List the writes that wait, or waited, for a decision, newest first."""
     caller = request.auth
-    proposals, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, most=limit)
+    proposals, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, page_size=limit)
     return page_json([proposal_json(proposal) for proposal in proposals], has_more=more)
 
 

@@ -1,6 +1,5 @@
-"""Clearing a book (with tombstones, so that it can be undone for some time), and forgetting a session's notes.
-A clear also cancels the book's open reviews and consolidations and passes over its sessions, so that nothing is
-extracted from them again.
+"""Clearing a book (with tombstones, so that it can be undone for some time), and forgetting a session's notes. A clear
+also cancels the book's open reviews and consolidations and passes over its sessions, so that nothing comes back.
 Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
 
 import hashlib

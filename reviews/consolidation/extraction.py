@@ -54,7 +54,7 @@ def choose_sessions(claim: ConsolidationClaim) -> int:
     run = lock_claimed(claim)
     if run.selected:
         return run.sessions_total
-    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force, most=run.max_sessions)
+    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force, max_sessions=run.max_sessions)
     for session in chosen:
         values = {
             "run": run,

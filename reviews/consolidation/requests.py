@@ -73,8 +73,8 @@ def _join_open(book: Book, *, requested: bool, force: bool) -> ConsolidationRun:
 
 
 def _resume(run: ConsolidationRun, now: datetime) -> None:
-    """Enqueue a paused or waiting run now, with fresh attempts for it and its sessions, and without its limit of
-    sessions as the run of a start. The caller saves it."""
+    """Enqueue a paused or waiting run now, with fresh attempts and without the limit `max_sessions`. The caller saves
+    it."""
     Extraction.objects.filter(run=run, state=Extraction.State.QUEUED).update(not_before=now, attempts=0)
     if run.max_sessions is not None and run.phase == ConsolidationRun.Phase.EXTRACTION:
         run.max_sessions, run.selected = None, False

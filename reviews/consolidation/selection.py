@@ -46,14 +46,16 @@ def sessions_in(book: Book) -> "QuerySet[Session]":
 
 
 def sessions_of(
-    book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, most: int | None = None
+    book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, max_sessions: int | None = None
 ) -> list[Session]:
-    """Return the sessions that one run reads: at most `most` (and `max_rollouts_per_startup`) of the newest
+    """Return the sessions that one run reads: at most `max_sessions` and `max_rollouts_per_startup` of the newest
     `scan_limit`."""
-    most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
+    if max_sessions is None:
+        max_sessions = limits.max_rollouts_per_startup
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
     rows = rows.annotate(has_new=has_user_message()).select_related("agent", "extraction")
-    return [session for session in rows[: limits.scan_limit] if session.has_new][:most]
+    found: list[Session] = [session for session in rows[: limits.scan_limit] if session.has_new]
+    return found[: min(max_sessions, limits.max_rollouts_per_startup)]
 
 
 def notes_in(book: Book) -> "QuerySet[Extraction]":
@@ -62,10 +64,10 @@ def notes_in(book: Book) -> "QuerySet[Extraction]":
     return rows.exclude(raw_memory="", synopsis="")
 
 
-def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> list[Book]:
-    """Return up to `most` books that have sessions to read or documents to write, are past the cool-down, have no open
-    run, and may be given to an upstream. Books with sessions come first, ordered by the time of their last run, so that
-    none waits forever."""
+def due_books(limits: ConsolidationSettings, now: datetime, *, max_books: int) -> list[Book]:
+    """Return up to `max_books` books that have sessions to read or documents to write, are past the cool-down, have no
+    open run, and may be given to an upstream. Books with sessions come first, ordered by the time of their last run, so
+    that none waits forever."""
     models = BackgroundModels.now()
     open_runs = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
@@ -75,11 +77,11 @@ def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> lis
     latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
     sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
     waiting = sessions.order_by(F("last_run").asc(nulls_first=True), "owner_id", "agent__book")
-    names = waiting.values_list("owner_id", "agent__book", "last_run").distinct()[:most]
+    names = waiting.values_list("owner_id", "agent__book", "last_run").distinct()[:max_books]
     found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name, _ in names)}
-    for state in _synthesis_due(models, limits, now, most=most):
+    for state in _synthesis_due(models, limits, now, max_books=max_books):
         found.setdefault(state.book_id, state.book)
-    return list(found.values())[:most]
+    return list(found.values())[:max_books]
 
 
 def waiting_sessions(
@@ -133,7 +135,7 @@ def has_user_message() -> Exists:
 
 
 def _synthesis_due(
-    models: BackgroundModels, limits: ConsolidationSettings, now: datetime, *, most: int
+    models: BackgroundModels, limits: ConsolidationSettings, now: datetime, *, max_books: int
 ) -> Iterable[ConsolidationState]:
     cooled = Q(last_synthesis_at__isnull=True) | Q(
         last_synthesis_at__lte=now - timedelta(hours=limits.synthesis_cooldown_hours)
@@ -145,4 +147,4 @@ def _synthesis_due(
     versions: dict[UUID, dict[str, int]] = {state.book_id: {} for state in states}
     for book_id, path, version in rows.values_list("book_id", "path", "version"):
         versions[book_id][path] = version
-    return [state for state in states if needs_synthesis(state, versions[state.book_id])][:most]
+    return [state for state in states if needs_synthesis(state, versions[state.book_id])][:max_books]

@@ -13,7 +13,6 @@ from django.utils import timezone
 
 import scanning
 from gateway.agents.model_choice import BackgroundModels
-from gateway.upstream import ModelTarget
 from memories.artifacts.cleaning import OutputRejected, clean_output
 from memories.artifacts.paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts.store import (
@@ -158,15 +157,10 @@ async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> S
     if not sources.notes:
         # All notes were forgotten: the documents consist of what people wrote, and no model is needed.
         return SynthesisOutput(documents={document.path: document.content for document in sources.documents})
-    target = await in_thread(_target, claim)
+    book = claim.run.book.name
+    target = await in_thread(lambda: BackgroundModels.now(book).of_book(book, "smol"))
     answer = await ask(claim, meter, sources.messages, target=target)
     return await asyncio.to_thread(_clean, parse_synthesis(answer.text), claim.limits.max_secrets)
-
-
-def _target(claim: ConsolidationClaim) -> ModelTarget:
-    """Return the model that writes the book's documents. Raises UpstreamUndecided."""
-    book = claim.run.book.name
-    return BackgroundModels.now(book).of_book(book, "smol")
 
 
 def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:

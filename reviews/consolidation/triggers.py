@@ -48,7 +48,7 @@ def start_due(
     """Schedule runs for due books, which together read up to `max_sessions`. A book that gets no share of them waits.
     Returns the number of books, and of sessions that their runs may read."""
     now = timezone.now()
-    books = due_books(limits, now, most=MAX_BOOKS)
+    books = due_books(limits, now, max_books=MAX_BOOKS)
     waiting = waiting_sessions(books, limits, now)
     wanted = [waiting.get((book.owner_id, book.name), 0) for book in books]
     count = sessions = 0

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from gateway.models import Message, Run, Session
-from gateway.runs import held
+from gateway.runs import active
 from memories.errors import UpstreamError, UpstreamTimeout
 from memories.models import Memory
 from reviews.models import ReviewRun
@@ -138,8 +138,8 @@ def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_c
     send(chat, "hello")
     told.say("Half an answer")
     expect(chat.get_by_text("Half an answer")).to_be_visible()
-    server.do(held.shut_down())
-    held.reset()
+    server.do(active.shut_down())
+    active.reset()
     interrupted = chat.get_by_text("Interrupted: Daybook was restarted")
     expect(interrupted).to_be_visible()
     expect(chat.get_by_text("Half an answer")).to_be_visible()
@@ -159,8 +159,8 @@ def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_c
             route.continue_()
 
     chat.route("**/fragments/turn/**", away)
-    server.do(held.shut_down())
-    held.reset()
+    server.do(active.shut_down())
+    active.reset()
     expect(interrupted).to_be_visible(timeout=15_000)
     assert len(asked) == 3
     told.answer("The whole answer.")

@@ -13,7 +13,7 @@ from tests.factories import agent_make, memory_make
 
 pytestmark = pytest.mark.browser
 
-BUSY = "The model server is asked too much at once. Try again later."
+BUSY = "The model server is receiving too many requests. Try again later."
 EXAMPLE = "Plan a vegetarian dinner for six, no hazelnuts."
 SECOND = 1000
 GIVEN = "details[data-given]"
@@ -118,7 +118,7 @@ def test_too_much_at_once_counts_down_and_tries_again(stopped: Page, told: ToldM
     told.fail(RateLimited(BUSY, retry_after="3"))
     send(stopped, "hello")
     alert = stopped.get_by_role("alert")
-    expect(alert).to_contain_text("The model server is asked too much at once. Trying again in 3 seconds.")
+    expect(alert).to_contain_text("The model server is receiving too many requests. Trying again in 3 seconds.")
     stopped.clock.run_for(1 * SECOND)
     expect(alert).to_contain_text("Trying again in 2 seconds.")
     told.answer("There you are.")
@@ -138,7 +138,7 @@ def test_it_tries_again_three_times_and_then_leaves_it_to_the_person(stopped: Pa
         told.fail(Overloaded(BUSY, retry_after="1"))
         stopped.clock.run_for(1 * SECOND)
         expect(stopped.locator(".turn")).to_have_attribute("data-state", "failed")
-    expect(alert).to_contain_text("The model server is asked too much at once. Your message is kept.")
+    expect(alert).to_contain_text("The model server is receiving too many requests. Your message is kept.")
     stopped.clock.run_for(60 * SECOND)
     assert len(told.requests) == 4
 
@@ -153,4 +153,4 @@ def test_whoever_says_something_else_meanwhile_is_not_interrupted(stopped: Page,
     expect(stopped.locator(".turn")).to_have_count(2)
     assert [request.messages[-1]["content"] for request in told.requests] == ["first", "second"]
     # Nothing goes on saying that it will be tried again.
-    expect(stopped.get_by_role("alert")).to_contain_text("asked too much at once. Your message is kept.")
+    expect(stopped.get_by_role("alert")).to_contain_text("receiving too many requests. Your message is kept.")

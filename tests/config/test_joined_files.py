@@ -63,7 +63,7 @@ def test_a_style_sheet_is_joined_with_each_that_it_imports_once_and_in_order() -
     assert joined == "p { margin: 0; }\n.font { --a: 1; }\n/* The page. */\n\n.page { color: red; }\n"
 
 
-@pytest.mark.parametrize(("name", "said"), [("a/far.css", "files beside it"), ("a/media.css", "print")])
+@pytest.mark.parametrize(("name", "said"), [("a/far.css", "refers to files"), ("a/media.css", "print")])
 def test_a_sheet_that_cannot_be_joined_is_refused(name: str, said: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=said):
         joined_styles(name, SHEETS.__getitem__)

@@ -61,7 +61,7 @@ def test_an_installation_with_data_is_refused_before_anything_is_read(
     with pytest.raises(CommandError, match="not empty"):
         backup.restore(tmp_path)
     monkeypatch.setattr("config.heartbeat.alive", lambda: True)
-    with pytest.raises(CommandError, match="Daybook runs"):
+    with pytest.raises(CommandError, match="Daybook is running"):
         backup.restore(tmp_path)
 
 

@@ -163,7 +163,7 @@ def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: P
         assert done.returncode == 0, done.stderr
         refused = manage(home, "restore", str(backup))
         assert refused.returncode == 1
-        assert "Daybook runs" in refused.stderr
+        assert "Daybook is running" in refused.stderr
         assert daybook.get("/readyz")[0] == 200
     assert rows(backup, "SELECT count(*) FROM auth_user") == [(1,)]
 
@@ -266,7 +266,7 @@ def test_attachments_of_a_local_storage_are_in_it_and_come_back(
         **storage,
     }
     done = manage(home, "backup", env=elsewhere)
-    assert "Attachments are in the storage of DAYBOOK_ATTACHMENTS and not in it" in done.stdout
+    assert "It does not include attachments, which are in DAYBOOK_ATTACHMENTS" in done.stdout
 
 
 def users(storage: dict[str, str]) -> int:

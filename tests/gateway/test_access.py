@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, ApiKey, Run
-from gateway.runs import held
+from gateway.runs import active
 from gateway.runs.access import without_access
 from memories.database.access import in_thread
 from memories.models import Owner
@@ -44,8 +44,8 @@ def test_without_access_distinguishes_keys_and_logins(alice: Owner, charlie: Own
 async def test_a_running_turn_stops_when_its_key_or_owner_loses_access(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, revoke: Callable[[], Any]
 ) -> None:
-    monkeypatch.setattr(held, "FLUSH_SECONDS", 0.01)
-    monkeypatch.setattr(held, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(active, "FLUSH_SECONDS", 0.01)
+    monkeypatch.setattr(active, "BEAT_SECONDS", 0.01)
     model.script(Hangs())
     answer = asyncio.create_task(ask(alice_api, "Hi"))
     await eventually_async(lambda: len(model.calls) == 1, within=10)

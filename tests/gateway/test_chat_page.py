@@ -11,9 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from gateway.chat.labels import why_words
+from gateway.chat.labels import why_given
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.brought import messages_bring
+from gateway.runs.ingested import messages_add
 from gateway.runs.rows import message_rows
 from gateway.services import agent_save, configuration_save
 from memories.models import ChangeSet, Owner, WriteOrigin
@@ -271,8 +271,8 @@ def test_every_turn_can_be_edited_and_regenerated(page: Client, alice: Owner) ->
         ),
         (
             "failed",
-            {"code": "rate_limited", "message": "The model server is asked too much at once. Try again later."},
-            "The model server is asked too much at once. Your message is kept.",
+            {"code": "rate_limited", "message": "The model server is receiving too many requests. Try again later."},
+            "The model server is receiving too many requests. Your message is kept.",
         ),
         ("failed", {"code": "odd", "message": "Odd. Your message is kept."}, "Odd. Your message is kept."),
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
@@ -380,10 +380,9 @@ def test_an_answer_lists_the_recalled_memories_with_reasons(page: Client, alice:
 @pytest.mark.parametrize(("count", "words"), [(0, ""), (1, ""), (2, " Recalled twice."), (12, " Recalled 12 times.")])
 def test_the_reason_ends_with_the_number_of_recalls(count: int, words: str) -> None:
     why = "Shares the words “backup” and “night” with your question."
-    assert why_words(lane="long_term", why=why, usage_count=count) == why + words
-    assert why_words(lane="frozen", why="pinned, so it is in every answer", usage_count=count) == (
-        "Pinned, so it is in every answer."
-    )
+    assert why_given({"lane": "long_term", "why": why}, usage_count=count) == why + words
+    frozen = {"lane": "frozen", "why": "pinned, so it is in every answer"}
+    assert why_given(frozen, usage_count=count) == "Pinned, so it is in every answer."
 
 
 def test_memories_of_other_owners_are_never_shown(page: Client, alice: Owner, charlie_page: Client) -> None:
@@ -528,7 +527,7 @@ def test_sessions_are_found_by_title_and_messages(page: Client, alice: Owner) ->
 def test_ingested_messages_are_listed_only_once_somebody_continues_them(page: Client, alice: Owner) -> None:
     for name in ("", "kitchen"):
         said = message_rows(alice.pk, None, [{"role": "user", "content": "no hazelnuts please"}], history=1)
-        messages_bring(caller_make(alice), said, book=None, session_ref=name)
+        messages_add(caller_make(alice), said, book=None, session_ref=name)
     assert "Your sessions will be listed here" in html_of(page, "/fragments/sessions/")
     assert text_of(html_of(page, "/fragments/sessions/?q=hazelnut")).count("From messages") == 1
     kitchen = Session.objects.get(external_id="kitchen")

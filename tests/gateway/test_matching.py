@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from gateway.runs.alignment import Candidate, Turn
-from gateway.runs.comparing import ALIKE, LITERAL, SAME, compared, compared_conversation, similarity
+from gateway.runs.comparing import ALIKE, LITERAL, SAME, similarity, utterance, utterances
 from gateway.runs.matching import Verdict, judge
 
 LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
@@ -24,8 +24,8 @@ def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more
         Turn(
             run_id=UUID(int=100 * number + place),
             number=place,
-            user=compared("user", asked),
-            answer=compared("assistant", answer),
+            user=utterance("user", asked),
+            answer=utterance("assistant", answer),
             complete=not stopped or place < len(pairs),
         )
         for place, (asked, answer) in enumerate(pairs, start=1)
@@ -35,7 +35,7 @@ def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more
 
 def verdict_for(*talk: str, among: list[Candidate]) -> Verdict:
     messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(talk)]
-    return judge(*compared_conversation(messages), among)
+    return judge(*utterances(messages), among)
 
 
 PAIRS = list(zip(ASKED, ANSWERS, strict=True))
@@ -121,8 +121,8 @@ def test_a_short_exchange_matches_only_recent_sessions() -> None:
     ],
 )
 def test_similarity(one: str, other: str, least: float, most: float) -> None:
-    found = similarity(compared("assistant", one), compared("assistant", other))
-    assert found == similarity(compared("assistant", other), compared("assistant", one))
+    found = similarity(utterance("assistant", one), utterance("assistant", other))
+    assert found == similarity(utterance("assistant", other), utterance("assistant", one))
     assert least <= found <= most
 
 

@@ -112,7 +112,7 @@ async def test_pages_contain_every_resource_once(
         for number in range(memories):
             memory_make(alice, f"Note {number}.")
 
-    monkeypatch.setattr(resources, "PAGE", 4)
+    monkeypatch.setattr(resources, "PAGE_SIZE", 4)
     await in_thread(make)
     found = await uris(alice_api)
     assert len(found) == len(set(found)) == documents + memories

@@ -213,7 +213,7 @@ def test_consent_and_disconnection_are_audited(alice: Owner, app: App) -> None:
 def test_the_number_of_connections_is_limited(
     alice: Owner, register: Callable[..., App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
     person = browser_of(alice)
     apps = [register() for _ in range(4)]
     assert [person.post(app.address(), CONNECT).status_code for app in apps] == [302] * 3 + [409]

@@ -210,7 +210,7 @@ async def test_an_ipv6_network_shares_one_rate_limit(settings: Any) -> None:
 def test_the_oldest_unused_registrations_are_deleted_to_make_room(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registration, "MOST_UNUSED", 5)
+    monkeypatch.setattr(registration, "MAX_UNUSED", 5)
     connected = client_register("Claude", [CALLBACK])
     app_connect(alice, connected, book="main", read_only=True, by=SYSTEM)
     first = client_register("first", [CALLBACK])

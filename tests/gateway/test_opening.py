@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Run, Session
-from gateway.runs import held, opening
+from gateway.runs import active, opening
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns.events import TurnOptions
@@ -63,7 +63,7 @@ async def test_a_run_that_opens_after_the_cancellation_is_stopped(alice: Owner, 
 
 async def test_a_refused_run_needs_no_closing(alice: Owner, agent: Agent) -> None:
     await open_and_cancel(None, alice)
-    await eventually_async(held.is_idle, within=5)
+    await eventually_async(active.is_idle, within=5)
     assert not await in_thread(Run.objects.exists)
 
 

@@ -10,7 +10,7 @@ from gateway import upstream
 from gateway.api import v1_turn
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, Run, Session
-from gateway.runs.held import StoppedBy, stop
+from gateway.runs.active import StoppedBy, stop
 from gateway.turns import joined
 from gateway.upstream import Chunk, ModelRequest
 from memories.database.access import in_thread

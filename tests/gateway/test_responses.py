@@ -434,5 +434,5 @@ async def test_too_many_calls_in_one_answer_are_refused_at_the_first_excess_call
         {"type": "function_call", "call_id": f"c{number}", "name": "lookup", "arguments": "{}"}
         for number in range(TOOLS + 1)
     ]
-    with pytest.raises(openai.BadRequestError, match=rf"input\[{TOOLS}\] : an answer has at most"):
+    with pytest.raises(openai.BadRequestError, match=rf"input\[{TOOLS}\]: an answer has at most"):
         await sdk.responses.create(model="assistant", input=[*calls, {"role": "user", "content": "Hi"}])

@@ -19,7 +19,7 @@ from pytest_django.fixtures import Settings
 
 from gateway.errors import Restarting
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import held, leases
+from gateway.runs import active, leases
 from gateway.runs.holder import has_ended, this_process
 from gateway.runs.lapsed import stop_lapsed, stop_left_behind, stop_run
 from gateway.runs.native import open_native
@@ -42,8 +42,8 @@ SQLITE = connection.vendor == "sqlite"
 @pytest_asyncio.fixture
 async def shut_down() -> AsyncGenerator[Any]:
     """Yield a function that shuts down the handling of runs; it is reset afterwards."""
-    yield held.shut_down
-    held.reset()
+    yield active.shut_down
+    active.reset()
 
 
 def run_make(session: Session, text: str = "", **more: Any) -> Run:
@@ -158,7 +158,7 @@ async def test_a_stopped_turn_can_be_regenerated(
     turn = await live_turn(alice, session)
     await eventually_async(lambda: turn.text, within=5)
     await shut_down()
-    held.reset()
+    active.reset()
     path = f"/api/sessions/{session.pk}/turns"
     status, again = await alice_api.post(path, {"content": "Hi", "replaces": str(turn.context.run_id)})
     assert (status, again["content"], again["turns_since_memory_review"]) == (200, "Whole.", 1)

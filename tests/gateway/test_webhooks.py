@@ -253,7 +253,7 @@ def test_a_name_that_resolves_to_a_private_address_is_not_connected_to(
     monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", getaddrinfo)
     assert delivery_run() == 0
     webhook.refresh_from_db()
-    assert webhook.failure == "Its name stands for no address that a webhook may go to."
+    assert webhook.failure == "Its name has no address that webhooks may be sent to."
     assert receiver.received == []
 
 
@@ -263,7 +263,7 @@ def test_an_address_that_became_forbidden_is_not_connected_to(alice: Owner, rece
     settings.WEBHOOKS_PRIVATE = False
     assert delivery_run() == 0
     webhook.refresh_from_db()
-    assert (webhook.failure, receiver.received) == ("It is no address that a webhook may go to.", [])
+    assert (webhook.failure, receiver.received) == ("Webhooks may not be sent to this address.", [])
 
 
 @pytest.mark.parametrize(

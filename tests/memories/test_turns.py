@@ -17,7 +17,7 @@ from memories.database import access
 from memories.database.access import in_write_lane
 from memories.database.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
 from memories.history import undo
-from memories.imports import formats, running, standing
+from memories.imports import book_state, formats, running
 from memories.imports.files import Upload
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Book, ChangeSet, Memory, Owner
@@ -195,15 +195,15 @@ async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
 
         monkeypatch.setattr(module, name, watch)
 
-    watched(formats, "_read")
-    watched(standing, "check_scan")
+    watched(formats, "_read_file")
+    watched(book_state, "check_scan")
     watched(running, "_write")
     watched(running, "book_changed")
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
     request = ImportRequest(upload=Upload.of(lines.encode(), "memories.jsonl"), preview=preview)
     report = await in_slices(import_slices(alice.pk, request, actor="user:1"))
     assert report.new == COUNT
-    reading = {"_read": {"daybook-read"}, "check_scan": {"daybook-read"}}
+    reading = {"_read_file": {"daybook-read"}, "check_scan": {"daybook-read"}}
     assert threads == reading | ({} if preview else {"_write": {"daybook-db"}, "book_changed": {"daybook-db"}})
 
 

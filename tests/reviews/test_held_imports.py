@@ -212,4 +212,4 @@ def test_the_command_says_that_something_waits(alice: Owner, tmp_path: Path) -> 
     file.write_text(lines(PLAIN, *doubtful()))
     out = StringIO()
     call_command("memories", "import", str(file), "--owner", "alice", stdout=out)
-    assert "1 new, 0 changed, 0 known already, 0 left out. 1 to be decided about" in out.getvalue()
+    assert "1 new, 0 changed, 0 known already, 0 left out. 1 proposal waits for" in out.getvalue()

@@ -8,7 +8,7 @@ from django.db import connection
 from pytest_django.fixtures import Settings
 
 from gateway.models import Agent, Message, Session
-from gateway.runs import held
+from gateway.runs import active
 from gateway.runs.rows import message_rows
 from memories.database.access import in_thread
 from memories.models import Memory, Owner
@@ -312,12 +312,12 @@ async def test_a_wait_ends_when_the_server_does(alice_api: Api, agent: Agent, mo
     monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 600)
     asked = asyncio.create_task(ingest(alice_api, wait=True))
     await scheduled()
-    await held.shut_down()
+    await active.shut_down()
     try:
         async with asyncio.timeout(30):
             status, review = await asked
     finally:
-        held.reset()
+        active.reset()
     assert (status, review["state"]) == (202, "scheduled")
 
 

@@ -366,7 +366,7 @@ def test_the_time_counts_from_the_claim(alice: Owner, model: ScriptedModel) -> N
         DOWN,
         UpstreamUnreachable("The model server could not be reached."),
         UpstreamSilent("The model server took too long to answer."),
-        RateLimited("The model server is asked too much at once. Try again later.", status=429),
+        RateLimited("The model server is receiving too many requests. Try again later.", status=429),
     ],
 )
 def test_a_passing_fault_is_tried_again_later(alice: Owner, model: ScriptedModel, fault: Exception) -> None:

@@ -74,7 +74,7 @@ def serving() -> Iterator[Callable[[Path | None], str]]:
 
 
 CASES = {
-    "self-signed": ("localhost", NOW + YEAR, False, "is signed by nobody whom this machine trusts"),
+    "self-signed": ("localhost", NOW + YEAR, False, "is not signed by an authority that this machine trusts"),
     "expired": ("localhost", NOW - YEAR, True, "has expired"),
     "another host": ("model.example.org", NOW + YEAR, True, "is for another host"),
     "too early": ("localhost", NOW + 2 * YEAR, True, "is not valid yet"),
@@ -115,7 +115,7 @@ async def test_a_server_without_tls_is_told(serving: Callable[[Path | None], str
     with pytest.raises(DomainError) as fault:
         await way.complete(ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},)))
     await way.close()
-    assert str(fault.value) == "The model server does not speak TLS, and its address begins with https."
+    assert str(fault.value) == "The model server does not speak TLS, but its address begins with https."
     found = upstream_finding("upstream", url=address, key="", dialect=DIALECTS["openai"])
     assert (found.level, found.text) == (
         Level.FAILED,

@@ -135,7 +135,7 @@ BODY = {"model": "m", "messages": [{**HI, "name": "alice"}], "tools": [LOOKUP], 
     ],
 )  # fmt: skip
 def test_a_refusal_is_read_however_it_is_worded(words: str, changes: list[str]) -> None:
-    refusal = RequestRefused("", said=words, status=400)
+    refusal = RequestRefused("", server_message=words, status=400)
     assert [str(change) for change in changes_for(refusal, BODY)] == changes
 
 

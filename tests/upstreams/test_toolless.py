@@ -144,7 +144,7 @@ async def test_a_turn_goes_on_without_our_tools(
     assert ["tools" in body for body in server.bodies] == [True, False]
     assert await answered(alice_api, "And now?", streamed=streamed) == "Again."
     assert ["tools" in body for body in server.bodies] == [True, False, False], "it is known the next time"
-    assert await in_thread(learned) == ["the tools of memory are left out"]
+    assert await in_thread(learned) == ["the memory tools are left out"]
     for run in await in_thread(lambda: list(Run.objects.all())):
         assert run.trace["toolless"] == {"upstream": "default", "model": "gpt-4o-mini"}
         assert "attempts" not in run.trace, "nothing failed"

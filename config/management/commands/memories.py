@@ -21,6 +21,7 @@ from memories.imports.formats import AUTO, FORMATS
 from memories.imports.report import ImportReport
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Owner
+from memories.number_words import counted
 from memories.portability import export_lines
 from memories.selectors import require_book
 from memories.services import owner_for_user
@@ -103,7 +104,7 @@ def _summary(report: ImportReport) -> str:
     left_out = report.blocked + report.refused
     text = f"{verb}: {counts}, {left_out} left out."
     if report.held:
-        text += f" {report.held} wait for a decision on the reviews page."
+        text += f" {counted(report.held, 'proposal waits', 'proposals wait')} for a decision on the reviews page."
     if report.conversations_new or report.conversations_known:
         new, known = report.conversations_new, report.conversations_known
         text += f" Conversations: {new} new, {known} known already."

@@ -92,14 +92,14 @@ def test_what_a_person_took_back_stays_so_until_something_is_new(
     first = consolidate(alice)
     undone = undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)
     assert undone.documents == ("MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md")
-    assert due_books(consolidation_settings(), timezone.now(), most=5) == []
+    assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
     assert scheduled(alice).written == []
     assert document(alice, "MEMORY.md") == ""
     undo_changes(change_set_get(alice.pk, undone.change_set), BY_HAND)  # they are put back
-    assert due_books(consolidation_settings(), timezone.now(), most=5) == []
+    assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
     edit(alice, "MEMORY.md", "# Memory\n- Uses make, mostly.")
     undo_changes(change_set_get(alice.pk, first.change_set), BY_HAND)  # the edit is left alone, and still to be read
-    assert len(due_books(consolidation_settings(), timezone.now(), most=5)) == 1
+    assert len(due_books(consolidation_settings(), timezone.now(), max_books=5)) == 1
     change_something(alice, session)
     assert scheduled(alice).written != []
 

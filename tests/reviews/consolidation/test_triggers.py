@@ -111,7 +111,7 @@ def test_a_run_that_somebody_asks_for_may_read_as_many_by_itself(
 
 
 def test_due_books_are_those_with_something_to_do(alice: Owner, three_books: None, answering: AnsweringModel) -> None:
-    due = due_books(consolidation_settings(), timezone.now(), most=10)
+    due = due_books(consolidation_settings(), timezone.now(), max_books=10)
     assert {book.name for book in due} == {"one", "two", "three"}
 
 

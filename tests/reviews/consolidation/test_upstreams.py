@@ -84,7 +84,7 @@ def test_a_shared_book_is_left_alone_while_no_upstream_is_named(
     with pytest.raises(Conflict, match=r"memories\.upstream names the upstream") as refused:
         request(alice)
     assert REASON in str(refused.value)
-    assert due_books(consolidation_settings(), timezone.now(), most=5) == []
+    assert due_books(consolidation_settings(), timezone.now(), max_books=5) == []
     assert not ConsolidationRun.objects.exists()
     assert answering.calls == []
 
@@ -92,9 +92,8 @@ def test_a_shared_book_is_left_alone_while_no_upstream_is_named(
 def test_books_that_are_left_alone_do_not_keep_others_waiting(alice: Owner, agent: Agent, local: Agent) -> None:
     talk(alice, local, hours_ago=20)
     talk(alice, agent_make("coder", book="code"), hours_ago=30)
-    assert [book.name for book in due_books(consolidation_settings(), timezone.now() + timedelta(hours=1), most=1)] == [
-        "code"
-    ]
+    due = due_books(consolidation_settings(), timezone.now() + timedelta(hours=1), max_books=1)
+    assert [book.name for book in due] == ["code"]
 
 
 def test_a_run_whose_book_becomes_a_shared_one_is_stopped_with_the_reason(

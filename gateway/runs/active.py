@@ -43,7 +43,7 @@ class StoppedBy(StrEnum):
 
 
 @dataclass(eq=False, slots=True)
-class HeldRun:
+class ActiveRun:
     """A run and the task that executes it. `closing`: the run is being closed and must not be interrupted."""
 
     context: TurnContext
@@ -72,47 +72,47 @@ class HeldRun:
         run_id = str(self.context.run_id)
         if self.stopped_by is StoppedBy.RESTART:
             return restarting(run_id=run_id)
-        return RunStopped("This answer was stopped. What was said so far is kept.", run_id=run_id)
+        return RunStopped("This answer was stopped. Its text so far is kept.", run_id=run_id)
 
 
-_held: dict[UUID, HeldRun] = {}
+_active: dict[UUID, ActiveRun] = {}
 _opening: "set[asyncio.Future[Any]]" = set()
 _keeper: "asyncio.Task[None] | None" = None
 _ending = False
 
 
-def hold(context: TurnContext, output: RunOutput) -> HeldRun:
-    """Register an open run that the current task executes, until `release`."""
+def register(context: TurnContext, output: RunOutput) -> ActiveRun:
+    """Register an open run that the current task executes, until `unregister`."""
     global _keeper
     task = asyncio.current_task()
     assert task is not None
-    held = HeldRun(context, output, task, flushed=len(output.text))
-    _held[context.run_id] = held
+    run = ActiveRun(context, output, task, flushed=len(output.text))
+    _active[context.run_id] = run
     if _keeper is None or _keeper.done():
         _keeper = asyncio.create_task(_keep_runs(), name="keeper of runs")
     if _ending:
-        held.stop(StoppedBy.RESTART)
-    return held
+        run.stop(StoppedBy.RESTART)
+    return run
 
 
-def release(held: HeldRun) -> None:
+def unregister(run: ActiveRun) -> None:
     """Unregister a closed run."""
-    _held.pop(held.context.run_id, None)
-    if not _held and _keeper is not None:
+    _active.pop(run.context.run_id, None)
+    if not _active and _keeper is not None:
         _keeper.cancel()
 
 
 def stop(run_id: UUID, by: StoppedBy) -> bool:
     """Stop a run of this process. Return False if it is not executed here, or has ended."""
-    held = _held.get(run_id)
-    if held is not None:
-        held.stop(by)
-    return held is not None
+    run = _active.get(run_id)
+    if run is not None:
+        run.stop(by)
+    return run is not None
 
 
 def is_idle() -> bool:
     """Return True if this process has no open run and is not opening one."""
-    return not _held and not _opening
+    return not _active and not _opening
 
 
 def is_ending() -> bool:
@@ -147,19 +147,19 @@ async def stop_all(by: StoppedBy) -> None:
     """Stop every run of this process and wait until they are closed, for SHUTDOWN_SECONDS at most."""
     deadline = asyncio.get_running_loop().time() + SHUTDOWN_SECONDS
     while not is_idle() and asyncio.get_running_loop().time() < deadline:
-        for held in list(_held.values()):
-            held.stop(by)
+        for run in list(_active.values()):
+            run.stop(by)
         await asyncio.sleep(_POLL_SECONDS)
     if not is_idle():
-        logger.warning("%s runs were not closed in time; the next start ends them.", len(_held) + len(_opening))
+        logger.warning("%s runs were not closed in time; the next start ends them.", len(_active) + len(_opening))
 
 
 async def shut_down() -> None:
     """Refuse new runs, stop the open ones, and wait until they are closed, for two seconds at most."""
     global _ending
     _ending = True
-    if _held:
-        logger.info("%s open runs end as stopped.", len(_held))
+    if _active:
+        logger.info("%s open runs end as stopped.", len(_active))
     await stop_all(StoppedBy.RESTART)
 
 
@@ -176,14 +176,14 @@ async def _keep_runs() -> None:
         await asyncio.sleep(pause)
         began = loop.time()
         renew = began - renewed >= BEAT_SECONDS
-        runs = list(_held.values())
+        runs = list(_active.values())
         changed = {run: run.output.text for run in runs if len(run.output.text) != run.flushed and not run.closing}
         texts = {run.context.lease_token: text for run, text in changed.items()}
         try:
             open_runs = await in_spare_thread(leases.save_and_renew, texts, renew=renew)
             refused = await in_spare_thread(without_access, {run.requester for run in runs}) if renew else set()
         except Error as error:
-            logger.warning("open runs could not be kept (%s); it is tried again", type(error).__name__)
+            logger.warning("open runs could not be saved (%s); this is tried again", type(error).__name__)
             continue
         renewed = began if renew else renewed
         for run, text in changed.items():

@@ -14,7 +14,7 @@ from memories.errors import Conflict, InvalidRequest
 TITLE = "From messages"
 
 
-def messages_bring(caller: Caller, messages: Sequence[Message], *, book: str | None, session_ref: str) -> Session:
+def messages_add(caller: Caller, messages: Sequence[Message], *, book: str | None, session_ref: str) -> Session:
     """Append rows from `message_rows` to the session that `session_ref` names (our id or the client's own), in the
     caller's transaction. An unknown name creates a session; without a name the messages get a new session that has
     already ended.
@@ -38,7 +38,7 @@ def agent_of_book(limits: KeyLimits, book: str) -> Agent:
     agent = limits.filter(Agent.objects.filter(book=book), agent="name").order_by("name").first()
     if agent is None:
         raise Conflict(
-            f"No agent uses the book {book}, so a conversation has no place in it. "
+            f"No agent uses the book {book}, so it cannot have conversations. "
             f"Name the book of an agent, or give an agent `book: {book}` in the agents file or the admin.",
             param="book",
         )
@@ -63,6 +63,6 @@ def _require_free(caller: Caller, session: Session, book: str | None) -> None:
         )
     if waiting := release_lapsed(session):
         raise SessionBusy(
-            "A turn of this session waits for results of its client's tools. Bring them, or go on without them, first.",
+            "A turn of this session waits for results of client tools. First send them, or continue without them.",
             run_id=str(waiting[0].pk),
         )
