@@ -1,4 +1,4 @@
-"""What is attached in tests, and the files that are stored of it."""
+"""Sample attachments, and the files stored for them."""
 
 import base64
 from pathlib import Path
@@ -11,43 +11,43 @@ from gateway.attachments import sweep
 from gateway.attachments.inline import ScanPosition
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8
-LARGE = PNG + bytes(range(256)) * 20  # what is worth a file
+LARGE = PNG + bytes(range(256)) * 20  # large enough to be stored as a file
 TEXT = {"type": "text", "text": "What is this?"}
 
 
 def picture(data: bytes = PNG, kind: str = "image/png") -> dict[str, Any]:
-    """A content part that holds a picture."""
+    """Return a content part with a picture."""
     return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{base64.b64encode(data).decode()}"}}
 
 
 def paper(data: bytes = b"%PDF-1.7" + LARGE) -> dict[str, Any]:
-    """A content part that holds a file with a name."""
+    """Return a content part with a named file."""
     url = f"data:application/pdf;base64,{base64.b64encode(data).decode()}"
     return {"type": "file", "file": {"filename": "paper.pdf", "file_data": url}}
 
 
 def sound(data: bytes = b"RIFF0000WAVE" + LARGE) -> dict[str, Any]:
-    """A content part that holds a sound."""
+    """Return a content part with a sound."""
     return {"type": "input_audio", "input_audio": {"data": base64.b64encode(data).decode(), "format": "wav"}}
 
 
-def folder() -> Path:
-    """Where the files of this test process are."""
+def storage_folder() -> Path:
+    """Return the folder in which this test process stores files."""
     storage = storages["attachments"]
     assert isinstance(storage, FileSystemStorage)
     return Path(storage.location)
 
 
-def files(owner_id: object = "") -> list[Path]:
-    """The files that are stored, of one owner or of all."""
-    return sorted(path for path in (folder() / str(owner_id)).rglob("*") if path.is_file())
+def stored_files(owner_id: object = "") -> list[Path]:
+    """Return the stored files of one owner or of all owners."""
+    return sorted(path for path in (storage_folder() / str(owner_id)).rglob("*") if path.is_file())
 
 
-def tidied(walk: ScanPosition | None = None) -> bool:
-    """Sweep, and do the job that is queued. Returns whether there was one."""
+def sweep_run(position: ScanPosition | None = None) -> bool:
+    """Run the sweep and the job it queues. Return True if it queued one."""
     queued: list[tuple[str, ...]] = []
-    with patch.object(sweep, "enqueue", lambda task, *given, timeout: queued.append(tuple(map(str, given)))):
-        sweep.attachments_sweep(walk or ScanPosition())
-    for given in queued:
-        sweep.attachments_tidy(*given)
+    with patch.object(sweep, "enqueue", lambda task, *arguments, timeout: queued.append(tuple(map(str, arguments)))):
+        sweep.attachments_sweep(position or ScanPosition())
+    for arguments in queued:
+        sweep.attachments_tidy(*arguments)
     return bool(queued)

@@ -1,4 +1,4 @@
-"""A mail server on loopback, which takes every mail."""
+"""A mail server on loopback that accepts every mail."""
 
 import socketserver
 import threading
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """`taken` are the recipients of the mails that came, in the envelope's words. `refusals` are the answers to the
+    """`recipients` are the envelope recipients of the mails received so far. `refusals` are the answers to the
     next recipients, such as "451 later"; then each is taken."""
 
     daemon_threads = True
     allow_reuse_address = True
 
     def __init__(self) -> None:
-        self.taken: list[str] = []
+        self.recipients: list[str] = []
         self.refusals: list[str] = []
         super().__init__(("127.0.0.1", 0), _Conversation)
 
@@ -31,12 +31,12 @@ class _Conversation(socketserver.StreamRequestHandler):
                 self._say(self.server.refusals.pop(0))
                 continue
             if verb == "RCPT":
-                self.server.taken.append(rest.removeprefix("TO:").strip("<>"))
+                self.server.recipients.append(rest.removeprefix("TO:").strip("<>"))
             if verb == "DATA":
                 self._say("354 go on")
                 while self.rfile.readline() not in {b".\r\n", b""}:
                     pass
-                self._say("250 taken")
+                self._say("250 accepted")
             else:
                 self._say("221 bye" if verb == "QUIT" else "250 ok")
 

@@ -1,18 +1,18 @@
-"""Talking to /v1/messages in tests."""
+"""Send requests to /v1/messages and read its event streams."""
 
 import json
 from dataclasses import dataclass
 from typing import Any
 
 from tests.conftest import Api
-from tests.gateway.v1 import said
+from tests.gateway.v1 import as_message
 
 PATH = "/v1/messages"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One answer: status, JSON, its headers, and the session and run that these name."""
+    """A response: status, JSON body and headers."""
 
     status: int
     json: Any
@@ -35,20 +35,20 @@ class Message:
         return self.status, str(self.json["error"]["type"])
 
 
-def asks(*messages: Any, **body: Any) -> dict[str, Any]:
-    """The body of a request; a plain string is a user message, after it an assistant's, and so on."""
-    listed = [said(message, index) for index, message in enumerate(messages)]
-    return {"model": "assistant", "max_tokens": 500, "messages": listed, **body}
+def request_body(*messages: Any, **body: Any) -> dict[str, Any]:
+    """Return a request body. Plain strings become user and assistant messages in turn."""
+    as_messages = [as_message(message, index) for index, message in enumerate(messages)]
+    return {"model": "assistant", "max_tokens": 500, "messages": as_messages, **body}
 
 
 async def send(api: Api, *messages: Any, headers: dict[str, str] | None = None, **body: Any) -> Message:
-    response = await api.raw("POST", PATH, asks(*messages, **body), **(headers or {}))
+    response = await api.raw("POST", PATH, request_body(*messages, **body), **(headers or {}))
     return Message(response.status_code, json.loads(response.content), response.headers)
 
 
 async def stream(api: Api, *messages: Any, **body: Any) -> list[dict[str, Any]]:
-    """The same streamed: its events, checked for the order that clients rely on."""
-    status, text = await api.stream(PATH, asks(*messages, stream=True, **body))
+    """Stream an answer and return its events, after checking the order that clients rely on."""
+    status, text = await api.stream(PATH, request_body(*messages, stream=True, **body))
     assert status == 200, text
     events = read_events(text)
     check_order(events)
@@ -56,16 +56,16 @@ async def stream(api: Api, *messages: Any, **body: Any) -> list[dict[str, Any]]:
 
 
 def read_events(text: str) -> list[dict[str, Any]]:
-    found = []
+    events = []
     for event in text.strip().split("\n\n"):
         name, data = event.split("\n")
-        found.append(json.loads(data.removeprefix("data: ")))
-        assert name == f"event: {found[-1]['type']}"
-    return found
+        events.append(json.loads(data.removeprefix("data: ")))
+        assert name == f"event: {events[-1]['type']}"
+    return events
 
 
 def check_order(events: list[dict[str, Any]]) -> None:
-    """One message, one block open at a time, numbered without holes; nothing after the end."""
+    """Check that one message is sent, nothing follows its end, and its blocks are numbered and do not overlap."""
     kinds = [event["type"] for event in events]
     assert (kinds[0], kinds[-2:]) == ("message_start", ["message_delta", "message_stop"]), kinds
     assert kinds.count("message_start") == kinds.count("message_stop") == 1
@@ -80,6 +80,6 @@ def check_order(events: list[dict[str, Any]]) -> None:
     assert open_block is None
 
 
-def result(call: dict[str, Any], content: Any = "42", **more: Any) -> dict[str, Any]:
-    """The block that answers a tool_use."""
+def tool_result(call: dict[str, Any], content: Any = "42", **more: Any) -> dict[str, Any]:
+    """Return a tool_result block for a tool_use block."""
     return {"type": "tool_result", "tool_use_id": call["id"], "content": content, **more}

@@ -1,4 +1,4 @@
-"""An app as the standards describe one: it registers, sends a person to the consent, and asks for tokens."""
+"""An OAuth client app: it registers, sends a person to the consent page, and requests tokens."""
 
 import base64
 import hashlib
@@ -12,6 +12,7 @@ from django.test import AsyncClient, Client
 from gateway.oauth.registration import client_register
 from memories.database.access import in_thread
 from memories.models import Owner
+from tests.gateway.mcp import rpc
 
 RESOURCE = "http://testserver/mcp"
 CALLBACK = "https://claude.example/api/mcp/auth_callback"
@@ -20,7 +21,7 @@ CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest())
 
 
 class App:
-    """One registered client, and what it was given last."""
+    """A registered client and the tokens it was last given."""
 
     def __init__(self) -> None:
         self.client = AsyncClient()
@@ -38,8 +39,8 @@ class App:
         return response.status_code, response.json()
 
     def address(self, **changed: str | None) -> str:
-        """The address of the consent that the app sends a person to; None leaves a parameter out."""
-        asked: dict[str, str | None] = {
+        """Return the URL of the consent page. A parameter that is None is left out."""
+        parameters: dict[str, str | None] = {
             "response_type": "code",
             "client_id": self.client_id,
             "redirect_uri": self.redirects[0],
@@ -49,13 +50,13 @@ class App:
             "code_challenge_method": "S256",
             "resource": RESOURCE,
         }
-        asked |= changed
-        return f"/oauth/authorize?{urlencode({name: value for name, value in asked.items() if value is not None})}"
+        parameters |= changed
+        return f"/oauth/authorize?{urlencode({name: value for name, value in parameters.items() if value is not None})}"
 
     async def consent(self, owner: Owner, *, book: str = "main", rights: str = "write", **changed: str | None) -> Any:
-        """The answer to a person's decision."""
+        """Return the response to a person's decision."""
         chosen = {"decision": "connect", "book": book, "rights": rights}
-        return await in_thread(lambda: person_of(owner).post(self.address(**changed), chosen))
+        return await in_thread(lambda: browser_of(owner).post(self.address(**changed), chosen))
 
     async def token(self, **form: str) -> tuple[int, Any]:
         response = await self.form("/oauth/token", form)
@@ -75,10 +76,10 @@ class App:
         )
 
     async def connect(self, owner: Owner, **consent: Any) -> "App":
-        """Go the whole way to tokens."""
+        """Go through the whole flow up to the tokens."""
         answer = await self.consent(owner, **consent)
         assert answer.status_code == 302, answer.content
-        status, self.tokens = await self.exchange(answered(answer)["code"])
+        status, self.tokens = await self.exchange(callback_parameters(answer)["code"])
         assert status == 200, self.tokens
         return self
 
@@ -86,7 +87,7 @@ class App:
         return int((await self.form("/oauth/revoke", {"token": token})).status_code)
 
     async def call(self, tool: str = "search_memories", **arguments: Any) -> Any:
-        """The answer of /mcp to a call of a tool."""
+        """Call a tool at /mcp and return the response."""
         return await self.post("/mcp", rpc("tools/call", name=tool, arguments=arguments or {"query": "tea"}))
 
     async def post(self, path: str, body: Any, **headers: str) -> Any:
@@ -95,17 +96,13 @@ class App:
         return await self.client.post(path, json.dumps(body), content_type="application/json", headers=headers)
 
 
-def rpc(method: str, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+def browser_of(owner: Owner) -> Client:
+    """Return the browser of a signed-in person."""
+    browser = Client()
+    browser.force_login(User.objects.get(pk=owner.user_id))
+    return browser
 
 
-def person_of(owner: Owner) -> Client:
-    """The browser of a signed-in person."""
-    person = Client()
-    person.force_login(User.objects.get(pk=owner.user_id))
-    return person
-
-
-def answered(response: Any) -> dict[str, str]:
-    """What an answer of the consent brings back to the app."""
+def callback_parameters(response: Any) -> dict[str, str]:
+    """Return the query parameters with which a consent response redirects to the app."""
     return dict(parse_qsl(urlsplit(response.headers["Location"]).query))

@@ -1,4 +1,4 @@
-"""Receivers of webhooks on loopback, and what tests of deliveries do."""
+"""A webhook receiver on loopback, and helpers for testing deliveries."""
 
 import json
 import threading
@@ -15,24 +15,24 @@ from memories.models import Notification, Owner
 
 
 class Receiver:
-    """A server on loopback that keeps what it was sent, calls `asked`, waits while `held` is not set, and answers as
-    `answers` says, else 204."""
+    """A server on loopback that records each request in `received`, calls `on_request`, waits until `may_answer` is
+    set, and answers with the next of `answers`, or 204 if there is none."""
 
     def __init__(self) -> None:
-        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.received: list[tuple[dict[str, str], bytes]] = []
         self.answers: list[tuple[int, dict[str, str]]] = []
-        self.asked: Callable[[], None] | None = None
-        self.held = threading.Event()
-        self.held.set()
+        self.on_request: Callable[[], None] | None = None
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                if receiver.asked:
-                    receiver.asked()
-                receiver.held.wait(5)
+                receiver.received.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                if receiver.on_request:
+                    receiver.on_request()
+                receiver.may_answer.wait(5)
                 status, headers = receiver.answers.pop(0) if receiver.answers else (204, {})
                 self.send_response(status)
                 for name, value in headers.items():
@@ -41,7 +41,7 @@ class Receiver:
                 self.end_headers()
 
             def log_message(self, *args: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -49,25 +49,25 @@ class Receiver:
         self.url = f"http://127.0.0.1:{self._server.server_port}/hook?token=hidden"
 
     def close(self) -> None:
-        self.held.set()
+        self.may_answer.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
-    def numbers(self) -> list[str]:
-        return [json.loads(body)["data"]["id"] for _, body in self.got]
+    def notification_ids(self) -> list[str]:
+        return [json.loads(body)["data"]["id"] for _, body in self.received]
 
 
-def hook(owner: Owner, url: str, *kinds: str) -> tuple[Webhook, str]:
+def webhook_make(owner: Owner, url: str, *kinds: str) -> tuple[Webhook, str]:
     return webhook_create(owner.pk, url=url, kinds=kinds or KINDS, by=SYSTEM)
 
 
-def work() -> int:
-    """One job of the worker."""
+def delivery_run() -> int:
+    """Do one delivery job as the worker does."""
     token = lease_take(LEASE, seconds=60)
     assert token is not None
     return deliver(str(token))
 
 
-def told(owner: Owner, kind: str = "memory.changed") -> Notification:
+def notification_make(owner: Owner, kind: str = "memory.changed") -> Notification:
     return notify(owner_id=owner.pk, kind=Notification.Kind(kind), memory_numbers=[1])

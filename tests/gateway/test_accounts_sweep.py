@@ -1,4 +1,4 @@
-"""accounts_sweep: ended logins, old failures and keys that were revoked long ago are deleted"""
+"""accounts_sweep: deletes expired logins, old failed sign-ins, and keys that were revoked long ago"""
 
 from datetime import timedelta
 
@@ -18,11 +18,11 @@ from tests.factories import key_make
 pytestmark = pytest.mark.django_db
 
 
-def test_the_worker_runs_it() -> None:
+def test_the_worker_runs_the_sweep() -> None:
     assert accounts_sweep in SWEEPS
 
 
-def test_logins_that_ended_are_deleted() -> None:
+def test_expired_logins_are_deleted() -> None:
     now = timezone.now()
     LoginSession.objects.create(session_key="ended", session_data="", expire_date=now - timedelta(seconds=1))
     LoginSession.objects.create(session_key="lasts", session_data="", expire_date=now + timedelta(hours=1))
@@ -38,7 +38,7 @@ def test_failed_sign_ins_that_no_longer_count_are_deleted() -> None:
     assert [row.username for row in AccessAttempt.objects.all()] == ["recent"]
 
 
-def test_keys_are_deleted_a_while_after_they_were_revoked_and_stay_in_the_audit_log(
+def test_keys_are_deleted_some_days_after_revocation_and_stay_in_the_audit_log(
     alice: Owner, settings: Settings
 ) -> None:
     settings.REVOKED_KEY_DAYS = 10

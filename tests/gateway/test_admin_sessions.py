@@ -1,4 +1,4 @@
-"""/admin/gateway/session/ and /run/: conversations and their turns, to look at"""
+"""/admin/gateway/session/ and /run/: read-only pages of conversations and turns"""
 
 import re
 from typing import Any
@@ -34,7 +34,7 @@ def page_of(session: Session) -> str:
     return reverse("admin:gateway_session_change", args=[session.pk])
 
 
-def test_the_list_shows_the_counter_to_the_next_review(root: Client) -> None:
+def test_the_list_shows_the_turns_since_the_last_memory_review(root: Client) -> None:
     session = session_make(title="Backups", turns=2)
     Session.objects.filter(pk=session.pk).update(turns=12, turns_since_memory_review=7)
     page = root.get(SESSIONS).content.decode()
@@ -67,13 +67,13 @@ def test_the_page_shows_the_transcript_and_escapes_it(root: Client) -> None:
     assert page.count("Superseded</span>") == 2
 
 
-def test_the_transcript_of_another_session_is_not_mixed_in(root: Client) -> None:
+def test_the_page_shows_no_message_of_another_session(root: Client) -> None:
     session_make(owner_make("charlie"), turns=1)
-    mine = session_make(title="Mine")
-    assert "Question 1" not in root.get(page_of(mine)).content.decode()
+    own = session_make(title="Mine")
+    assert "Question 1" not in root.get(page_of(own)).content.decode()
 
 
-def test_a_long_transcript_comes_in_pages_of_one_query() -> None:
+def test_a_long_transcript_is_paged_with_one_query_per_page() -> None:
     session = session_make()
     Message.objects.bulk_create(
         Message(owner=session.owner, session=session, seq=seq, role="user", text=f"Line {seq}")
@@ -87,14 +87,14 @@ def test_a_long_transcript_comes_in_pages_of_one_query() -> None:
     assert [line.text for line in transcript(session, first=3, last=4).lines] == ["Line 3", "Line 4"]
 
 
-def test_tool_calls_are_shown_as_they_were_made() -> None:
+def test_tool_calls_are_shown_with_their_arguments() -> None:
     session = session_make()
     call = {"function": {"name": "add_memory", "arguments": '{"content": "tea"}'}}
     Message.objects.create(owner=session.owner, session=session, seq=1, role="assistant", tool_calls=[call])
     assert transcript(session).lines[0].calls == ['add_memory({"content": "tea"})']
 
 
-def test_sessions_runs_and_messages_cannot_be_changed_here(root: Client) -> None:
+def test_sessions_and_runs_are_read_only(root: Client) -> None:
     session = session_make(turns=1)
     run = Run.objects.get()
     assert root.post(page_of(session), {"title": "Changed"}).status_code == 403
@@ -105,7 +105,7 @@ def test_sessions_runs_and_messages_cannot_be_changed_here(root: Client) -> None
     assert session.title == "Tea"
 
 
-def test_runs_show_what_they_cost_and_why_they_failed(root: Client) -> None:
+def test_runs_show_their_tokens_and_errors(root: Client) -> None:
     session = session_make(turns=2)
     Run.objects.filter(turn=2).update(
         state="failed",
@@ -124,13 +124,13 @@ def test_runs_show_what_they_cost_and_why_they_failed(root: Client) -> None:
     assert len(listed(root, RUNS, q="request-1")) == 1
 
 
-def test_opening_somebodys_conversation_is_recorded(root: Client) -> None:
+def test_opening_somebody_elses_session_is_audited(root: Client) -> None:
     session = session_make(turns=1)
     root.get(page_of(session))
     assert AuditEntry.objects.get(action="view").object_id == str(session.pk)
 
 
-def test_what_a_model_wrote_is_rendered_as_in_the_chat_and_what_a_person_typed_is_not(root: Client) -> None:
+def test_model_answers_are_rendered_as_markdown_and_user_messages_are_not(root: Client) -> None:
     session = session_make(turns=1)
     Message.objects.filter(role="assistant").update(text="At **02:30**.\n\n| a | b |\n|---|---|\n| 1 | 2 |")
     Message.objects.filter(role="user").update(text="When **exactly**?")
@@ -140,7 +140,7 @@ def test_what_a_model_wrote_is_rendered_as_in_the_chat_and_what_a_person_typed_i
     assert "When **exactly**?" in page
 
 
-def test_a_page_of_a_transcript_renders_a_bounded_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transcript_page_renders_a_limited_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.admin.transcript.MAX_RENDERED_CHARS", 40)
     session = session_make(turns=2)
     Message.objects.filter(role="assistant").update(text="**Twenty characters**")
@@ -149,7 +149,7 @@ def test_a_page_of_a_transcript_renders_a_bounded_number_of_characters(monkeypat
     assert lines[-1].text == "**Twenty characters**"
 
 
-def test_the_breadcrumbs_name_a_section_and_then_the_list(root: Client) -> None:
+def test_breadcrumbs_show_the_section_and_the_list(root: Client) -> None:
     page = root.get("/admin/memories/memory/").content.decode()
     parts = re.findall(r'<(?:a|span)[^>]*truncate tracking-tight">\s*(.*?)\s*<', page)
     assert parts == ["Memory", "Memories"]

@@ -36,17 +36,17 @@ def root() -> Client:
     return staff_client(superuser=True)
 
 
-def typed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as a browser posts them: an unticked box is not there."""
+def form_data(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as a browser posts them, without unticked boxes."""
     initial = schema_initial(AgentSettings, {}) | settings
     return {name: value for name, value in initial.items() if value is not False}
 
 
 def edit(client: Client, agent: Agent, **settings: Any) -> Any:
-    return client.post(reverse("admin:gateway_agent_change", args=[agent.pk]), typed(settings))
+    return client.post(reverse("admin:gateway_agent_change", args=[agent.pk]), form_data(settings))
 
 
-def test_every_setting_of_the_schema_has_a_field_with_its_description(root: Client) -> None:
+def test_every_agent_setting_has_a_field_with_its_description(root: Client) -> None:
     agent_make()
     page = root.get(reverse("admin:gateway_agent_change", args=[Agent.objects.get().pk])).content.decode()
     for name, field in AgentSettings.model_fields.items():
@@ -55,12 +55,12 @@ def test_every_setting_of_the_schema_has_a_field_with_its_description(root: Clie
             assert escape(field.description or "") in page, name
 
 
-def test_no_parameters_are_an_empty_object_and_not_null(root: Client) -> None:
+def test_empty_parameters_are_shown_as_an_empty_object(root: Client) -> None:
     form = root.get("/admin/gateway/agent/add/").context["adminform"].form
     assert json.loads(form["parameters"].value()) == {}
 
 
-def test_an_agent_is_saved_by_the_same_service_as_the_file(root: Client) -> None:
+def test_the_form_saves_an_agent_like_the_agents_file(root: Client) -> None:
     agent = agent_make()
     answer = edit(
         root,
@@ -82,14 +82,14 @@ def test_an_agent_is_saved_by_the_same_service_as_the_file(root: Client) -> None
     assert book_limits("main")[Target.USER] == 9000
 
 
-def test_settings_that_can_never_work_are_saved_with_a_warning(root: Client) -> None:
+def test_contradictory_settings_are_saved_with_a_warning(root: Client) -> None:
     agent = agent_make()
     given = {"memory_review_interval": 5, "memory_review_max_writes": 0}
-    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), typed(given), follow=True)
+    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), form_data(given), follow=True)
     assert "Its reviews never save anything: memory_review_max_writes is 0." in answer.content.decode()
     agent.refresh_from_db()
     assert agent.settings["memory_review_max_writes"] == 0
-    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), typed({}), follow=True)
+    answer = root.post(reverse("admin:gateway_agent_change", args=[agent.pk]), form_data({}), follow=True)
     assert "never save" not in answer.content.decode()
 
 
@@ -111,7 +111,7 @@ def test_saving_without_a_change_keeps_the_version(root: Client) -> None:
         ("tools", ["shell"]),
     ],
 )
-def test_what_the_schema_refuses_is_an_error_beside_its_field(root: Client, field: str, value: Any) -> None:
+def test_schema_errors_are_shown_at_their_field(root: Client, field: str, value: Any) -> None:
     agent = agent_make()
     answer = edit(root, agent, **{field: value})
     assert answer.status_code == 200
@@ -120,28 +120,28 @@ def test_what_the_schema_refuses_is_an_error_beside_its_field(root: Client, fiel
     assert (agent.settings, agent.version) == ({}, 1)
 
 
-def test_a_new_agent_is_made_by_name(root: Client) -> None:
-    assert root.post(f"{AGENTS}add/", {"name": "cook", **typed({"book": "kitchen"})}).status_code == 302
+def test_an_agent_is_added_by_name(root: Client) -> None:
+    assert root.post(f"{AGENTS}add/", {"name": "cook", **form_data({"book": "kitchen"})}).status_code == 302
     assert Agent.objects.get(name="cook").book == "kitchen"
-    refused = root.post(f"{AGENTS}add/", {"name": "two words", **typed({})})
+    refused = root.post(f"{AGENTS}add/", {"name": "two words", **form_data({})})
     assert list(refused.context["adminform"].form.errors) == ["name"]
 
 
-def test_a_new_agent_with_a_name_that_is_taken_is_refused(root: Client) -> None:
+def test_a_new_agent_with_a_taken_name_is_refused(root: Client) -> None:
     agent_make("cook", instructions="Cook.")
-    refused = root.post(f"{AGENTS}add/", {"name": "cook", **typed({})})
+    refused = root.post(f"{AGENTS}add/", {"name": "cook", **form_data({})})
     assert refused.status_code == 200
     assert list(refused.context["adminform"].form.errors) == ["name"]
     assert Agent.objects.get().settings == {"instructions": "Cook."}
 
 
-def test_agents_are_not_deleted_here(root: Client) -> None:
+def test_agents_cannot_be_deleted_in_the_admin(root: Client) -> None:
     agent = agent_make()
     assert root.post(reverse("admin:gateway_agent_delete", args=[agent.pk]), {"post": "yes"}).status_code == 403
     assert Agent.objects.exists()
 
 
-def test_the_form_says_what_the_model_says() -> None:
+def test_the_form_fields_match_the_settings_model() -> None:
     fields = schema_fields(AgentSettings)
     assert list(fields) == list(AgentSettings.model_fields)
     values = schema_values(AgentSettings, schema_initial(AgentSettings, {"tools": [{"type": "memory"}]}))
@@ -176,7 +176,7 @@ def test_a_key_is_shown_once_and_its_hash_never(root: Client) -> None:
         assert key.sha256 not in again
 
 
-def test_a_new_key_is_in_its_one_answer_only(
+def test_a_new_key_appears_only_in_the_response(
     root: Client, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     form = {"owner": str(owner_make().pk), "name": "laptop", "requests_per_minute": "0"}
@@ -193,7 +193,7 @@ def test_a_new_key_is_in_its_one_answer_only(
         assert found[0] not in place
 
 
-def test_a_revoked_key_stays_listed_and_says_so(root: Client) -> None:
+def test_a_revoked_key_stays_listed_as_revoked(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
     page = reverse("admin:gateway_apikey_change", args=[key.pk])
     assert "Revoke</button>" in root.get(page).content.decode()
@@ -208,13 +208,13 @@ def test_a_revoked_key_stays_listed_and_says_so(root: Client) -> None:
     assert list(root.get(KEYS, {"state": "valid"}).context["cl"].result_list) == []
 
 
-def test_a_key_is_not_edited_or_deleted(root: Client) -> None:
+def test_a_key_cannot_be_changed_or_deleted(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
     assert root.post(reverse("admin:gateway_apikey_change", args=[key.pk]), {"name": "other"}).status_code == 403
     assert root.post(reverse("admin:gateway_apikey_delete", args=[key.pk]), {"post": "yes"}).status_code == 403
 
 
-def test_memory_settings_are_one_form_over_the_rows_of_the_file(root: Client) -> None:
+def test_the_settings_form_stores_the_same_rows_as_the_file(root: Client) -> None:
     page = root.get(SETTINGS)
     assert "Consolidate past sessions" in page.content.decode()
     initial = page.context["adminform"].form.initial
@@ -239,15 +239,15 @@ def test_memory_settings_are_one_form_over_the_rows_of_the_file(root: Client) ->
     assert list(refused.context["adminform"].form.errors) == ["memories_max_rollout_age_days"]
 
 
-def posted(client: Client, **changes: Any) -> Any:
-    """Post the settings form as it stands, with changes."""
+def post_settings(client: Client, **changes: Any) -> Any:
+    """Post the current settings form with changes."""
     initial = client.get(SETTINGS).context["adminform"].form.initial
     return client.post(SETTINGS, {**{name: value for name, value in initial.items() if value is not False}, **changes})
 
 
-def test_prices_are_typed_a_line_each_and_stored_as_the_file_stores_them(root: Client) -> None:
+def test_prices_typed_in_lines_are_stored_as_from_the_file(root: Client) -> None:
     lines = "gpt-4o-mini: 0.15, 0.60\r\n\r\n  llama3:8b :0,1e-7\n"
-    assert posted(root, prices=lines).status_code == 302
+    assert post_settings(root, prices=lines).status_code == 302
     by_form = Configuration.objects.get(section="prices").value
     assert by_form == {
         "gpt-4o-mini": {"input": 0.15, "output": 0.6},
@@ -259,8 +259,8 @@ def test_prices_are_typed_a_line_each_and_stored_as_the_file_stores_them(root: C
     assert Configuration.objects.get(section="prices").value == by_form
 
 
-def test_prices_go_round_through_the_file_and_the_form(root: Client) -> None:
-    posted(root, prices="gpt-4o-mini: 0.15, 0.60\nllama3:8b: 0, 12.5")
+def test_prices_survive_a_round_trip_through_file_and_form(root: Client) -> None:
+    post_settings(root, prices="gpt-4o-mini: 0.15, 0.60\nllama3:8b: 0, 12.5")
     stored = Configuration.objects.get(section="prices").value
     text = export()
     assert parse(text).model_dump(mode="json")["prices"] == stored
@@ -269,14 +269,14 @@ def test_prices_go_round_through_the_file_and_the_form(root: Client) -> None:
     assert Configuration.objects.get(section="prices").value == stored
     shown = root.get(SETTINGS).context["adminform"].form.initial["prices"]
     assert shown == "gpt-4o-mini: 0.15, 0.6\nllama3:8b: 0, 12.5"
-    assert posted(root).status_code == 302
+    assert post_settings(root).status_code == 302
     assert Configuration.objects.get(section="prices").value == stored
     assert export() == text
 
 
-def test_prices_can_be_taken_away(root: Client) -> None:
-    posted(root, prices="gpt-4o-mini: 0.15, 0.60")
-    posted(root, prices="")
+def test_prices_can_be_removed(root: Client) -> None:
+    post_settings(root, prices="gpt-4o-mini: 0.15, 0.60")
+    post_settings(root, prices="")
     assert Configuration.objects.get(section="prices").value == {}
 
 
@@ -293,8 +293,8 @@ def test_prices_can_be_taken_away(root: Client) -> None:
         ("llama: 2, 2", "Line 2: llama has a price already."),
     ],
 )
-def test_a_price_that_makes_no_sense_is_named_with_its_line(root: Client, line: str, words: str) -> None:
-    answer = posted(root, prices=f"llama: 1, 1\n{line}\nphi: 1, 1")
+def test_an_invalid_price_is_reported_with_its_line(root: Client, line: str, words: str) -> None:
+    answer = post_settings(root, prices=f"llama: 1, 1\n{line}\nphi: 1, 1")
     assert answer.status_code == 200
     errors = answer.context["adminform"].form.errors
     assert list(errors) == ["prices"]
@@ -303,12 +303,12 @@ def test_a_price_that_makes_no_sense_is_named_with_its_line(root: Client, line: 
     assert not Configuration.objects.filter(section="prices").exists()
 
 
-def test_a_file_with_an_endless_price_is_refused() -> None:
+def test_an_infinite_price_in_a_file_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"prices\.gpt-4o\.input"):
         parse("prices: {gpt-4o: {input: .inf, output: 1}}")
 
 
-def test_a_worker_without_a_heartbeat_is_called_so(root: Client) -> None:
+def test_a_worker_without_a_heartbeat_is_labelled(root: Client) -> None:
     Worker.objects.create(host="box", pid=1)
     Worker.objects.create(host="box", pid=2, beat_at=timezone.now() - timedelta(minutes=5))
     page = root.get("/admin/gateway/worker/").content.decode()

@@ -1,4 +1,4 @@
-"""/admin/gateway/session/…: what the page says of the session's snapshot"""
+"""/admin/gateway/session/…: the description of the session's snapshot"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -28,8 +28,8 @@ async def lines_of(session: Session) -> str:
 
 
 @pytest.fixture
-async def told(alice: Owner, session: Session, alice_api: Api, model: ScriptedModel) -> Session:
-    """A session with one turn, that was given a snapshot of one memory."""
+async def session_with_snapshot(alice: Owner, session: Session, alice_api: Api, model: ScriptedModel) -> Session:
+    """A session with one turn, whose snapshot contained one memory."""
     await in_thread(memory_make, alice, "Likes tea.")
     model.script("Yes.")
     status, _ = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
@@ -37,13 +37,13 @@ async def told(alice: Owner, session: Session, alice_api: Api, model: ScriptedMo
     return session
 
 
-def book_is(**fields: Any) -> Callable[[Session], None]:
+def book_update(**fields: Any) -> Callable[[Session], None]:
     return lambda session: Book.objects.filter(owner_id=session.owner_id).update(**fields) and None
 
 
-async def test_a_snapshot_that_the_next_turn_takes_is_called_current(told: Session) -> None:
+async def test_an_unchanged_snapshot_is_called_current(session_with_snapshot: Session) -> None:
     generation = (await in_thread(Book.objects.get)).generation
-    assert await lines_of(told) == (
+    assert await lines_of(session_with_snapshot) == (
         f"The run of turn 1 was given one as of generation {generation}. "
         f"It is current. Book main is at generation {generation}. "
         "In that run: 1 memory frozen, 0 recalled. "
@@ -51,23 +51,24 @@ async def test_a_snapshot_that_the_next_turn_takes_is_called_current(told: Sessi
     )
 
 
-async def test_a_write_makes_it_one_of_an_older_generation(told: Session) -> None:
+async def test_a_snapshot_is_outdated_after_a_write(session_with_snapshot: Session) -> None:
     before = (await in_thread(Book.objects.get)).generation
-    await in_thread(memory_make, told.owner, "Works nights.")
-    said = await lines_of(told)
+    await in_thread(memory_make, session_with_snapshot.owner, "Works nights.")
+    description = await lines_of(session_with_snapshot)
     assert (
-        f"as of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one." in said
+        f"as of generation {before}. Book main is at generation {before + 1}. The next turn builds a new one."
+        in description
     )
-    assert "It is current" not in said
-    assert f"This process holds one as of generation {before}." in said
+    assert "It is current" not in description
+    assert f"This process holds one as of generation {before}." in description
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (book_is(epoch=77), "Book main was cleared since"),
-        (book_is(next_expiry_at=timezone.now() - timedelta(minutes=1)), "A memory has expired since."),
+        (book_update(epoch=77), "Book main was cleared since"),
+        (book_update(next_expiry_at=timezone.now() - timedelta(minutes=1)), "A memory has expired since."),
         (
             lambda _: agent_save("assistant", {**REMEMBERS, "max_inject_memories": 5}),
             "The settings were changed since.",
@@ -77,24 +78,24 @@ async def test_a_write_makes_it_one_of_an_older_generation(told: Session) -> Non
     ],
     ids=["cleared", "expired", "settings", "compacted", "gone"],
 )
-async def test_what_else_makes_the_next_turn_build_a_new_one_is_named(
-    told: Session, change: Callable[[Session], Any], words: str
+async def test_the_page_says_why_the_next_turn_builds_a_new_snapshot(
+    session_with_snapshot: Session, change: Callable[[Session], Any], words: str
 ) -> None:
-    await in_thread(change, told)
-    said = await lines_of(told)
-    assert words in said
-    assert "The next turn builds a new one." in said
+    await in_thread(change, session_with_snapshot)
+    description = await lines_of(session_with_snapshot)
+    assert words in description
+    assert "The next turn builds a new one." in description
 
 
-async def test_another_process_may_hold_what_this_one_does_not(told: Session) -> None:
+async def test_without_a_snapshot_here_another_process_may_hold_one(session_with_snapshot: Session) -> None:
     snapshots.clear()
-    assert "This process holds none; another one may." in await lines_of(told)
+    assert "This process holds none; another one may." in await lines_of(session_with_snapshot)
 
 
-async def test_a_look_does_not_keep_a_snapshot_warm(told: Session) -> None:
-    kept = snapshots._sessions[told.pk]
-    await lines_of(told)
-    assert snapshots._sessions[told.pk] is kept
+async def test_viewing_the_page_does_not_refresh_the_cached_snapshot(session_with_snapshot: Session) -> None:
+    cached = snapshots._sessions[session_with_snapshot.pk]
+    await lines_of(session_with_snapshot)
+    assert snapshots._sessions[session_with_snapshot.pk] is cached
 
 
 @pytest.mark.parametrize(
@@ -104,38 +105,40 @@ async def test_a_look_does_not_keep_a_snapshot_warm(told: Session) -> None:
         ({"state": "ended"}, "None: the session has ended."),
     ],
 )
-async def test_a_session_without_a_snapshot_says_why(told: Session, change: dict[str, Any], words: str) -> None:
-    await in_thread(lambda: Session.objects.filter(pk=told.pk).update(**change))
-    assert await lines_of(told) == words
+async def test_a_session_without_a_snapshot_says_why(
+    session_with_snapshot: Session, change: dict[str, Any], words: str
+) -> None:
+    await in_thread(lambda: Session.objects.filter(pk=session_with_snapshot.pk).update(**change))
+    assert await lines_of(session_with_snapshot) == words
 
 
-async def test_an_agent_that_is_given_nothing_is_named_as_the_reason(session: Session) -> None:
+async def test_an_agent_without_memory_injection_is_given_as_the_reason(session: Session) -> None:
     await in_thread(agent_make, inject_memories=False)
     assert await lines_of(session) == "None: its agent is given nothing from memory."
 
 
-async def test_a_session_without_a_turn_waits_for_its_first(session: Session) -> None:
+async def test_a_session_without_turns_has_no_snapshot_yet(session: Session) -> None:
     assert await lines_of(session) == (
         "No turn has run yet; the first one builds it. Its book does not exist yet. "
         "This process holds none; another one may."
     )
 
 
-async def test_a_run_from_before_or_without_memory_claims_nothing(told: Session) -> None:
+async def test_a_run_without_a_recorded_snapshot_is_described_as_such(session_with_snapshot: Session) -> None:
     await in_thread(lambda: Run.objects.update(trace={"recall": {}, "steps": 1}))
-    assert "The run of turn 1 was given none, or recorded none." in await lines_of(told)
+    assert "The run of turn 1 was given none, or recorded none." in await lines_of(session_with_snapshot)
 
 
 @pytest.mark.django_db
-def test_the_page_says_it_with_two_queries_however_many_turns() -> None:
+def test_the_description_takes_two_queries_whatever_the_number_of_turns() -> None:
     agent_make()
     session = session_make(turns=1)
     client = staff_client(superuser=True)
     page = client.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
     assert "The run of turn 1 was given none" in page
     long = session_make(title="Long", turns=20)
-    for shown in (session, long):
-        row = Session.objects.select_related("agent").get(pk=shown.pk)
+    for shown_session in (session, long):
+        row = Session.objects.select_related("agent").get(pk=shown_session.pk)
         snapshot_lines(row)
         with CaptureQueriesContext(connection) as queries:
             snapshot_lines(row)

@@ -1,4 +1,4 @@
-"""/admin/gateway/agent/…/try/: one question to an agent, of which nothing is kept"""
+"""/admin/gateway/agent/…/try/: send one message to an agent without storing the conversation"""
 
 from typing import Any
 
@@ -33,14 +33,14 @@ def ask(client: Client, agent: Agent, message: str = "Hello?", **headers: Any) -
     return client.post(reverse("admin:gateway_agent_try", args=[agent.pk]), {"message": message}, headers=headers)
 
 
-def test_the_page_offers_a_message_and_a_button(root: Client, agent: Agent) -> None:
+def test_the_agent_page_has_the_try_it_form(root: Client, agent: Agent) -> None:
     page = root.get(page_of(agent)).content.decode()
     assert reverse("admin:gateway_agent_try", args=[agent.pk]) in page
     assert "Asks the agent as it is saved, once, for at most 60 seconds." in page
     assert "Try it" not in root.get("/admin/gateway/agent/add/").content.decode()
 
 
-def test_the_answer_comes_with_model_tokens_and_time(root: Client, agent: Agent, model: ScriptedModel) -> None:
+def test_the_answer_is_shown_with_its_model_tokens_and_time(root: Client, agent: Agent, model: ScriptedModel) -> None:
     model.script("I am <b>well</b>.")
     answer = ask(root, agent, **HTMX).content.decode()
     assert "I am &lt;b&gt;well&lt;/b&gt;." in answer
@@ -50,21 +50,21 @@ def test_the_answer_comes_with_model_tokens_and_time(root: Client, agent: Agent,
     assert "<html" not in answer
 
 
-def test_the_model_is_asked_as_in_a_temporary_session(root: Client, model: ScriptedModel) -> None:
+def test_the_prompt_is_that_of_a_temporary_session(root: Client, model: ScriptedModel) -> None:
     agent = agent_make(model="tiny", instructions="You are terse.")
     memory_make("Likes tea.")
     model.script("Yes.")
     ask(root, agent, "Hello?")
-    (asked,) = model.calls
-    assert asked.model == "tiny"
-    assert asked.messages == (
+    (call,) = model.calls
+    assert call.model == "tiny"
+    assert call.messages == (
         {"role": "system", "content": "You are terse."},
         {"role": "user", "content": "Hello?"},
     )
-    assert asked.tools == ()
+    assert call.tools == ()
 
 
-def test_nothing_is_stored_but_that_somebody_tried(root: Client, agent: Agent, model: ScriptedModel) -> None:
+def test_only_an_audit_entry_is_stored(root: Client, agent: Agent, model: ScriptedModel) -> None:
     memory_make("Likes tea.")
     before = (Memory.objects.get().usage_count, Revision.objects.count(), agent.version)
     model.script("The key is 1234.")
@@ -79,7 +79,7 @@ def test_nothing_is_stored_but_that_somebody_tried(root: Client, agent: Agent, m
     assert (entry.object_id, entry.note) == (str(agent.pk), "Tried.")
 
 
-def test_without_script_the_answer_is_a_page_with_the_message_kept(
+def test_without_javascript_the_whole_page_is_returned_with_the_message(
     root: Client, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script("Well.")
@@ -87,16 +87,14 @@ def test_without_script_the_answer_is_a_page_with_the_message_kept(
     assert all(words in page for words in ("<html", "Well.", "How are you?</textarea>", page_of(agent)))
 
 
-def test_an_error_of_the_model_server_is_said_in_words(root: Client, agent: Agent, model: ScriptedModel) -> None:
+def test_an_upstream_error_is_shown(root: Client, agent: Agent, model: ScriptedModel) -> None:
     model.script(UpstreamUnreachable("The model server could not be reached."))
     answer = ask(root, agent, **HTMX)
     assert answer.status_code == 200
     assert "The model server could not be reached. <code>upstream_error</code>" in answer.content.decode()
 
 
-def test_an_answer_that_never_comes_is_given_up(
-    root: Client, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_times_out(root: Client, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "SECONDS", 0.5)
     model.script(Hangs())
     answer = ask(root, agent, **HTMX).content.decode()
@@ -112,7 +110,7 @@ def test_an_answer_that_never_comes_is_given_up(
     ],
     ids=["empty", "blank", "long"],
 )
-def test_what_is_no_message_is_not_sent(
+def test_an_empty_or_too_long_message_is_not_sent(
     root: Client, agent: Agent, model: ScriptedModel, message: str, words: str
 ) -> None:
     assert words in ask(root, agent, message, **HTMX).content.decode()
@@ -130,14 +128,14 @@ def test_what_is_no_message_is_not_sent(
     ],
     ids=["no words", "a tool call", "no usage", "cut off"],
 )
-def test_what_is_unusual_about_an_answer_is_said(
+def test_unusual_answers_are_explained(
     root: Client, agent: Agent, model: ScriptedModel, step: Says, words: str
 ) -> None:
     model.script(step)
     assert words in ask(root, agent, **HTMX).content.decode()
 
 
-def test_only_those_who_may_change_agents_try_them(agent: Agent, model: ScriptedModel) -> None:
+def test_trying_an_agent_requires_permission_to_change_it(agent: Agent, model: ScriptedModel) -> None:
     viewer = staff_client(may=("gateway.view_agent",))
     page = viewer.get(page_of(agent))
     assert page.status_code == 200
@@ -147,7 +145,9 @@ def test_only_those_who_may_change_agents_try_them(agent: Agent, model: Scripted
     assert model.calls == []
 
 
-def test_a_trial_needs_a_post_an_agent_and_the_csrf_token(root: Client, agent: Agent, model: ScriptedModel) -> None:
+def test_a_trial_requires_post_an_existing_agent_and_a_csrf_token(
+    root: Client, agent: Agent, model: ScriptedModel
+) -> None:
     assert root.get(reverse("admin:gateway_agent_try", args=[agent.pk])).status_code == 405
     gone = "01890000-0000-7000-8000-000000000000"
     assert root.post(f"/admin/gateway/agent/{gone}/try/", {"message": "Hello?"}).status_code == 404

@@ -1,4 +1,4 @@
-"""/admin/gateway/run/…: one turn explained, from real turns, and who may see which part of it"""
+"""/admin/gateway/run/…: the explanation of a turn, and who may see which part of it"""
 
 import re
 from html import unescape
@@ -34,7 +34,7 @@ def page_of(run: Run) -> str:
 
 
 def words_of(client: Client, path: str) -> str:
-    """The text of a page, without its tags."""
+    """Return the text of a page without tags."""
     answer = client.get(path)
     assert answer.status_code == 200
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", answer.content.decode())).split())
@@ -42,7 +42,7 @@ def words_of(client: Client, path: str) -> str:
 
 @pytest.fixture
 async def run(alice: Owner, session: Session, alice_api: Api, model: ScriptedModel) -> Run:
-    """A turn that was given a memory, called a tool that wrote another one, and answered in Markdown."""
+    """A turn with one injected memory, a tool call that adds another one, and an answer in Markdown."""
     await in_thread(memory_make, alice, "Likes **short** answers.")
     model.script(Says(pieces=("One moment.",), calls=(ADD,)), "At **02:30**, every night.")
     status, _ = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": QUESTION})
@@ -55,23 +55,23 @@ def root(db: None) -> Client:
     return staff_client(superuser=True)
 
 
-async def seen(client: Client, run: Run) -> str:
+async def page_words(client: Client, run: Run) -> str:
     return await in_thread(lambda: words_of(client, page_of(run)))
 
 
-def in_order(words: str, parts: list[str]) -> list[str]:
-    """The parts that are missing, or stand before one that should precede them."""
-    at, wrong = 0, []
+def missing_or_misplaced(words: str, parts: list[str]) -> list[str]:
+    """Return the parts that are missing or out of order."""
+    position, misplaced = 0, []
     for part in parts:
-        found = words.find(part, at)
+        found = words.find(part, position)
         if found < 0:
-            wrong.append(part)
+            misplaced.append(part)
         else:
-            at = found + len(part)
-    return wrong
+            position = found + len(part)
+    return misplaced
 
 
-async def test_the_parts_of_a_turn_stand_in_the_order_in_which_they_happened(run: Run, root: Client) -> None:
+async def test_the_parts_of_a_turn_are_in_chronological_order(run: Run, root: Client) -> None:
     parts = [
         "20 tokens: 14 read, 6 written",
         "No price is set for this model",
@@ -95,17 +95,17 @@ async def test_the_parts_of_a_turn_stand_in_the_order_in_which_they_happened(run
         "At 02:30 , every night.",
         "Raw data",
     ]
-    assert in_order(await seen(root, run), parts) == []
+    assert missing_or_misplaced(await page_words(root, run), parts) == []
 
 
-async def test_the_snapshot_is_the_very_text_that_was_sent(run: Run, root: Client, model: ScriptedModel) -> None:
+async def test_the_snapshot_is_shown_exactly_as_sent(run: Run, root: Client, model: ScriptedModel) -> None:
     sent = model.calls[0].messages[0]["content"]
     answer = await in_thread(lambda: root.get(page_of(run)))
     (shown,) = [text["text"] for text in answer.context["turn"]["given"]["texts"] if text["title"] == "Snapshot"]
     assert sent == f"You are terse.\n\n{shown}"
 
 
-async def test_a_memory_is_shown_as_it_was_then(run: Run, root: Client, alice: Owner) -> None:
+async def test_a_memory_is_shown_in_the_version_of_that_time(run: Run, root: Client, alice: Owner) -> None:
     def change() -> None:
         with book_writing(Book.objects.get(), Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
             writer.update(1, MemoryFields(content="Likes long answers."))
@@ -119,24 +119,24 @@ async def test_a_memory_is_shown_as_it_was_then(run: Run, root: Client, alice: O
     assert "Likes long answers." not in answer.content.decode()
 
 
-async def test_a_memory_that_was_erased_is_named(run: Run, root: Client) -> None:
+async def test_an_erased_memory_is_mentioned(run: Run, root: Client) -> None:
     await in_thread(lambda: Memory.objects.filter(number=1).delete())
-    words = await seen(root, run)
+    words = await page_words(root, run)
     assert "This memory was erased since." in words
     assert "Without 1 that was erased since." in words
 
 
-async def test_the_cost_is_by_the_prices_that_are_set(run: Run, root: Client) -> None:
+async def test_the_cost_uses_the_configured_prices(run: Run, root: Client) -> None:
     await in_thread(lambda: configuration_save("prices", {"scripted": {"input": 1_000_000, "output": 2_000_000}}))
-    assert "Cost $26.00" in await seen(root, run)
+    assert "Cost $26.00" in await page_words(root, run)
 
 
-async def test_the_prompt_says_when_the_settings_were_changed_since(run: Run, root: Client) -> None:
+async def test_a_later_change_of_the_settings_is_mentioned(run: Run, root: Client) -> None:
     await in_thread(lambda: agent_make(instructions="Be kind."))
-    assert "its settings were changed since" in await seen(root, run)
+    assert "its settings were changed since" in await page_words(root, run)
 
 
-async def test_memory_guidance_is_the_summary_of_that_time(
+async def test_memory_guidance_is_shown_with_the_summary_of_that_time(
     alice: Owner, session: Session, alice_api: Api, model: ScriptedModel, root: Client
 ) -> None:
     def prepare() -> None:
@@ -150,18 +150,18 @@ async def test_memory_guidance_is_the_summary_of_that_time(
     assert "Alice keeps backups." in model.calls[0].messages[0]["content"]
     source = Source(actor="user:1", origin=WriteOrigin.USER)
     await in_thread(lambda: artifact_put(Book.objects.get(), "memory_summary.md", "Something else.", source))
-    words = await seen(root, await in_thread(Run.objects.get))
+    words = await page_words(root, await in_thread(Run.objects.get))
     assert "From version 1 of memory_summary.md" in words
     assert "Alice keeps backups." in words
 
 
-async def test_an_error_is_said_in_words_with_its_code(
+async def test_an_error_is_shown_as_text_and_code(
     session: Session, alice_api: Api, model: ScriptedModel, root: Client
 ) -> None:
     model.script(UpstreamUnreachable("The model server could not be reached."))
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
     run = await in_thread(Run.objects.get)
-    words = await seen(root, run)
+    words = await page_words(root, run)
     assert "The model server could not be reached." in words
     assert str(run.error["code"]) in words
     assert "what a failed turn said in its steps is not kept" in words
@@ -175,13 +175,13 @@ async def test_an_error_is_said_in_words_with_its_code(
         ("process", "Interrupted: Daybook was restarted, or its process went away."),
     ],
 )
-def test_why_a_turn_was_stopped_is_said(root: Client, by: str, words: str) -> None:
+def test_the_reason_for_a_stop_is_shown(root: Client, by: str, words: str) -> None:
     session_make(turns=1)
     Run.objects.update(state="stopped", trace={"stopped_by": by})
     assert words in words_of(root, page_of(Run.objects.get()))
 
 
-def test_attempts_say_who_failed_and_who_answered(root: Client) -> None:
+def test_attempts_show_which_upstream_failed_and_which_answered(root: Client) -> None:
     session_make(turns=1)
     attempts = [
         {"upstream": "main", "model": "large", "fault": "overload", "seconds": 0.5},
@@ -189,10 +189,15 @@ def test_attempts_say_who_failed_and_who_answered(root: Client) -> None:
     ]
     Run.objects.update(trace={"steps": 1, "attempts": attempts})
     words = words_of(root, page_of(Run.objects.get()))
-    assert in_order(words, ["large of main was overloaded after 0.5 s.", "small of spare answered after 1.2 s."]) == []
+    assert (
+        missing_or_misplaced(
+            words, ["large of main was overloaded after 0.5 s.", "small of spare answered after 1.2 s."]
+        )
+        == []
+    )
 
 
-def test_a_trace_of_an_older_version_or_of_nothing_breaks_nothing(root: Client) -> None:
+def test_old_and_empty_traces_are_tolerated(root: Client) -> None:
     session_make(turns=1)
     run = Run.objects.get()
     for trace in ({}, {"recall": {"embedding": "ok", "thread": {"state": "failed", "kind": "KeyError"}}}, {"steps": 3}):
@@ -201,10 +206,10 @@ def test_a_trace_of_an_older_version_or_of_nothing_breaks_nothing(root: Client) 
     assert "3 more" not in words_of(root, page_of(run))
 
 
-async def test_who_may_not_read_conversations_sees_figures_and_no_words(run: Run) -> None:
+async def test_without_permission_for_conversations_only_figures_are_shown(run: Run) -> None:
     await in_thread(lambda: Run.objects.update(error={"code": "upstream_error", "message": "Said: at night"}))
     client = await in_thread(lambda: staff_client(may=("gateway.view_run",)))
-    words = await seen(client, run)
+    words = await page_words(client, run)
     assert "20 tokens: 14 read, 6 written" in words
     assert "33 characters." in words
     assert "Called add_memory" in words
@@ -215,22 +220,22 @@ async def test_who_may_not_read_conversations_sees_figures_and_no_words(run: Run
     assert [part for part in hidden if part in listed] == []
 
 
-async def test_an_auditor_with_runs_reads_memories_and_no_conversation(run: Run) -> None:
+async def test_an_auditor_with_runs_sees_memories_but_no_conversation(run: Run) -> None:
     def auditor() -> Client:
         client = staff_client(auditor=True)
         user = User.objects.get(username="bob")
         user.user_permissions.add(Permission.objects.get(codename="view_run"))
         return client
 
-    words = await seen(await in_thread(auditor), run)
+    words = await page_words(await in_thread(auditor), run)
     assert "Likes **short** answers." in words
     assert "Added memory 2 Backups run at 02:30." in words
     assert QUESTION not in words
     assert "One moment." not in words
 
 
-async def test_opening_a_turn_of_somebody_else_is_recorded_once(run: Run, root: Client) -> None:
-    await seen(root, run)
+async def test_opening_somebody_elses_turn_is_audited_once(run: Run, root: Client) -> None:
+    await page_words(root, run)
     entry = await in_thread(lambda: AuditEntry.objects.get(action="view"))
     assert (entry.kind, entry.object_id, entry.owner) == ("run", str(run.pk), "alice")
 
@@ -242,7 +247,7 @@ async def test_a_turn_is_found_by_its_request_id(run: Run, root: Client) -> None
 
 
 @pytest.mark.any_database
-async def test_the_page_of_a_turn_costs_a_fixed_number_of_statements(
+async def test_the_page_takes_a_fixed_number_of_statements(
     run: Run, root: Client, alice: Owner, session: Session, alice_api: Api, model: ScriptedModel
 ) -> None:
     def statements(shown: Run) -> int:
@@ -261,7 +266,7 @@ async def test_the_page_of_a_turn_costs_a_fixed_number_of_statements(
     assert (few, await in_thread(lambda: statements(more))) == (STATEMENTS, STATEMENTS)
 
 
-async def test_a_memory_says_in_which_turns_it_was_used(run: Run, root: Client) -> None:
+async def test_the_memory_page_lists_the_turns_that_used_it(run: Run, root: Client) -> None:
     memory = await in_thread(lambda: Memory.objects.get(number=1))
     path = reverse("admin:memories_memory_change", args=[memory.pk])
     answer = await in_thread(lambda: root.get(path))
@@ -277,7 +282,7 @@ async def test_a_memory_says_in_which_turns_it_was_used(run: Run, root: Client) 
     )
 
 
-async def test_who_may_not_read_conversations_sees_no_title_beside_a_memory(run: Run) -> None:
+async def test_without_permission_for_conversations_uses_of_a_memory_have_no_title(run: Run) -> None:
     await in_thread(lambda: Run.objects.update(recalled=[{"memory_id": "1", "lane": "long_term", "why": "“night”"}]))
     client = await in_thread(lambda: staff_client(may=("memories.view_memory", "gateway.view_run")))
     memory = await in_thread(lambda: Memory.objects.get(number=1))
@@ -285,7 +290,7 @@ async def test_who_may_not_read_conversations_sees_no_title_beside_a_memory(run:
     assert [(use["words"], use["why"]) for use in answer.context["uses"]] == [("Turn 1", "")]
 
 
-async def test_looking_for_the_uses_of_a_memory_costs_three_statements_that_do_not_grow(run: Run) -> None:
+async def test_finding_the_uses_of_a_memory_takes_three_statements(run: Run) -> None:
     memory = await in_thread(lambda: Memory.objects.get(number=1))
     visible = Visibility(words=True, memories=True, changes=True, documents=True, reviews=True)
 

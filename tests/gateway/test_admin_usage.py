@@ -1,4 +1,4 @@
-"""/admin/: the usage of everybody by day, person, key, agent and model"""
+"""/admin/gateway/usageday/: usage of all people by day, person, key, agent and model"""
 
 from datetime import UTC, date, datetime
 from typing import Any
@@ -32,7 +32,7 @@ def root() -> Client:
     return staff_client(superuser=True)
 
 
-def spent(owner: Owner, day: date = TODAY, **more: Any) -> None:
+def usage_make(owner: Owner, day: date = TODAY, **more: Any) -> None:
     fields = {"agent": "assistant", "model": "fine", "turns": 1, "requests": 2, "input_tokens": 1_000,
               "output_tokens": 30, "cost": 0.5, **more}  # fmt: skip
     UsageDay.objects.create(owner=owner, day=day, **fields)
@@ -44,11 +44,11 @@ def rows(client: Client, **query: str) -> list[tuple[str, ...]]:
     return [(row["name"], *row["figures"]) for row in answer.context["rows"]]
 
 
-def test_by_day_newest_first_of_everybody(root: Client) -> None:
-    spent(owner_make("alice"))
-    spent(owner_make("charlie"))
-    spent(owner_make("alice"), date(2026, 11, 18), unpriced_requests=2, cost=0)
-    spent(owner_make("alice"), date(2026, 9, 1))
+def test_usage_by_day_covers_everybody_newest_first(root: Client) -> None:
+    usage_make(owner_make("alice"))
+    usage_make(owner_make("charlie"))
+    usage_make(owner_make("alice"), date(2026, 11, 18), unpriced_requests=2, cost=0)
+    usage_make(owner_make("alice"), date(2026, 9, 1))
     assert rows(root) == [
         ("2026-11-20", "2", "4", "2,000", "60", "$1.00"),
         ("2026-11-18", "1", "2", "1,000", "30", "–"),
@@ -56,11 +56,11 @@ def test_by_day_newest_first_of_everybody(root: Client) -> None:
     assert rows(root, first="2026-09-01", last="2026-09-30") == [("2026-09-01", "1", "2", "1,000", "30", "$0.50")]
 
 
-def test_by_person_key_agent_and_model_with_links(root: Client) -> None:
+def test_usage_by_person_key_agent_and_model_has_links(root: Client) -> None:
     alice, agent = owner_make("alice"), agent_save("assistant", {})
     key, _ = api_key_create(owner=alice, name="laptop")
-    spent(alice, key_id=key.pk, turns=5)
-    spent(owner_make("charlie"), agent="", input_tokens=7)
+    usage_make(alice, key_id=key.pk, turns=5)
+    usage_make(owner_make("charlie"), agent="", input_tokens=7)
     found = {by: root.get(PATH, {"by": by}).context["rows"] for by in ("person", "key", "agent", "model")}
     assert {by: [(row["name"], row["link"]) for row in lines] for by, lines in found.items()} == {
         "person": [
@@ -78,9 +78,9 @@ def test_by_person_key_agent_and_model_with_links(root: Client) -> None:
     assert [row["name"] for row in people.context["rows"]] == ["alice"]
 
 
-def test_every_column_sorts_both_ways(root: Client) -> None:
-    spent(owner_make("alice"), turns=1, requests=3, input_tokens=2, output_tokens=3, cost=1)
-    spent(owner_make("charlie"), turns=2, requests=2, input_tokens=1, output_tokens=4, cost=3)
+def test_every_column_sorts_in_both_directions(root: Client) -> None:
+    usage_make(owner_make("alice"), turns=1, requests=3, input_tokens=2, output_tokens=3, cost=1)
+    usage_make(owner_make("charlie"), turns=2, requests=2, input_tokens=1, output_tokens=4, cost=3)
     first = {
         heading["word"]: root.get(PATH + heading["link"]).context["rows"][0]["name"]
         for heading in root.get(PATH, {"by": "person"}).context["headings"]
@@ -106,20 +106,20 @@ def test_every_column_sorts_both_ways(root: Client) -> None:
         {"agent": "a" * 201},
     ],
 )
-def test_what_cannot_be_shown_is_said(root: Client, query: dict[str, str]) -> None:
+def test_invalid_filters_show_an_error(root: Client, query: dict[str, str]) -> None:
     answer = root.get(PATH, query)
     assert (answer.status_code, b'role="alert"' in answer.content) == (400, True)
     assert answer.context["errors"]
 
 
-def test_an_unknown_order_is_the_usual_one(root: Client) -> None:
-    spent(owner_make("alice"))
+def test_an_unknown_order_is_ignored(root: Client) -> None:
+    usage_make(owner_make("alice"))
     assert len(rows(root, sort="nothing")) == 1
 
 
-def test_the_queries_are_few_and_the_rows_bounded(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_and_rows_are_limited(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(12):
-        spent(owner_make(f"person-{number}"))
+        usage_make(owner_make(f"person-{number}"))
     root.get(PATH)
     with CaptureQueriesContext(connection) as made:
         root.get(PATH, {"by": "person"})
@@ -134,8 +134,8 @@ def test_the_queries_are_few_and_the_rows_bounded(root: Client, monkeypatch: pyt
     assert b"Only the newest 10 daily totals" in cut.content
 
 
-def test_names_lead_only_where_the_reader_may_go() -> None:
-    spent(owner_make("alice"))
+def test_names_are_links_only_where_the_reader_may_go() -> None:
+    usage_make(owner_make("alice"))
     clerk = staff_client(may=("gateway.view_usageday",))
     (row,) = clerk.get(PATH, {"by": "person"}).context["rows"]
     assert (row["name"], row["link"]) == ("alice", "")

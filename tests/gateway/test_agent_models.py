@@ -1,4 +1,4 @@
-"""Agents with several models: how the settings read, in the agents file and in the admin, and what may be given what"""
+"""Agents with several models: their settings in the agents file and the admin, and which upstreams may be used"""
 
 import json
 from typing import Any
@@ -55,7 +55,7 @@ def pairs(target: ModelTarget) -> list[tuple[str, str]]:
         ({"upstream": "spare", "model": "local/b"}, ["spare local/b"]),
     ],
 )
-def test_models_and_upstreams_make_pairs_in_their_order(given: dict[str, Any], wanted: list[str]) -> None:
+def test_models_and_upstreams_are_paired_in_order(given: dict[str, Any], wanted: list[str]) -> None:
     assert [" ".join(pair) for pair in pairs(agent_target(AgentSettings(**given)))] == wanted
 
 
@@ -72,13 +72,13 @@ def test_models_and_upstreams_make_pairs_in_their_order(given: dict[str, Any], w
         (f"{{parameters: {{stop: {'x' * 4001}}}}}", "at most 4000 characters"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(yaml: str, complaint: str) -> None:
+def test_invalid_settings_are_refused_with_their_path(yaml: str, complaint: str) -> None:
     with pytest.raises(InvalidRequest, match=complaint):
         parse(f"agents: {{a: {yaml}}}")
 
 
 @pytest.mark.django_db
-def test_lists_and_parameters_survive_the_store_and_the_export() -> None:
+def test_lists_and_parameters_survive_storage_and_export() -> None:
     given = {"model": ["a", "b"], "upstream": ["default", "local"], "parameters": {"temperature": 0.2, "stop": ["x"]}}
     agent_make("assistant", **given)
     exported = parse(export()).agents["assistant"]
@@ -87,21 +87,21 @@ def test_lists_and_parameters_survive_the_store_and_the_export() -> None:
     assert {name: Agent.objects.get().settings[name] for name in given} == given
 
 
-def test_the_schema_takes_a_text_or_a_list() -> None:
+def test_the_schema_accepts_a_string_or_a_list() -> None:
     model = agents_file_schema()["$defs"]["AgentSettings"]["properties"]["model"]
     assert [form["type"] for form in model["oneOf"]] == ["string", "array"]
     assert model["oneOf"][1]["maxItems"] == 5
 
 
 @pytest.mark.django_db
-def test_the_form_takes_several_separated_by_commas_and_parameters_as_json(client: Client) -> None:
+def test_the_form_accepts_comma_separated_values_and_parameters_as_json(client: Client) -> None:
     client.force_login(User.objects.create_superuser("root"))
     agent = agent_make("assistant", model=["a", "b"], upstream="local", parameters={"temperature": 0.2})
     path = f"/admin/gateway/agent/{agent.pk}/change/"
     form = client.get(path).context["adminform"].form
     assert (form.initial["model"], form.initial["upstream"]) == ("a, b", "local")
-    typed = {name: value for name, value in schema_initial(AgentSettings, {}).items() if value is not False}
-    fields = typed | {
+    form_data = {name: value for name, value in schema_initial(AgentSettings, {}).items() if value is not False}
+    fields = form_data | {
         "model": "b, c",
         "upstream": "local, spare",
         "parameters": json.dumps({"top_p": 0.5}),
@@ -115,16 +115,16 @@ def test_the_form_takes_several_separated_by_commas_and_parameters_as_json(clien
     assert "make no pairs" in refused.content.decode()
 
 
-def test_a_review_has_the_agents_fall_backs() -> None:
+def test_a_review_uses_the_fallbacks_of_the_agent() -> None:
     agent = AgentSettings(model=("a", "b"), upstream=("local", "spare"))
-    kept = json.loads(json.dumps(stored_settings(agent)))
-    assert pairs(review_target(kept)) == [("local", "a"), ("spare", "b")]
-    kept["memory_review_model"] = "small"
-    assert pairs(review_target(kept)) == [("local", "small"), ("local", "a"), ("spare", "b")]
+    settings = json.loads(json.dumps(stored_settings(agent)))
+    assert pairs(review_target(settings)) == [("local", "a"), ("spare", "b")]
+    settings["memory_review_model"] = "small"
+    assert pairs(review_target(settings)) == [("local", "small"), ("local", "a"), ("spare", "b")]
 
 
 @pytest.mark.django_db
-def test_background_work_stays_on_the_upstreams_that_the_agent_names() -> None:
+def test_background_work_stays_on_the_upstreams_of_the_agent() -> None:
     agent = AgentSettings(model=("a", "b"), upstream=("local", "spare"))
     configuration_save("model_roles", {"default": "default/big", "smol": "spare/small"})
     models = BackgroundModels.now()
@@ -136,7 +136,7 @@ def test_background_work_stays_on_the_upstreams_that_the_agent_names() -> None:
 
 
 @pytest.mark.django_db
-def test_a_book_is_shared_where_its_agents_name_other_upstreams() -> None:
+def test_a_shared_book_needs_the_same_upstreams_or_a_configured_one() -> None:
     agent_make("one", upstream=["local", "spare"], model="a")
     agent_make("two", upstream=["spare", "local"], model="b")
     assert pairs(BackgroundModels.now().of_book("main", "smol")) == [("local", "a"), ("spare", "a")]
@@ -144,9 +144,9 @@ def test_a_book_is_shared_where_its_agents_name_other_upstreams() -> None:
     with pytest.raises(UpstreamUndecided, match=r"different upstreams \(local, spare\)"):
         BackgroundModels.now().of_book("main", "smol")
     configuration_save("memories", {"upstream": "local"})
-    assert pairs(BackgroundModels.now().of_book("main", "smol")) == [("local", "a")], "and on no other"
+    assert pairs(BackgroundModels.now().of_book("main", "smol")) == [("local", "a")], "not on another upstream"
 
 
-def test_texts_are_embedded_where_the_agent_names_that_upstream() -> None:
+def test_texts_are_embedded_only_if_the_agent_names_that_upstream() -> None:
     assert may_embed(agent_upstreams(AgentSettings(model=("local/a", "b"))))
     assert not may_embed(agent_upstreams(AgentSettings(model="a", upstream=("local", "spare"))))

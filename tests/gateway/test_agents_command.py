@@ -34,13 +34,13 @@ def apply(folder: Path, text: str) -> None:
     call_command("agents", "apply", str(path))
 
 
-def exported(capsys: pytest.CaptureFixture[str]) -> str:
+def export(capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     call_command("agents", "export")
     return capsys.readouterr().out
 
 
-def test_it_applies_a_file_and_leaves_other_agents(
+def test_apply_leaves_agents_that_the_file_does_not_name(
     agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     apply(tmp_path, FILE)
@@ -49,13 +49,13 @@ def test_it_applies_a_file_and_leaves_other_agents(
     assert Configuration.objects.get(section="memories").value["max_rollout_age_days"] == 7
 
 
-def test_a_file_of_settings_alone_is_applied(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_with_settings_only_is_applied(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     apply(tmp_path, "memories: {enabled: true}")
     assert capsys.readouterr().out == "Applied. The file names no agents.\n"
     assert Configuration.objects.get(section="memories").value["enabled"] is True
 
 
-def test_memory_settings_that_a_file_does_not_name_stay(db: None, tmp_path: Path) -> None:
+def test_memory_settings_that_a_file_does_not_name_are_kept(db: None, tmp_path: Path) -> None:
     apply(tmp_path, "memories: {enabled: true, maxRolloutAgeDays: 7}\nmodel_roles: {smol: small}")
     apply(tmp_path, "memories: {scanLimit: 9}\nmodel_roles: {default: large}")
     rows = dict(Configuration.objects.values_list("section", "value"))
@@ -65,14 +65,12 @@ def test_memory_settings_that_a_file_does_not_name_stay(db: None, tmp_path: Path
     assert Configuration.objects.get(section="memories").value == {"scan_limit": 9}
 
 
-def test_what_it_prints_can_be_applied_and_changes_nothing(
-    agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_applying_an_export_changes_nothing(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     apply(tmp_path, FILE)
-    first = exported(capsys)
+    first = export(capsys)
     before = list(Agent.objects.order_by("name").values("name", "settings", "version"))
     apply(tmp_path, first)
-    assert exported(capsys) == first
+    assert export(capsys) == first
     assert list(Agent.objects.order_by("name").values("name", "settings", "version")) == before
     assert yaml.safe_load(first)["agents"]["helper"]["memory_review_interval"] == 3
 
@@ -111,25 +109,25 @@ def test_the_schema_describes_every_key(capsys: pytest.CaptureFixture[str]) -> N
         ("- a list", "mapping"),
     ],
 )
-def test_a_wrong_file_is_refused_with_the_path_and_nothing_is_applied(
+def test_an_invalid_file_is_refused_as_a_whole_with_the_path_of_the_error(
     db: None, tmp_path: Path, text: str, path: str
 ) -> None:
     with pytest.raises(CommandError) as raised:
         apply(tmp_path, text)
-    said = str(raised.value)
-    assert path in said
-    assert "\n" not in said
+    message = str(raised.value)
+    assert path in message
+    assert "\n" not in message
     assert not Agent.objects.exists()
 
 
-def test_a_name_that_stands_there_twice_is_refused(db: None) -> None:
+def test_a_duplicate_agent_name_is_refused(db: None) -> None:
     with pytest.raises(InvalidRequest, match=r"line 3: helper stands here twice\. Nothing was applied\."):
         parse("agents:\n  helper: {book: a}\n  helper: {book: b}\n")
     merged = parse("agents:\n  one: &one {book: a}\n  two: {<<: *one, book: b}\n").agents
     assert [agent.book for agent in merged.values()] == ["a", "b"]
 
 
-def test_characters_that_no_database_stores_are_left_out(db: None, tmp_path: Path) -> None:
+def test_null_characters_are_removed(db: None, tmp_path: Path) -> None:
     apply(tmp_path, 'agents: {helper: {instructions: "Help\\0.", parameters: {stop: "a\\0"}}}')
     assert Agent.objects.get(name="helper").settings == {"instructions": "Help.", "parameters": {"stop": "a"}}
 
@@ -156,7 +154,7 @@ def test_a_file_that_the_environment_names_is_refused_with_the_variable(
         bootstrap_agents()
 
 
-def test_a_file_that_is_not_there_is_said(db: None, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(db: None, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("agents", "apply", str(tmp_path / "none.yaml"))
 
@@ -168,7 +166,7 @@ def schema(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 @pytest.mark.parametrize("name", ConsolidationSettings.model_fields)
-def test_the_schema_and_the_reader_take_a_memory_setting_by_both_its_names(
+def test_the_schema_and_the_parser_accept_both_names_of_a_memory_setting(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     validator = Draft202012Validator(schema(capsys))
@@ -188,7 +186,7 @@ def test_the_schema_and_the_reader_take_a_memory_setting_by_both_its_names(
         {"scanLimit": 0},
     ],
 )
-def test_the_schema_and_the_reader_refuse_the_same(
+def test_the_schema_and_the_parser_refuse_the_same_memory_settings(
     memories: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = {"memories": memories}

@@ -8,22 +8,22 @@ from gateway.models import Agent, ApiKey
 from memories.models import Owner
 
 
-def created(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def create_key(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     call_command("apikey", "create", "--user", "alice", "--name", "script", *arguments)
     return capsys.readouterr().out.strip()
 
 
-def test_it_prints_a_new_key_once(alice: Owner, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = created(capsys)
+def test_create_prints_the_new_key(alice: Owner, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = create_key(capsys)
     key = ApiKey.objects.get()
     assert plain.startswith("dbk_")
     assert (key.owner, key.name, key.sha256) == (alice, "script", key_hash(plain))
     assert (key.read_only, key.trusted, key.agents, key.requests_per_minute) == (False, False, [], 0)
 
 
-def test_it_takes_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
+def test_create_accepts_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
     limits = ("--requests-per-minute", "30", "--tokens-per-day", "9000", "--money-per-day", "2.5")
-    created(capsys, "--read-only", "--trusted", "--agents", "assistant", *limits, "--streams-at-once", "3")
+    create_key(capsys, "--read-only", "--trusted", "--agents", "assistant", *limits, "--streams-at-once", "3")
     key = ApiKey.objects.get()
     assert (key.read_only, key.trusted, key.agents, key.requests_per_minute) == (True, True, ["assistant"], 30)
     assert (key.tokens_per_day, key.money_per_day, key.streams_at_once) == (9000, 2.5, 3)
@@ -35,7 +35,7 @@ def test_it_takes_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "error"),
     [
         (("create", "--user", "nobody", "--name", "x"), "There is no user nobody."),
         (("create", "--user", "alice", "--name", " "), "--name"),
@@ -49,17 +49,17 @@ def test_it_takes_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixtu
         (("list", "--user", "nobody"), "There is no user nobody."),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(alice: Owner, arguments: tuple[str, ...], said: str) -> None:
+def test_errors_are_reported_in_one_line(alice: Owner, arguments: tuple[str, ...], error: str) -> None:
     with pytest.raises(CommandError) as raised:
         call_command("apikey", *arguments)
-    assert said in str(raised.value)
+    assert error in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not ApiKey.objects.exists()
 
 
 @pytest.mark.parametrize("by", ["id", "prefix"])
-def test_it_revokes(alice: Owner, capsys: pytest.CaptureFixture[str], by: str) -> None:
-    created(capsys)
+def test_revoke_accepts_an_id_or_a_prefix(alice: Owner, capsys: pytest.CaptureFixture[str], by: str) -> None:
+    create_key(capsys)
     key = ApiKey.objects.get()
     call_command("apikey", "revoke", str(key.pk) if by == "id" else key.prefix)
     key.refresh_from_db()
@@ -70,9 +70,9 @@ def test_it_revokes(alice: Owner, capsys: pytest.CaptureFixture[str], by: str) -
         call_command("apikey", "revoke", str(key.pk))
 
 
-def test_a_beginning_that_several_keys_have_is_refused(alice: Owner, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_ambiguous_prefix_is_refused(alice: Owner, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        created(capsys)
+        create_key(capsys)
     ApiKey.objects.update(prefix="dbk_same")
     with pytest.raises(CommandError, match="give the id"):
         call_command("apikey", "revoke", "dbk_same")

@@ -1,4 +1,4 @@
-"""The bytes of attachments: stored as files, once for each owner, shown as they came, and gone with their sessions."""
+"""Attachment bytes: stored as files, once per owner, and deleted with the last session that uses them"""
 
 import base64
 import hashlib
@@ -42,14 +42,14 @@ from memories.models import Owner
 from memories.portability import export_lines
 from tests.conftest import Api
 from tests.factories import caller_make, key_make, session_make
-from tests.gateway.attachments import LARGE, PNG, TEXT, files, folder, paper, picture, sound, tidied
+from tests.gateway.attachments import LARGE, PNG, TEXT, paper, picture, sound, storage_folder, stored_files, sweep_run
 from tests.gateway.v1 import ask
 from tests.in_one_go import forget_owner
 from tests.pages import client_of, html_of
 from tests.queries import statements
 from tests.scripted_model import ScriptedModel, calls
 
-SAID: list[dict[str, Any]] = [TEXT, picture(LARGE), paper(), sound()]
+CONTENT: list[dict[str, Any]] = [TEXT, picture(LARGE), paper(), sound()]
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 
 
@@ -58,7 +58,7 @@ def note_of(name: str) -> dict[str, str]:
 
 
 async def raw_parts() -> list[str]:
-    """What the rows hold, as text."""
+    """Return the stored `parts` of the messages as text."""
 
     def read() -> list[str]:
         with connection.cursor() as cursor:
@@ -68,56 +68,56 @@ async def raw_parts() -> list[str]:
     return await in_thread(read)
 
 
-async def counted(rows: Any) -> int:
+async def count_of(rows: Any) -> int:
     return int(await in_thread(rows.count))
 
 
 @pytest_asyncio.fixture
 async def turns(session: Session) -> AsyncIterator[str]:
-    """The address of the turns of a session; what is stored at the end is deleted."""
+    """Yield the URL of a session's turns, and delete the stored files afterwards."""
     yield f"/api/sessions/{session.pk}/turns"
-    for path in files():
+    for path in stored_files():
         path.unlink()
 
 
-# ---- What is stored, and what is shown -------------------------------------------------------------------------------
+# ---- Storing and showing ---------------------------------------------------------------------------------------------
 
 
-async def test_the_bytes_are_files_and_the_row_refers_to_them(
+async def test_bytes_are_stored_as_files_and_the_row_refers_to_them(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
     model.script("A picture, a paper and a sound.", "Still.")
-    status, _ = await alice_api.post(turns, {"content": SAID})
-    assert (status, model.calls[0].messages[-1]["content"]) == (200, SAID)
+    status, _ = await alice_api.post(turns, {"content": CONTENT})
+    assert (status, model.calls[0].messages[-1]["content"]) == (200, CONTENT)
     (row,) = await raw_parts()
     assert len(row) < 1_500
     assert base64.b64encode(LARGE[:60]).decode() not in row
-    stored = {path.name: path for path in files(alice.pk)}
+    stored = {path.name: path for path in stored_files(alice.pk)}
     assert {path.read_bytes() for path in stored.values()} == {LARGE, b"%PDF-1.7" + LARGE, b"RIFF0000WAVE" + LARGE}
     for name, path in stored.items():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == name
-        assert path == folder() / str(alice.pk) / name[:2] / name
+        assert path == storage_folder() / str(alice.pk) / name[:2] / name
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         assert name in row
     facts = await in_thread(lambda: sorted(Attachment.objects.values_list("media_type", "size")))
     size = len(LARGE)
     assert facts == [("application/pdf", size + 8), ("audio/wav", size + 12), ("image/png", size)]
-    assert await counted(AttachmentUse.objects.filter(session=session)) == 3
+    assert await count_of(AttachmentUse.objects.filter(session=session)) == 3
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
-    assert listed["data"][0]["content"] == SAID
+    assert listed["data"][0]["content"] == CONTENT
     await alice_api.post(turns, {"content": "And now?"})
-    assert model.calls[1].messages[-3]["content"] == SAID, "and it is sent again with the next turn"
+    assert model.calls[1].messages[-3]["content"] == CONTENT, "it is sent again with the next turn"
 
 
-async def test_exports_and_the_page_hold_what_was_sent(
+async def test_exports_and_the_page_show_the_original_content(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
     model.script("Fine.")
-    await alice_api.post(turns, {"content": SAID})
+    await alice_api.post(turns, {"content": CONTENT})
     exported = (await alice_api.raw("GET", f"/api/sessions/{session.pk}/export?format=json")).streaming_content
-    assert json.loads(b"".join([piece async for piece in exported]))["messages"][0]["content"] == SAID
+    assert json.loads(b"".join([piece async for piece in exported]))["messages"][0]["content"] == CONTENT
     lines = await in_thread(lambda: [json.loads(line) for line in export_lines(alice.pk)])
-    assert [line["content"] for line in lines if line["type"] == "message"] == [SAID, "Fine."]
+    assert [line["content"] for line in lines if line["type"] == "message"] == [CONTENT, "Fine."]
 
     def shown() -> None:
         at = reverse("chat-attachment", kwargs={"session_id": session.pk, "seq": 1, "index": 1})
@@ -142,10 +142,10 @@ async def test_versions_and_branches_of_a_turn_share_one_file(
     assert model.calls[1].messages[-1]["content"] == [TEXT, picture(LARGE)]
     assert model.calls[2].messages[-1]["content"] == [{"type": "text", "text": "Its colour?"}, picture(LARGE)]
     await alice_api.post(turns, {"content": [TEXT, picture(LARGE)]})
-    assert len(files(alice.pk)) == 1
-    assert await counted(Attachment.objects) == 1
+    assert len(stored_files(alice.pk)) == 1
+    assert await count_of(Attachment.objects) == 1
     runs = await in_thread(lambda: list(Run.objects.order_by("pk").values_list("user_key", flat=True)))
-    assert runs[0] == runs[1] == runs[3] != runs[2], "the hash of the message is that of its bytes"
+    assert runs[0] == runs[1] == runs[3] != runs[2], "the hash of a message covers the bytes"
 
 
 async def test_owners_never_share_a_file(
@@ -156,33 +156,39 @@ async def test_owners_never_share_a_file(
     other = await in_thread(session_make, charlie, agent)
     charlie_api = Api((await in_thread(key_make, charlie))[1])
     await charlie_api.post(f"/api/sessions/{other.pk}/turns", {"content": [picture(LARGE)]})
-    assert (len(files(alice.pk)), len(files(charlie.pk))) == (1, 1)
+    assert (len(stored_files(alice.pk)), len(stored_files(charlie.pk))) == (1, 1)
 
 
-async def test_short_ones_and_odd_base64_stay_in_the_message(
+async def test_short_attachments_and_noncanonical_base64_stay_in_the_message(
     alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
     model.script("Fine.")
-    odd = picture(LARGE)
-    odd["image_url"]["url"] = odd["image_url"]["url"][:-4] + "AB=="  # decodes, and would come back as AA==
-    said = [picture(PNG), odd, {"type": "image_url", "image_url": {"url": "https://example.org/" + "a" * 3_000}}]
+    noncanonical = picture(LARGE)
+    noncanonical["image_url"]["url"] = (
+        noncanonical["image_url"]["url"][:-4] + "AB=="
+    )  # decodes, and would come back as AA==
+    said = [
+        picture(PNG),
+        noncanonical,
+        {"type": "image_url", "image_url": {"url": "https://example.org/" + "a" * 3_000}},
+    ]
     await alice_api.post(turns, {"content": said})
-    assert files() == []
+    assert stored_files() == []
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert listed["data"][0]["content"] == said
 
 
-async def test_a_result_of_a_tool_may_hold_a_picture(
+async def test_a_tool_result_may_contain_a_picture(
     alice: Owner, alice_api: Api, model: ScriptedModel, turns: str
 ) -> None:
     model.script(calls(("look", "{}")), "A cat.")
     _, turn = await alice_api.post(turns, {"content": "Look.", "tools": [TOOL]})
     result = {"tool_call_id": turn["tool_calls"][0]["id"], "content": [picture(LARGE)]}
     status, _ = await alice_api.post(f"{turns}/{turn['id']}/results", {"results": [result], "tools": [TOOL]})
-    assert (status, model.calls[1].messages[-1]["content"], len(files(alice.pk))) == (200, [picture(LARGE)], 1)
+    assert (status, model.calls[1].messages[-1]["content"], len(stored_files(alice.pk))) == (200, [picture(LARGE)], 1)
 
 
-async def test_a_turn_without_attachments_needs_no_statement_more(
+async def test_attachments_add_no_statement_to_a_turn_without_them_and_one_inside_its_transaction(
     alice_api: Api, model: ScriptedModel, turns: str
 ) -> None:
     model.script("One.", "Two.", "Three.")
@@ -194,13 +200,13 @@ async def test_a_turn_without_attachments_needs_no_statement_more(
         await alice_api.post(turns, {"content": [TEXT, picture(LARGE)]})
     opened = [place for place, sql in enumerate(found) if sql.startswith('INSERT INTO "gateway_run"')]
     about = [place for place, sql in enumerate(found) if "gateway_attachment" in sql]
-    assert len([place for place in about if place > opened[0]]) == 1, "one in the transaction of the turn"
+    assert len([place for place in about if place > opened[0]]) == 1, "one statement in the transaction of the turn"
 
 
 # ---- /v1 -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_resent_conversation_is_found_and_its_file_is_stored_once(
+async def test_a_resent_conversation_is_recognised_and_its_file_is_stored_once(
     alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, turns: str
 ) -> None:
     model.script("A cat.", "Grey.")
@@ -209,24 +215,24 @@ async def test_a_resent_conversation_is_found_and_its_file_is_stored_once(
     second = await ask(alice_api, asked, "A cat.", "Its colour?")
     assert (first.status, second.session) == (200, first.session)
     assert model.calls[1].messages[-3]["content"] == [TEXT, picture(LARGE)]
-    assert len(files(alice.pk)) == 1
+    assert len(stored_files(alice.pk)) == 1
     run = await in_thread(lambda: Run.objects.order_by("pk").first())
     assert run is not None
     assert run.user_key == read_conversation(alice.pk, "assistant", [asked]).user_key
 
 
-async def test_a_conversation_that_was_recorded_with_its_bytes_is_still_found(
+async def test_a_conversation_recorded_with_inline_bytes_is_still_recognised(
     alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, turns: str
 ) -> None:
     asked = {"role": "user", "content": [TEXT, picture(LARGE)]}
 
-    def recorded_before() -> UUID:
+    def record_with_inline_bytes() -> UUID:
         request = V1Request(agent="assistant", messages=(asked,), client_system="", request_id="r")
         context = open_v1(caller_make(alice), request)
         close(context, RunOutput(text="A cat."), state=Run.State.COMPLETED)
         return context.session_id
 
-    session_id = await in_thread(recorded_before)
+    session_id = await in_thread(record_with_inline_bytes)
     (row,) = await raw_parts()
     assert len(row) > len(LARGE)
     model.script("Grey.", "Old.")
@@ -236,7 +242,7 @@ async def test_a_conversation_that_was_recorded_with_its_bytes_is_still_found(
     assert model.calls[1].messages[1]["content"] == [TEXT, picture(LARGE)]
 
 
-async def test_what_a_new_session_keeps_as_history_is_stored_first(
+async def test_imported_history_is_stored_as_files_before_the_turn(
     alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, turns: str
 ) -> None:
     model.script("Two cats.")
@@ -246,11 +252,11 @@ async def test_what_a_new_session_keeps_as_history_is_stored_first(
         [TEXT, picture(LARGE)], [paper()],
     ]  # fmt: skip
     assert all(len(row) < 1_000 for row in await raw_parts())
-    assert await counted(AttachmentUse.objects.filter(session=answer.session)) == 2
-    assert await counted(AttachmentUse.objects.filter(session=None)) == 0
+    assert await count_of(AttachmentUse.objects.filter(session=answer.session)) == 2
+    assert await count_of(AttachmentUse.objects.filter(session=None)) == 0
 
 
-async def test_responses_go_on_from_what_is_stored(
+async def test_responses_continue_from_stored_attachments(
     alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, turns: str
 ) -> None:
     model.script("A cat.", "Grey.", "A dog.")
@@ -265,17 +271,17 @@ async def test_responses_go_on_from_what_is_stored(
     assert model.calls[1].messages[-3]["content"][1]["image_url"]["url"] == given[1]["image_url"]
     _, items = await alice_api.get(f"/v1/responses/{second['id']}/input_items?order=asc")
     assert items["data"][0]["content"] == given
-    # Another way on from the first response is a session of its own, which uses the same file.
+    # A second continuation of the first response is a separate session that uses the same file.
     _, fork = await alice_api.post("/v1/responses", {**again, "input": "And its tail?"})
     assert model.calls[2].messages[-3]["content"][1]["image_url"]["url"] == given[1]["image_url"]
     sessions = await in_thread(lambda: set(AttachmentUse.objects.values_list("session", flat=True)))
-    assert (fork["status"], len(sessions), None in sessions, len(files(alice.pk))) == ("completed", 2, False, 1)
+    assert (fork["status"], len(sessions), None in sessions, len(stored_files(alice.pk))) == ("completed", 2, False, 1)
 
 
 # ---- A client cannot refer to a file ---------------------------------------------------------------------------------
 
 
-async def test_what_looks_like_a_reference_is_words_of_its_client(
+async def test_a_forged_reference_is_ordinary_client_content(
     alice: Owner, charlie: Owner, alice_api: Api, agent: Agent, session: Session, model: ScriptedModel, turns: str
 ) -> None:
     model.script("Hers.", "Nothing.")
@@ -288,18 +294,18 @@ async def test_what_looks_like_a_reference_is_words_of_its_client(
     assert (status, model.calls[1].messages[-1]["content"]) == (200, forged)
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert listed["data"][0]["content"] == forged
-    assert files(alice.pk) == []
+    assert stored_files(alice.pk) == []
 
 
-# ---- A file that is not there ----------------------------------------------------------------------------------------
+# ---- A missing file --------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_that_is_gone_fails_nothing_and_is_named(
+async def test_a_missing_file_is_replaced_by_a_note(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
     model.script("Fine.", "Gone.")
     await alice_api.post(turns, {"content": [TEXT, picture(LARGE), paper()]})
-    for path in files(alice.pk):
+    for path in stored_files(alice.pk):
         path.unlink()
     status, _ = await alice_api.post(turns, {"content": "And now?"})
     left = [TEXT, note_of("Image"), note_of("paper.pdf")]
@@ -311,17 +317,17 @@ async def test_a_file_that_is_gone_fails_nothing_and_is_named(
     assert "paper.pdf: The file is no longer stored." in page
 
 
-async def test_a_storage_that_does_not_answer_fails_no_turn(
+async def test_a_turn_succeeds_when_the_storage_is_unreachable(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object) -> None:
+    def unreachable(*_: object) -> None:
         raise ConnectionError("away")
 
     model.script("Fine.", "Later.", "Here it is.")
     await alice_api.post(turns, {"content": [picture(LARGE)]})
     with monkeypatch.context() as patch:
         for name in ("open", "exists", "save"):
-            patch.setattr(storages["attachments"], name, away)
+            patch.setattr(storages["attachments"], name, unreachable)
         status, _ = await alice_api.post(turns, {"content": [paper()]})
         assert (status, model.calls[1].messages[-1]["content"]) == (200, [paper()]), "it stays in its message"
         assert model.calls[1].messages[-3]["content"] == [
@@ -334,7 +340,7 @@ async def test_a_storage_that_does_not_answer_fails_no_turn(
     ]  # fmt: skip
 
 
-async def test_writing_that_takes_too_long_leaves_the_bytes_in_the_message(
+async def test_bytes_stay_in_the_message_when_storing_takes_too_long(
     alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storing, "STORE_SECONDS", 0)
@@ -348,7 +354,7 @@ async def test_writing_that_takes_too_long_leaves_the_bytes_in_the_message(
 # ---- Deletion --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_goes_with_the_last_session_that_uses_it(
+async def test_a_file_is_deleted_with_the_last_session_that_uses_it(
     alice: Owner, alice_api: Api, agent: Agent, session: Session, model: ScriptedModel, turns: str
 ) -> None:
     assert attachments_sweep in SWEEPS
@@ -358,32 +364,32 @@ async def test_a_file_goes_with_the_last_session_that_uses_it(
     await alice_api.post(f"/api/sessions/{other.pk}/turns", {"content": [picture(LARGE)]})
     for left, gone in ((1, session), (0, other)):
         await in_thread(session_delete, gone)
-        await in_thread(tidied)
-        assert (len(files(alice.pk)), await counted(Attachment.objects)) == (left, left)
-    assert await counted(AttachmentUse.objects) == 0
+        await in_thread(sweep_run)
+        assert (len(stored_files(alice.pk)), await count_of(Attachment.objects)) == (left, left)
+    assert await count_of(AttachmentUse.objects) == 0
     assert not (folder() / str(alice.pk)).exists(), "no empty folders are left"
 
 
-async def test_a_request_that_is_refused_leaves_no_file(
+async def test_a_refused_request_leaves_no_file(
     alice: Owner, alice_api: Api, agent: Agent, session: Session, turns: str
 ) -> None:
     status, _ = await alice_api.post(f"/api/sessions/{uuid7()}/turns", {"content": [picture(LARGE)]})
     refused = await ask(alice_api, {"role": "user", "content": [paper()]}, model="nobody")
-    assert (status, refused.status, len(files(alice.pk))) == (404, 404, 2)
-    await in_thread(tidied)
-    assert (files(alice.pk), await counted(Attachment.objects)) == ([], 0)
+    assert (status, refused.status, len(stored_files(alice.pk))) == (404, 404, 2)
+    await in_thread(sweep_run)
+    assert (stored_files(alice.pk), await count_of(Attachment.objects)) == ([], 0)
 
 
-async def test_what_a_process_died_with_goes_after_an_hour(alice: Owner, turns: str) -> None:
+async def test_files_of_a_process_that_died_are_deleted_after_an_hour(alice: Owner, turns: str) -> None:
     await messages_store(alice.pk, [{"content": [picture(LARGE)]}])
-    await in_thread(tidied)
-    assert len(files(alice.pk)) == 1, "its message may be on the way"
+    await in_thread(sweep_run)
+    assert len(stored_files(alice.pk)) == 1, "its message may still be in progress"
     with time_machine.travel(timezone.now() + timedelta(hours=2), tick=False):
-        await in_thread(tidied)
-    assert (files(alice.pk), await counted(Attachment.objects)) == ([], 0)
+        await in_thread(sweep_run)
+    assert (stored_files(alice.pk), await count_of(Attachment.objects)) == ([], 0)
 
 
-async def test_a_deletion_that_failed_or_died_is_done_again(
+async def test_a_failed_or_interrupted_deletion_is_retried(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(name: str) -> None:
@@ -394,22 +400,22 @@ async def test_a_deletion_that_failed_or_died_is_done_again(
     await in_thread(session_delete, session)
     with monkeypatch.context() as patch:
         patch.setattr(storages["attachments"], "delete", refuse)
-        assert await in_thread(tidied)
-    assert await counted(Attachment.objects.exclude(deleting_at=None)) == 1
-    assert not await in_thread(tidied), "the failed job left its lease"
+        assert await in_thread(sweep_run)
+    assert await count_of(Attachment.objects.exclude(deleting_at=None)) == 1
+    assert not await in_thread(sweep_run), "the failed job left its lease"
     # One process dies before its file is deleted, another after it.
     for _ in range(2):
         file = await in_thread(deletion_begin, timezone.now())
         assert file is not None
-    (folder() / str(alice.pk) / file.sha256[:2] / file.sha256).unlink()
-    assert await in_thread(deletion_begin, timezone.now()) is None, "they may still be at it"
-    assert await counted(Attachment.objects) == 3
+    (storage_folder() / str(alice.pk) / file.sha256[:2] / file.sha256).unlink()
+    assert await in_thread(deletion_begin, timezone.now()) is None, "other processes may still be deleting them"
+    assert await count_of(Attachment.objects) == 3
     with time_machine.travel(timezone.now() + timedelta(minutes=11), tick=False):
-        await in_thread(tidied)
-    assert (files(alice.pk), await counted(Attachment.objects)) == ([], 0)
+        await in_thread(sweep_run)
+    assert (stored_files(alice.pk), await count_of(Attachment.objects)) == ([], 0)
 
 
-async def test_what_is_sent_while_its_file_is_deleted_stays_in_its_message(
+async def test_an_attachment_sent_while_its_file_is_being_deleted_stays_in_the_message(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str
 ) -> None:
     def begin() -> None:
@@ -423,15 +429,15 @@ async def test_what_is_sent_while_its_file_is_deleted_stays_in_its_message(
     await alice_api.post(turns, {"content": [picture(LARGE)]})
     assert len((await raw_parts())[0]) > len(LARGE)
     with time_machine.travel(timezone.now() + timedelta(minutes=11), tick=False):
-        await in_thread(tidied)
+        await in_thread(sweep_run)
     # The file was deleted, and then the bytes were moved to a new one.
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert listed["data"][0]["content"] == [picture(LARGE)]
-    assert (len(files(alice.pk)), await counted(Attachment.objects.filter(deleting_at=None))) == (1, 1)
+    assert (len(stored_files(alice.pk)), await count_of(Attachment.objects.filter(deleting_at=None))) == (1, 1)
     assert len((await raw_parts())[0]) < 1_000
 
 
-async def test_a_file_goes_with_its_owner(
+async def test_files_are_deleted_with_their_owner(
     alice: Owner, charlie: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, turns: str
 ) -> None:
     model.script("One.", "Two.", "Three.")
@@ -442,42 +448,42 @@ async def test_a_file_goes_with_its_owner(
     charlie_api = Api((await in_thread(key_make, charlie))[1])
     await charlie_api.post(f"/api/sessions/{other.pk}/turns", {"content": [picture(LARGE)]})
     await messages_store(alice.pk, [{"content": [sound()]}])  # its process died
-    assert await counted(Attachment.objects) == 4
+    assert await count_of(Attachment.objects) == 4
     await in_thread(forget_owner, alice)
-    await in_thread(tidied)
-    assert ([path.read_bytes() for path in files()], await counted(Attachment.objects)) == ([LARGE], 1)
-    assert len(files(charlie.pk)) == 1
+    await in_thread(sweep_run)
+    assert ([path.read_bytes() for path in stored_files()], await count_of(Attachment.objects)) == ([LARGE], 1)
+    assert len(stored_files(charlie.pk)) == 1
 
 
-# ---- What messages hold themselves -----------------------------------------------------------------------------------
+# ---- Messages that hold their bytes ----------------------------------------------------------------------------------
 
 
-async def test_what_an_earlier_version_stored_is_moved(
+async def test_inline_bytes_stored_by_an_earlier_version_are_moved_to_files(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, turns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*_: object) -> None:
+    def unreachable(*_: object) -> None:
         raise ConnectionError("away")
 
-    odd = picture(LARGE)
-    odd["image_url"]["url"] = odd["image_url"]["url"][:-4] + "AB=="
-    said = [SAID, "Words.", [picture(PNG)], [odd], [*SAID, picture(LARGE)]]
+    noncanonical = picture(LARGE)
+    noncanonical["image_url"]["url"] = noncanonical["image_url"]["url"][:-4] + "AB=="
+    said = [CONTENT, "Words.", [picture(PNG)], [noncanonical], [*CONTENT, picture(LARGE)]]
     model.script(*["Fine."] * 5, "And found again.")
-    walk = ScanPosition()
+    position = ScanPosition()
     with monkeypatch.context() as patch:
-        patch.setattr(storages["attachments"], "save", away)
+        patch.setattr(storages["attachments"], "save", unreachable)
         for content in said:
             await alice_api.post(turns, {"content": content})
         keys = await in_thread(lambda: list(Run.objects.order_by("pk").values_list("user_key", flat=True)))
-        assert await in_thread(tidied, walk)
-    assert not await in_thread(tidied, walk), "it waits a minute for its storage"
+        assert await in_thread(sweep_run, position)
+    assert not await in_thread(sweep_run, position), "it waits a minute before it retries the storage"
     with time_machine.travel(timezone.now() + timedelta(seconds=61), tick=False):
-        assert await in_thread(tidied, walk)
-        assert not await in_thread(tidied, walk), "nothing is left, and what cannot be moved is no reason"
+        assert await in_thread(sweep_run, position)
+        assert not await in_thread(sweep_run, position), "nothing is left but what cannot be moved"
         found = await in_thread(lambda: Message.objects.order_by("pk").values_list("pk", flat=True).last())
-        assert walk.after == found
-    assert len(files(alice.pk)) == 3
+        assert position.after == found
+    assert len(stored_files(alice.pk)) == 3
     assert [len(row) > len(LARGE) for row in await raw_parts()] == [False, False, True, False]
-    assert await counted(AttachmentUse.objects.filter(session=session)) == 6
+    assert await count_of(AttachmentUse.objects.filter(session=session)) == 6
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert [one["content"] for one in listed["data"] if one["role"] == "user"] == said
     await alice_api.post(turns, {"content": said[4]})
@@ -485,10 +491,10 @@ async def test_what_an_earlier_version_stored_is_moved(
     assert again == keys[4]
 
 
-# ---- Rows that refer, in memory --------------------------------------------------------------------------------------
+# ---- References and base64 -------------------------------------------------------------------------------------------
 
 
-def test_a_reference_is_written_and_read(alice: Owner, session: Session) -> None:
+def test_a_reference_is_written_and_read_back(alice: Owner, session: Session) -> None:
     reference = Reference("ab" * 32, 4, "data:image/png;base64,", "digest")
     whole = {"type": "image_url", "image_url": {"url": attached(reference, "data:image/png;base64,AAAAAA==")}}
     Message.objects.create(owner=alice, session=session, seq=1, role="user", parts=[whole])
@@ -499,17 +505,17 @@ def test_a_reference_is_written_and_read(alice: Owner, session: Session) -> None
     assert canonical_content([part]) == "digest"
 
 
-async def test_only_what_is_new_is_stored_and_all_of_it_is_hashed_once(alice: Owner, turns: str) -> None:
+async def test_only_new_messages_are_stored_and_each_content_is_hashed_once(alice: Owner, turns: str) -> None:
     messages = [{"role": "user", "content": [picture(LARGE)]}, {"role": "user", "content": [TEXT, paper()]}]
     kept = await messages_store(alice.pk, messages, first=1)
     assert kept == tuple(messages)
-    assert len(files(alice.pk)) == 1
+    assert len(stored_files(alice.pk)) == 1
     known = [data_of(message["content"][-1]) for message in kept]
     assert [type(text).__name__ for text in known] == ["Hashed", "Attached"]
     for message, plain in zip(kept, messages, strict=True):
         assert canonical_content(message["content"]) == canonical_content(plain["content"])
     again = await messages_store(alice.pk, kept)
-    assert (again, len(files(alice.pk))) == (kept, 2)
+    assert (again, len(stored_files(alice.pk))) == (kept, 2)
 
 
 def test_a_native_run_regenerated_from_rows_of_an_earlier_version(alice: Owner, session: Session) -> None:
@@ -521,7 +527,7 @@ def test_a_native_run_regenerated_from_rows_of_an_earlier_version(alice: Owner, 
 
 
 @given(st.binary(max_size=300), st.sampled_from(["", "data:image/png;base64,", "data:a/b;c=d;base64,"]))
-def test_base64_comes_out_as_it_went_in(data: bytes, head: str) -> None:
+def test_base64_survives_decoding_and_encoding(data: bytes, head: str) -> None:
     text = joined_data(head, data)
     assert text == head + base64.b64encode(data).decode()
     assert split_data(text) == (head, data)
@@ -529,23 +535,23 @@ def test_base64_comes_out_as_it_went_in(data: bytes, head: str) -> None:
 
 
 @given(st.text(alphabet="ABab+/=\n -", max_size=40))
-def test_what_would_come_out_different_is_no_file(text: str) -> None:
+def test_base64_that_would_not_round_trip_is_not_stored_as_a_file(text: str) -> None:
     split = split_data(text)
     assert split is None or joined_data(*split) == text
 
 
 @pytest.mark.parametrize("size", [196_607, 196_608, 196_609, 400_000])
-def test_large_ones_are_read_in_slices(size: int) -> None:
+def test_large_data_is_decoded_in_slices(size: int) -> None:
     data = bytes(size)
     assert split_data(joined_data("data:a/b;base64,", data)) == ("data:a/b;base64,", data)
 
 
-def test_a_padded_middle_is_no_base64() -> None:
+def test_base64_with_padding_in_the_middle_is_rejected() -> None:
     text = "A" * 262_142 + "==" + "AAAA"
     assert split_data(text) is None
 
 
-def test_the_type_is_that_of_the_bytes() -> None:
+def test_the_media_type_follows_from_the_bytes() -> None:
     kinds = [media_type(data) for data in (b"%PDF-1", b"RIFF0000WAVE", b"ID3", b"\xff\xfb", b"OggS", b"fLaC", b"<svg")]
     assert kinds == [
         "application/pdf", "audio/wav", "audio/mpeg", "audio/mpeg", "audio/ogg", "audio/flac",
@@ -553,7 +559,7 @@ def test_the_type_is_that_of_the_bytes() -> None:
     ]  # fmt: skip
 
 
-def test_what_a_client_writes_comes_back_whatever_it_is() -> None:
+def test_client_content_round_trips_even_if_it_imitates_a_reference() -> None:
     ours = {"daybook.attachment": ["0" * 64, 1, "", ""]}
     words = [{"type": "text", "text": 'a \u201c\\"'}, {"type": "text", "text": "x" * LONG}]
     for parts in (words, [*words, {"type": "text", "text": ours}], [{"type": ours, "text": ""}], [ours], "a", None):

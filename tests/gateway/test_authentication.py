@@ -1,4 +1,4 @@
-"""Who asks: keys that speak for end users, rates, and cookies."""
+"""Authentication: keys that act for end users, rate limits, and cookies"""
 
 from datetime import timedelta
 from typing import Any
@@ -25,38 +25,36 @@ from tests.scripted_model import ScriptedModel, calls
 REMEMBER = calls(("add_memory", '{"content": "Is vegetarian.", "target": "user"}'))
 
 
-async def trusted(owner: Owner, **fields: Any) -> Api:
+async def trusted_api(owner: Owner, **fields: Any) -> Api:
     return Api((await in_thread(key_make, owner, trusted=True, **fields))[1])
 
 
-def openwebui(user: str) -> dict[str, str]:
+def openwebui_headers(user: str) -> dict[str, str]:
     return {"x_openwebui_user_id": user}
 
 
 @pytest.mark.parametrize("header", ["x_daybook_user", "x_openwebui_user_id"])
-async def test_a_trusted_key_speaks_for_end_users(
-    alice: Owner, agent: Agent, model: ScriptedModel, header: str
-) -> None:
-    api = await trusted(alice)
+async def test_a_trusted_key_acts_for_end_users(alice: Owner, agent: Agent, model: ScriptedModel, header: str) -> None:
+    api = await trusted_api(alice)
     model.script(REMEMBER, "Noted.", "Hello.", "Hello.")
-    mine = await ask(api, "I'm vegetarian", headers={header: "u1"})
+    response = await ask(api, "I'm vegetarian", headers={header: "u1"})
     await ask(api, "Hi", headers={header: "u2"})
     await ask(api, "Hi")
-    owner = await in_thread(lambda: Session.objects.select_related("owner").get(pk=mine.session).owner)
+    owner = await in_thread(lambda: Session.objects.select_related("owner").get(pk=response.session).owner)
     assert (owner.parent_id, owner.external_id, owner.user_id) == (alice.pk, "u1", None)
     assert "Is vegetarian." not in str(model.calls[2].messages) + str(model.calls[3].messages)
     assert await in_thread(Session.objects.values("owner").distinct().count) == 3
 
 
-async def test_replacing_a_key_keeps_its_end_users(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+async def test_end_users_survive_the_replacement_of_a_key(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.", "Yes.")
-    first = await ask(await trusted(alice), "Hi", headers={"x_daybook_user": "u1"})
-    second = await ask(await trusted(alice), "Hi", "Hello.", "more", headers={"x_daybook_user": "u1"})
+    first = await ask(await trusted_api(alice), "Hi", headers={"x_daybook_user": "u1"})
+    second = await ask(await trusted_api(alice), "Hi", "Hello.", "more", headers={"x_daybook_user": "u1"})
     assert first.session == second.session
 
 
 async def test_an_end_user_sees_only_their_own(alice: Owner, agent: Agent) -> None:
-    api = await trusted(alice)
+    api = await trusted_api(alice)
     await in_thread(memory_make, alice, "Likes tea.")
     theirs = await in_thread(owner_for_end_user, parent=alice, namespace="daybook", external_id="u1")
     await in_thread(memory_make, theirs, "Likes coffee.")
@@ -66,7 +64,7 @@ async def test_an_end_user_sees_only_their_own(alice: Owner, agent: Agent) -> No
     assert [row["content"] for row in own["data"]] == ["Likes tea."]
 
 
-async def test_an_untrusted_key_may_not_name_end_users(alice_api: Api, agent: Agent) -> None:
+async def test_an_untrusted_key_must_not_name_end_users(alice_api: Api, agent: Agent) -> None:
     for path in ("/v1/models", "/api/sessions"):
         status, body = await alice_api.call("GET", path, x_daybook_user="u1")
         assert (status, body["error"]["code"]) == (403, "forbidden")
@@ -75,17 +73,17 @@ async def test_an_untrusted_key_may_not_name_end_users(alice_api: Api, agent: Ag
 
 @pytest.mark.parametrize("header", ["x_daybook_user", "x_openwebui_user_id"])
 @pytest.mark.parametrize("value", ["", "  "])
-async def test_a_lost_id_of_an_end_user_is_not_the_keys_owner(alice: Owner, header: str, value: str) -> None:
+async def test_an_empty_end_user_id_does_not_fall_back_to_the_key_owner(alice: Owner, header: str, value: str) -> None:
     headers = {header: value}
-    api = await trusted(alice)
+    api = await trusted_api(alice)
     for path, sent in (("/v1/models", None), ("/api/memories", None), ("/api/memories", {"content": "x" * 70_000})):
         status, body = await api.call("POST" if sent else "GET", path, sent, **headers)
         assert (status, body["error"]["code"]) == (400, "invalid_request")
         assert header.replace("_", "-") in body["error"]["message"]
 
 
-async def test_an_id_that_is_too_long_is_refused(alice: Owner, agent: Agent) -> None:
-    status, body = await (await trusted(alice)).call("GET", "/v1/models", x_daybook_user="x" * 256)
+async def test_a_too_long_end_user_id_is_refused(alice: Owner, agent: Agent) -> None:
+    status, body = await (await trusted_api(alice)).call("GET", "/v1/models", x_daybook_user="x" * 256)
     assert (status, body["error"]["code"]) == (400, "invalid_request")
 
 
@@ -93,8 +91,8 @@ async def test_an_untrusted_key_with_one_end_user_has_memory(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(REMEMBER, "Noted.", "You are.")
-    await ask(alice_api, "I'm vegetarian", headers=openwebui("u1"))
-    await ask(alice_api, "Am I?", headers=openwebui("u1"))
+    await ask(alice_api, "I'm vegetarian", headers=openwebui_headers("u1"))
+    await ask(alice_api, "Am I?", headers=openwebui_headers("u1"))
     assert "Is vegetarian." in str(model.calls[2].messages)
     assert await in_thread(key_warnings) == []
 
@@ -103,16 +101,16 @@ async def test_an_untrusted_key_with_two_end_users_has_no_memory_for_them(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(REMEMBER, "Noted.", "Who knows.", "Who knows.", "You are.")
-    await ask(alice_api, "I'm vegetarian", headers=openwebui("u1"))
-    await ask(alice_api, "Am I vegetarian?", headers=openwebui("u2"))
-    authentication.forget_keys()  # what other processes do within a minute
-    await ask(alice_api, "Am I vegetarian, too?", headers=openwebui("u1"))
+    await ask(alice_api, "I'm vegetarian", headers=openwebui_headers("u1"))
+    await ask(alice_api, "Am I vegetarian?", headers=openwebui_headers("u2"))
+    authentication.forget_keys()  # other processes drop their cached keys within a minute
+    await ask(alice_api, "Am I vegetarian, too?", headers=openwebui_headers("u1"))
     for call in model.calls[2:4]:
         assert "Is vegetarian." not in str(call.messages)
         assert call.tools == ()
     sessions = await in_thread(lambda: list(Session.objects.order_by("id").values_list("temporary", flat=True)))
     assert sessions == [False, True, True]
-    # Its owner, who names nobody, is one person.
+    # Requests without an end user are the key owner's own.
     await ask(alice_api, "And I?")
     assert "Is vegetarian." in str(model.calls[4].messages)
     (warning,) = await in_thread(key_warnings)
@@ -124,7 +122,7 @@ async def test_an_untrusted_key_with_two_end_users_has_no_memory_for_them(
     assert "u1" not in key.end_user_seen
 
 
-async def test_the_native_api_has_no_memory_for_mixed_people_either(
+async def test_the_native_api_has_no_memory_for_mixed_end_users_either(
     alice_api: Api, agent: Agent, session: Session, model: ScriptedModel
 ) -> None:
     await in_thread(ApiKey.objects.update, end_users_mixed_at=timezone.now())
@@ -135,7 +133,7 @@ async def test_the_native_api_has_no_memory_for_mixed_people_either(
 
 
 @pytest.mark.parametrize("command", ["/memory view", "/memory clear", "/memory rebuild"])
-async def test_no_command_shows_or_changes_memory_for_mixed_people(
+async def test_memory_commands_do_nothing_for_mixed_end_users(
     alice: Owner, alice_api: Api, session: Session, command: str
 ) -> None:
     await in_thread(memory_make, alice, "Is vegetarian.")
@@ -160,7 +158,7 @@ async def test_requests_per_minute_are_limited(alice: Owner, agent: Agent, model
     assert error["details"]["limit"] == 3
     assert (await other.get("/v1/models"))[0] == 200
     if settings.REDIS_URL:
-        return  # Redis has a clock of its own
+        return  # Redis uses its own clock
     with time_machine.travel(timezone.now() + timedelta(minutes=2)):
         assert (await api.get("/v1/models"))[0] == 200
 
@@ -178,19 +176,21 @@ async def logged_in(owner: Owner, **fields: Any) -> AsyncClient:
     return client
 
 
-async def test_a_cookie_reads_and_needs_csrf_to_write(alice: Owner, agent: Agent) -> None:
+async def test_a_cookie_may_read_but_needs_csrf_to_write(alice: Owner, agent: Agent) -> None:
     client = await logged_in(alice, enforce_csrf_checks=True)
     assert (await client.get("/api/sessions")).status_code == 200
     body = {"agent": "assistant"}
     refused = await client.post("/api/sessions", body, content_type="application/json")
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
     client.cookies["daybook_csrf"] = "a" * 32
-    taken = await client.post("/api/sessions", body, content_type="application/json", headers={"x-csrftoken": "a" * 32})
-    assert taken.status_code == 201
+    accepted = await client.post(
+        "/api/sessions", body, content_type="application/json", headers={"x-csrftoken": "a" * 32}
+    )
+    assert accepted.status_code == 201
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "status"),
+    ("content_type", "body", "status"),
     [
         ("multipart/form-data", "x", 415),
         ("application/x-www-form-urlencoded; charset=utf-7", "x", 415),
@@ -199,34 +199,38 @@ async def test_a_cookie_reads_and_needs_csrf_to_write(alice: Owner, agent: Agent
         ("application/x-www-form-urlencoded; charset=utf-7", "", 400),
     ],
 )
-async def test_a_form_that_comes_with_a_cookie_is_no_error_of_ours(
-    alice: Owner, kind: str, body: str, status: int
+async def test_a_malformed_form_with_a_cookie_is_a_client_error(
+    alice: Owner, content_type: str, body: str, status: int
 ) -> None:
     client = await logged_in(alice, enforce_csrf_checks=True)
     client.cookies["daybook_csrf"] = "a" * 32
-    answer = await client.generic("POST", "/api/sessions", body, content_type=kind, headers={"content-type": kind})
+    answer = await client.generic(
+        "POST", "/api/sessions", body, content_type=content_type, headers={"content-type": content_type}
+    )
     assert answer.status_code == status
 
 
-async def test_a_wrong_key_never_falls_back_to_the_cookie(alice: Owner, agent: Agent) -> None:
+async def test_an_invalid_key_never_falls_back_to_the_cookie(alice: Owner, agent: Agent) -> None:
     client = await logged_in(alice)
     assert (await client.get("/api/sessions", headers={"x-api-key": "dbk_wrong"})).status_code == 401
 
 
-async def test_v1_takes_keys_only(alice: Owner, agent: Agent) -> None:
+async def test_v1_accepts_keys_only(alice: Owner, agent: Agent) -> None:
     client = await logged_in(alice)
     refused = await client.get("/v1/models")
     assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
 
 
-async def test_a_deactivated_user_is_out(alice: Owner, agent: Agent) -> None:
+async def test_a_deactivated_user_is_refused(alice: Owner, agent: Agent) -> None:
     client = await logged_in(alice)
     await in_thread(User.objects.update, is_active=False)
     assert (await client.get("/api/sessions")).status_code == 401
 
 
-async def test_memories_of_an_end_user_go_with_nobody_else(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
-    api = await trusted(alice)
+async def test_a_memory_belongs_to_the_end_user_who_asked_for_it(
+    alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    api = await trusted_api(alice)
     model.script(REMEMBER, "Noted.")
     await ask(api, "I'm vegetarian", headers={"x_daybook_user": "u1"})
     memory = await in_thread(Memory.objects.select_related("owner").get)

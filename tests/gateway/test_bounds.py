@@ -1,4 +1,4 @@
-"""Every input has a bound: more is answered 4xx before a thread or a lock is taken, and never 500"""
+"""Limits of inputs: what exceeds one is answered with 4xx before a thread or a lock is taken, and never with 500"""
 
 import json
 from typing import Any
@@ -27,8 +27,6 @@ from tests.gateway.v1 import PATH
 pytestmark = pytest.mark.any_database
 
 DIGITS = "9" * 5000
-
-
 MANY_NUMBERS = 20_000
 
 
@@ -52,12 +50,12 @@ MANY_NUMBERS = 20_000
     ],
     ids=lambda text: text[:12],
 )
-def test_json_beyond_a_bound_is_refused(text: str, why: str) -> None:
+def test_json_over_a_limit_is_refused(text: str, why: str) -> None:
     with pytest.raises(InvalidRequest, match=f"^The body .*{why}"):
         read_json(text)
 
 
-def test_json_up_to_the_bounds_is_read() -> None:
+def test_json_within_the_limits_is_parsed() -> None:
     assert read_json("[" * JSON_DEPTH + "]" * JSON_DEPTH)
     assert read_json(json.dumps({"text": "[{," * JSON_VALUES, "quoted": '\\"' * 10})) is not None
     assert read_json("9" * JSON_NUMBER) == int("9" * JSON_NUMBER)
@@ -83,12 +81,12 @@ def body_of(**fields: Any) -> bytes:
         {"model": "m" * (SHORT_LENGTH + 1)},
     ],
 )
-def test_a_completion_beyond_a_bound_is_refused(fields: dict[str, Any]) -> None:
+def test_a_completion_request_over_a_limit_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         read_body(body_of(**fields))
 
 
-async def test_no_shape_of_a_completion_request_is_answered_500(alice_api: Api) -> None:
+async def test_malformed_completion_requests_never_cause_a_500(alice_api: Api) -> None:
     await in_thread(agent_make)
     odd: list[Any] = [None, 7, "x", ["x"], {"x": "y"}, [{"x": ["y"]}], [[]], "\ud83d\ude00", 1.5, True]
     for key in ("model", "tools", "metadata", "stream", "stream_options"):
@@ -107,19 +105,19 @@ async def test_no_shape_of_a_completion_request_is_answered_500(alice_api: Api) 
             assert 400 <= status < 500, (message, answer)
 
 
-async def test_a_search_with_a_long_query_is_refused(alice_api: Api) -> None:
+async def test_a_too_long_search_query_is_refused(alice_api: Api) -> None:
     query = {"query": "x" * (QUERY_LENGTH + 1)}
     status, answer = await alice_api.post("/api/memories/search", query)
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "query")
     assert answer["error"]["message"] == f"query: String should have at most {QUERY_LENGTH} characters."
 
 
-async def test_a_body_beyond_a_bound_is_refused_with_the_reason(alice_api: Api) -> None:
+async def test_a_body_over_a_limit_is_refused_with_the_reason(alice_api: Api) -> None:
     status, answer = await alice_api.post("/api/memories", f'{{"content": {DIGITS}}}')
     assert (status, answer["error"]["message"]) == (400, "The body holds a number of more than 100 characters.")
 
 
-async def test_a_list_that_is_too_long_is_refused(alice_api: Api) -> None:
+async def test_a_too_long_list_is_refused(alice_api: Api) -> None:
     status, answer = await alice_api.post("/api/memories", {"content": "Ada likes tea", "keywords": ["tea"] * 101})
     assert (status, answer["error"]["param"]) == (400, "keywords")
     assert answer["error"]["message"] == "keywords: List should have at most 100 items, not 101."
@@ -143,19 +141,19 @@ async def test_a_list_that_is_too_long_is_refused(alice_api: Api) -> None:
         f"/api/memories?review={DIGITS}",
     ],
 )
-async def test_a_parameter_that_no_list_takes_is_refused(alice_api: Api, path: str) -> None:
+async def test_invalid_list_parameters_are_refused(alice_api: Api, path: str) -> None:
     status, answer = await alice_api.get(path)
     assert (status, answer["error"]["code"]) == (400, "invalid_request")
     assert not answer["error"]["param"].startswith("query")
 
 
-async def test_an_id_that_cannot_exist_is_not_found(alice_api: Api) -> None:
+async def test_an_impossible_id_is_not_found(alice_api: Api) -> None:
     for number in (DIGITS, str(2**63), "9" * 19, "٣"):
         for path in (f"/api/memories/{number}", f"/api/memories/{number}/revisions"):
             assert (await alice_api.get(path))[0] == 404
 
 
-async def test_an_etag_of_many_digits_is_refused(alice: Owner, alice_api: Api) -> None:
+async def test_an_etag_with_too_many_digits_is_refused(alice: Owner, alice_api: Api) -> None:
     memory = await in_thread(memory_make, alice)
     for etag in (f'"{DIGITS}"', f'"{2**63}"'):
         response = await alice_api.raw("PATCH", f"/api/memories/{memory.number}", {"pinned": True}, if_match=etag)
@@ -163,14 +161,14 @@ async def test_an_etag_of_many_digits_is_refused(alice: Owner, alice_api: Api) -
 
 
 @pytest.mark.parametrize("name", [["x"], {"x": "y"}, 7, None])
-async def test_a_tool_that_is_no_name_is_refused(alice_api: Api, name: Any) -> None:
+async def test_a_tool_name_that_is_not_text_is_refused(alice_api: Api, name: Any) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {}}}
     status, answer = await alice_api.post("/mcp", message)
     assert (status, answer["error"]["code"]) == (200, -32602)
 
 
 @pytest.mark.parametrize("number", [f'"{DIGITS}"', DIGITS, "9" * 90, f'"{2**63}"', str(2**63), "-5"])
-async def test_a_tool_call_with_an_id_of_many_digits_finds_nothing(alice_api: Api, number: str) -> None:
+async def test_a_tool_call_with_an_impossible_id_finds_nothing(alice_api: Api, number: str) -> None:
     message = '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "delete_memory", "arguments": '
     response = await alice_api.client.post(
         "/mcp",
@@ -178,14 +176,14 @@ async def test_a_tool_call_with_an_id_of_many_digits_finds_nothing(alice_api: Ap
         content_type="application/json",
         headers=alice_api.headers,
     )
-    if response.status_code == 400:  # a number that JSON does not take here
+    if response.status_code == 400:  # the number itself is refused as JSON
         assert response.json()["error"]["code"] == -32700
         return
     assert response.json()["result"]["structuredContent"]["error"] == "not_found"
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"jsonrpc": "2.0", "id": %s}' % DIGITS.encode(), b'{"a":' * 5000])
-async def test_an_mcp_body_beyond_a_bound_is_refused(alice_api: Api, body: bytes) -> None:
+async def test_an_mcp_body_over_a_limit_is_refused(alice_api: Api, body: bytes) -> None:
     response = await alice_api.client.post(
         "/mcp", data=body, content_type="application/json", headers=alice_api.headers
     )
@@ -193,14 +191,14 @@ async def test_an_mcp_body_beyond_a_bound_is_refused(alice_api: Api, body: bytes
 
 
 @override_settings(TRUSTED_ORIGINS=["https://chat.example.org"])
-def test_an_origin_is_this_host_or_a_trusted_one() -> None:
+def test_only_this_host_and_trusted_origins_are_allowed() -> None:
     assert origin_allowed("http://Daybook:8000", "daybook:8000")
     assert origin_allowed("https://chat.example.org", "daybook:8000")
     for foreign in ("http://[::1", "http://evil.example", "null", "http://daybook:8000@evil.example"):
         assert not origin_allowed(foreign, "daybook:8000")
 
 
-async def test_an_origin_that_is_no_address_is_refused_on_each_surface(alice: Owner) -> None:
+async def test_an_invalid_origin_is_refused_on_each_surface(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     origin = b"http://[::1"
     headers = [(b"host", b"testserver"), (b"origin", origin), (b"authorization", f"Bearer {plain}".encode())]
@@ -210,7 +208,7 @@ async def test_an_origin_that_is_no_address_is_refused_on_each_surface(alice: Ow
     assert response.status_code == 403
 
 
-async def test_a_websocket_after_a_number_of_many_digits_starts_at_the_end(alice: Owner) -> None:
+async def test_a_websocket_with_an_impossible_after_starts_at_the_end(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
     for after in ("9" * 4400, str(2**63)):
@@ -220,8 +218,8 @@ async def test_a_websocket_after_a_number_of_many_digits_starts_at_the_end(alice
 
 
 @override_settings(BOOKS_PER_OWNER=2)
-async def test_an_owner_has_a_bounded_number_of_books_besides_those_of_agents(alice_api: Api, charlie_api: Api) -> None:
-    await in_thread(agent_make)  # its book is `main`
+async def test_books_per_owner_are_limited_apart_from_those_of_agents(alice_api: Api, charlie_api: Api) -> None:
+    await in_thread(agent_make)  # uses the book `main`
     for book in ("a", "b"):
         assert (await alice_api.post("/api/memories", {"content": f"Likes {book}.", "book": book}))[0] == 201
     for path, body in (
@@ -245,18 +243,18 @@ async def test_an_owner_has_a_bounded_number_of_books_besides_those_of_agents(al
         ("POST", "/api/webhooks", {"url": "https://example.org", "events": ["memory.changed"]}),
     ],
 )
-async def test_a_field_that_no_body_has_is_refused(alice_api: Api, method: str, path: str, body: Any) -> None:
+async def test_an_unknown_field_is_refused(alice_api: Api, method: str, path: str, body: Any) -> None:
     status, answer = await alice_api.call(method, path, body)
     assert (status, answer["error"]["param"]) == (400, [*body][-1])
 
 
 @pytest.mark.parametrize("body", [[], "x", 5])
-async def test_a_body_that_is_no_object_is_refused_as_one(alice_api: Api, body: Any) -> None:
+async def test_a_body_that_is_not_an_object_is_refused_without_a_param(alice_api: Api, body: Any) -> None:
     status, answer = await alice_api.post("/api/sessions", body)
     assert (status, answer["error"]["param"]) == (400, None)
 
 
-async def test_only_an_import_takes_lines_of_json(alice: Owner, alice_api: Api) -> None:
+async def test_only_an_import_accepts_ndjson(alice: Owner, alice_api: Api) -> None:
     for path, status in (("/api/memories", 415), ("/api/import?preview=true", 200)):
         answer = await alice_api.client.post(
             path, data='{"content": "Likes tea."}', content_type="application/x-ndjson", headers=alice_api.headers
@@ -264,17 +262,17 @@ async def test_only_an_import_takes_lines_of_json(alice: Owner, alice_api: Api) 
         assert answer.status_code == status
 
 
-async def test_a_refusal_names_the_field_and_not_its_type_or_place(alice_api: Api) -> None:
+async def test_an_error_names_the_field_without_its_type_or_location(alice_api: Api) -> None:
     _, content = await alice_api.post("/api/sessions/x/turns", {"content": 5})
-    said = {"messages": [{"role": "user", "content": "Hello."}]}
-    _, key = await alice_api.post("/api/memories/ingest", said, idempotency_key="k" * 256)
-    wrong = {"results": [{"tool_call_id": "call_1", "content": 5}]}
-    _, result = await alice_api.post("/api/sessions/x/turns/x/results", wrong)
-    named = [answer["error"]["param"] for answer in (content, result, key)]
-    assert named == ["content", "results.0.content", "Idempotency-Key"]
+    body = {"messages": [{"role": "user", "content": "Hello."}]}
+    _, key = await alice_api.post("/api/memories/ingest", body, idempotency_key="k" * 256)
+    invalid_result = {"results": [{"tool_call_id": "call_1", "content": 5}]}
+    _, result = await alice_api.post("/api/sessions/x/turns/x/results", invalid_result)
+    params = [answer["error"]["param"] for answer in (content, result, key)]
+    assert params == ["content", "results.0.content", "Idempotency-Key"]
 
 
-async def test_a_memory_that_is_too_large_is_refused_before_its_book_is_made(alice_api: Api) -> None:
+async def test_a_too_large_memory_is_refused_before_its_book_is_created(alice_api: Api) -> None:
     status, answer = await alice_api.post("/api/memories", {"content": "x" * 1_000_000, "book": "untouched"})
     assert (status, answer["error"]["code"]) == (413, "too_large")
     for field in ("target", "category"):
@@ -284,41 +282,41 @@ async def test_a_memory_that_is_too_large_is_refused_before_its_book_is_made(ali
     assert not await in_thread(Memory.objects.exists)
 
 
-def _texts(schema: dict[str, Any], root: dict[str, Any], where: str) -> list[str]:
-    """The places of a schema that take text or a list without a bound."""
+def _unlimited(schema: dict[str, Any], root: dict[str, Any], location: str) -> list[str]:
+    """Return the locations in a schema that accept text or a list of unlimited size."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return _texts(root["components"]["schemas"][name], root, where)
+        return _unlimited(root["components"]["schemas"][name], root, location)
     found = []
     for part in schema.get("anyOf", ()):
-        found += _texts(part, root, where)
+        found += _unlimited(part, root, location)
     if schema.get("type") == "string" and not {"maxLength", "format", "enum", "const"} & schema.keys():
-        found.append(where)
+        found.append(location)
     if schema.get("type") == "array":
-        found += [] if "maxItems" in schema else [where]
-        found += _texts(schema["items"], root, f"{where}[]")
+        found += [] if "maxItems" in schema else [location]
+        found += _unlimited(schema["items"], root, f"{location}[]")
     for name, part in schema.get("properties", {}).items():
-        found += _texts(part, root, f"{where}.{name}")
+        found += _unlimited(part, root, f"{location}.{name}")
     return found
 
 
-def test_every_text_list_and_number_of_the_native_api_has_a_documented_bound() -> None:
+def test_every_text_list_and_integer_of_the_native_api_has_a_documented_limit() -> None:
     root: dict[str, Any] = api.get_openapi_schema()
     unbounded = []
     for path, verbs in root["paths"].items():
         for verb, operation in verbs.items():
-            where = f"{verb} {path}"
+            location = f"{verb} {path}"
             for parameter in operation.get("parameters", ()):
                 if parameter["in"] == "query":
-                    unbounded += _texts(parameter["schema"], root, f"{where} ?{parameter['name']}")
+                    unbounded += _unlimited(parameter["schema"], root, f"{location} ?{parameter['name']}")
                     if parameter["schema"].get("type") == "integer" and "maximum" not in parameter["schema"]:
-                        unbounded.append(f"{where} ?{parameter['name']}")
+                        unbounded.append(f"{location} ?{parameter['name']}")
             for content in operation.get("requestBody", {}).get("content", {}).values():
-                unbounded += _texts(content["schema"], root, where)
+                unbounded += _unlimited(content["schema"], root, location)
     assert unbounded == []
 
 
-async def test_of_a_thousand_unknown_keys_one_error_is_made(alice_api: Api) -> None:
+async def test_a_thousand_unknown_keys_cause_one_error(alice_api: Api) -> None:
     made: list[int] = []
 
     def respond(request: HttpRequest, error: ValidationError) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Branches of a session: versions of a turn, and what goes on from the one that is shown."""
+"""Branches of a session: versions of a turn, and the turns that follow the shown version"""
 
 from importlib import import_module
 from typing import Any
@@ -29,36 +29,36 @@ def talk(alice_api: Api, session: Session, model: ScriptedModel) -> "Talk":
 
 
 class Talk:
-    """Turns in one session by the native API."""
+    """Sends turns to one session through the native API."""
 
     def __init__(self, api: Api, session: Session, model: ScriptedModel) -> None:
         self.api, self.session, self.model = api, session, model
         self.path = f"/api/sessions/{session.pk}/turns"
 
     async def say(self, content: str, answer: str | Exception = "Yes.", *, replaces: str | None = None) -> str:
-        """Say something; returns the turn's id."""
+        """Send a turn and return its ID."""
         self.model.script(answer)
         status, turn = await self.api.post(self.path, {"content": content, "replaces": replaces})
         assert (status == 200) == isinstance(answer, str), turn
         return str(turn["id"]) if status == 200 else str((await in_thread(Run.objects.latest, "id")).pk)
 
     async def choose(self, turn: str) -> dict[str, Any]:
-        """Show the branch of a turn; returns the session."""
+        """Show the branch of a turn and return the session."""
         status, session = await self.api.post(f"{self.path}/{turn}/choose")
         assert status == 200, session
         return dict(session)
 
     async def shown(self) -> list[str]:
-        """What the person said on the branch that is shown."""
+        """Return the user messages on the shown branch."""
         rows = Message.objects.filter(session=self.session, role="user").exclude(run__superseded=True).order_by("seq")
         return await in_thread(lambda: list(rows.values_list("text", flat=True)))
 
     def sent(self) -> list[str]:
-        """What the person said as the model was sent it last."""
+        """Return the user messages of the last model call."""
         return [message["content"] for message in self.model.calls[-1].messages if message["role"] == "user"]
 
 
-async def test_an_earlier_message_is_edited_and_both_branches_stay(talk: Talk) -> None:
+async def test_editing_an_earlier_message_keeps_both_branches(talk: Talk) -> None:
     one = await talk.say("one")
     two = await talk.say("two")
     three = await talk.say("three")
@@ -78,7 +78,7 @@ async def test_an_earlier_message_is_edited_and_both_branches_stay(talk: Talk) -
     assert len(found["data"]) == 12
 
 
-async def test_choosing_shows_what_was_said_last_after_that_version(talk: Talk) -> None:
+async def test_choosing_a_version_shows_the_newest_turns_after_it(talk: Talk) -> None:
     one = await talk.say("one")
     await talk.say("two")
     eins = await talk.say("eins", replaces=one)
@@ -89,14 +89,14 @@ async def test_choosing_shows_what_was_said_last_after_that_version(talk: Talk) 
     assert await talk.shown() == ["eins", "zwei"]
 
 
-async def test_a_turn_that_is_shown_stays_as_it_is(talk: Talk) -> None:
+async def test_choosing_a_shown_turn_changes_nothing(talk: Talk) -> None:
     one = await talk.say("one")
     await talk.say("two")
     assert (await talk.choose(one))["turns"] == 2
     assert await talk.shown() == ["one", "two"]
 
 
-async def test_after_a_failed_turn_another_message_follows_it(talk: Talk) -> None:
+async def test_a_message_after_a_failed_turn_follows_that_turn(talk: Talk) -> None:
     await talk.say("one")
     failed = await talk.say("two", UpstreamError("down"))
     three = await talk.say("three")
@@ -107,7 +107,7 @@ async def test_after_a_failed_turn_another_message_follows_it(talk: Talk) -> Non
     assert named[three] == named[edited] == failed
 
 
-async def test_what_was_stopped_before_an_edited_turn_is_sent(talk: Talk) -> None:
+async def test_a_stopped_turn_before_an_edited_one_is_sent(talk: Talk) -> None:
     await talk.say("one")
     stopped = await talk.say("two")
     await in_thread(lambda: Run.objects.filter(pk=stopped).update(state="stopped"))
@@ -117,7 +117,7 @@ async def test_what_was_stopped_before_an_edited_turn_is_sent(talk: Talk) -> Non
     assert talk.sent() == ["one", "two", "drei"]
 
 
-async def test_reviews_and_recall_read_the_branch_that_is_shown(talk: Talk, alice: Owner) -> None:
+async def test_reviews_and_recall_read_the_shown_branch(talk: Talk, alice: Owner) -> None:
     one = await talk.say("one")
     await talk.say("two")
     eins = await talk.say("eins", replaces=one)
@@ -142,11 +142,11 @@ async def test_a_summary_of_another_branch_is_not_sent(talk: Talk, alice: Owner)
     one = await talk.say("one")
     await talk.say("two")
 
-    def summed_up() -> None:
+    def add_summary() -> None:
         Compaction.objects.create(owner=alice, session=talk.session, up_to=4, summary="They spoke of one and two.")
         Session.objects.filter(pk=talk.session.pk).update(compaction_epoch=1)
 
-    await in_thread(summed_up)
+    await in_thread(add_summary)
     await talk.say("eins", replaces=one)
     await talk.say("zwei")
     assert talk.sent() == ["eins", "zwei"]
@@ -156,7 +156,7 @@ async def test_a_summary_of_another_branch_is_not_sent(talk: Talk, alice: Owner)
     assert "They spoke" in str(talk.model.calls[-1].messages)
 
 
-async def test_a_client_that_resends_everything_goes_on_with_the_branch_that_is_shown(talk: Talk) -> None:
+async def test_a_client_that_resends_everything_continues_the_shown_branch(talk: Talk) -> None:
     one = await talk.say("one", "A.")
     await talk.say("eins", "B.", replaces=one)
     await talk.choose(one)
@@ -167,7 +167,7 @@ async def test_a_client_that_resends_everything_goes_on_with_the_branch_that_is_
     assert await talk.shown() == ["one", "two"]
 
 
-async def test_nothing_is_chosen_while_an_answer_is_written_or_for_others(talk: Talk, charlie_api: Api) -> None:
+async def test_choosing_is_refused_during_an_answer_and_for_other_owners(talk: Talk, charlie_api: Api) -> None:
     one = await talk.say("one")
     await talk.say("eins", replaces=one)
     status, _ = await charlie_api.post(f"{talk.path}/{one}/choose")
@@ -183,7 +183,7 @@ async def test_nothing_is_chosen_while_an_answer_is_written_or_for_others(talk: 
 
 
 @pytest.mark.django_db
-def test_the_way_to_a_run_is_one_query(alice: Owner) -> None:
+def test_the_path_to_a_run_takes_one_query(alice: Owner) -> None:
     session = session_make(alice, agent_make("assistant"))
     runs: list[Run] = []
     for turn in range(1, 30):
@@ -197,7 +197,7 @@ def test_the_way_to_a_run_is_one_query(alice: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_runs_from_before_are_given_the_one_that_they_follow(alice: Owner) -> None:
+def test_the_migration_fills_in_the_run_that_each_run_follows(alice: Owner) -> None:
     session = session_make(alice, agent_make("assistant"))
     turns = ((1, True), (2, True), (2, True), (1, False), (2, False))
     runs = [
@@ -212,7 +212,7 @@ def test_runs_from_before_are_given_the_one_that_they_follow(alice: Owner) -> No
 
 
 @pytest.mark.django_db
-def test_a_long_session_is_chosen_in_few_queries(alice: Owner) -> None:
+def test_choosing_in_a_long_session_takes_few_queries(alice: Owner) -> None:
     session = session_make(alice, agent_make("assistant"))
     runs: list[Run] = []
     for turn in range(1, 2001):
@@ -230,7 +230,7 @@ def test_a_long_session_is_chosen_in_few_queries(alice: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_what_happens_before_the_lock_is_seen(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choosing_sees_changes_made_just_before_the_lock(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     session = session_make(alice, agent_make("assistant"))
     known = {"owner": alice, "session": session, "state": "completed", "request_id": "r"}
     shown = Run(turn=1, **known)
@@ -254,8 +254,8 @@ def test_what_happens_before_the_lock_is_seen(alice: Owner, monkeypatch: pytest.
 
 
 @pytest.mark.django_db
-def test_of_a_long_session_only_what_changes_is_read_under_the_lock(alice: Owner) -> None:
-    """The rows of runs are wide: to look at each takes longer than all else."""
+def test_under_the_lock_only_changed_rows_of_a_long_session_are_read(alice: Owner) -> None:
+    """Rows of runs are wide, so reading all of them would dominate the time under the lock."""
     session = session_make(alice, agent_make("assistant"))
     known = {"owner": alice, "session": session, "state": "completed", "request_id": "r"}
     runs: list[Run] = []
@@ -265,15 +265,15 @@ def test_of_a_long_session_only_what_changes_is_read_under_the_lock(alice: Owner
     Run.objects.bulk_create([*runs, other])
     read: list[int] = []
 
-    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    def count_rows(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         cursor = execute(sql, params, many, context)
         if sql.startswith("SELECT") and 'FROM "gateway_run"' in sql and "COUNT" not in sql:
-            with connection.cursor() as again:  # below it is the driver's, which nobody watches
-                again.cursor.execute(f"SELECT COUNT(*) FROM ({sql}) AS found", params)  # noqa: S608 - it is ours
+            with connection.cursor() as again:  # the driver's cursor below it is not wrapped
+                again.cursor.execute(f"SELECT COUNT(*) FROM ({sql}) AS found", params)  # noqa: S608 - our own SQL
                 read.append(again.fetchone()[0])
         return cursor
 
-    with connection.execute_wrapper(note):
+    with connection.execute_wrapper(count_rows):
         branch_choose(caller_make(alice), session.pk, other.pk)
     assert Run.objects.filter(session=session, superseded=False).count() == 50
     assert sorted(read)[-2] < 5 < sorted(read)[-1]  # the tree is read before the lock

@@ -1,4 +1,4 @@
-"""The client's tool calls in a stream: their pieces go out as they come, also those of custom tools"""
+"""Streamed tool calls of the client: pieces are passed on as they arrive, including those of custom tools"""
 
 import asyncio
 import json
@@ -14,13 +14,12 @@ from gateway.tool_calls import ObjectEnd
 from memories.database.access import in_thread
 from memories.models import Memory
 from tests.conftest import Api
+from tests.gateway.client_tools import LOOKUP, USER
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import ScriptedModel
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 SHELL = {"type": "custom", "custom": {"name": "shell"}}
 TOOLS = [LOOKUP, SHELL]
-USER = {"role": "user", "content": "Look it up"}
 ADD = '{"content": "Is vegetarian.", "target": "user"}'
 Plays = Callable[..., list[Any]]
 
@@ -38,13 +37,13 @@ def custom(index: int, given: str = "", name: str = "") -> dict[str, Any]:
 
 @pytest.fixture
 def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
-    """Let the model stream these steps: deltas, and events that it waits for. Returns the requests it got."""
+    """Return a function that scripts streams of deltas and of events to wait for, and returns the model requests."""
 
-    def put(*steps: Sequence[Any]) -> list[Any]:
-        waiting, asked = list(steps), []
+    def script(*steps: Sequence[Any]) -> list[Any]:
+        waiting, requests = list(steps), []
 
-        async def streamed(request: Any) -> AsyncGenerator[dict[str, Any]]:
-            asked.append(request)
+        async def stream_steps(request: Any) -> AsyncGenerator[dict[str, Any]]:
+            requests.append(request)
             for item in waiting.pop(0):
                 if isinstance(item, asyncio.Event):
                     await item.wait()
@@ -53,18 +52,18 @@ def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
                 yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
             yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
 
-        monkeypatch.setattr(model, "stream", streamed)
-        return asked
+        monkeypatch.setattr(model, "stream", stream_steps)
+        return requests
 
-    return put
+    return script
 
 
 def pieces_of(chunks: Sequence[Any]) -> list[dict[str, Any]]:
     return [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls") or ()]
 
 
-def joined(chunks: Sequence[Any]) -> list[tuple[str, str, str]]:
-    """The calls as a client puts them together: id, name, arguments."""
+def assembled(chunks: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """Return (id, name, arguments) of each call as a client assembles them."""
     found: list[list[str]] = []
     for call in pieces_of(chunks):
         part = call.get("function") or call["custom"]
@@ -72,33 +71,33 @@ def joined(chunks: Sequence[Any]) -> list[tuple[str, str, str]]:
             found.append([call["id"], part["name"], ""])
         assert call.get("id", found[call["index"]][0]) == found[call["index"]][0]
         found[call["index"]][2] += part.get("arguments", part.get("input", ""))
-    return [(one, two, three) for one, two, three in found]
+    return [(call_id, name, arguments) for call_id, name, arguments in found]
 
 
-async def test_pieces_go_out_before_the_model_is_done(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    goes_on = asyncio.Event()
-    plays([piece(0, name="lookup"), piece(0, '{"q": '), goes_on, piece(0, '"a"}')])
+async def test_pieces_are_passed_on_before_the_model_finishes(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    may_continue = asyncio.Event()
+    plays([piece(0, name="lookup"), piece(0, '{"q": '), may_continue, piece(0, '"a"}')])
     body = {"model": "assistant", "messages": [USER], "stream": True, "tools": TOOLS}
     response = await alice_api.raw("POST", PATH, body)
     seen: list[Any] = []
     async with asyncio.timeout(20):
         while len(pieces_of(seen)) < 2:
             seen.append(json.loads((await anext(response.source)).removeprefix(b"data: ")))
-    assert not goes_on.is_set()
-    (call,) = joined(seen)
+    assert not may_continue.is_set()
+    (call,) = assembled(seen)
     assert call[1:] == ("lookup", '{"q": ')
     assert call[0].startswith("call_")
-    goes_on.set()
+    may_continue.set()
     rest = [part async for part in response.source]
     seen += [json.loads(part.removeprefix(b"data: ")) for part in rest if b"[DONE]" not in part]
-    assert joined(seen) == [(call[0], "lookup", '{"q": "a"}')]
+    assert assembled(seen) == [(call[0], "lookup", '{"q": "a"}')]
     assert seen[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
-async def test_their_ids_are_those_that_results_name(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    asked = plays([piece(0, name="lookup"), piece(1, "{", name="lookup"), piece(0, "[]"), piece(1, "}")], ["Found."])
+async def test_results_are_matched_by_the_call_ids_we_generate(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    requests = plays([piece(0, name="lookup"), piece(1, "{", name="lookup"), piece(0, "[]"), piece(1, "}")], ["Found."])
     chunks = await stream(alice_api, USER, tools=TOOLS)
-    made = joined(chunks)
+    made = assembled(chunks)
     assert [(name, arguments) for _, name, arguments in made] == [("lookup", "[]"), ("lookup", "{}")]
     run = await in_thread(Run.objects.get)
     assert (run.state, [call_id for call_id, *_ in made]) == (
@@ -107,27 +106,33 @@ async def test_their_ids_are_those_that_results_name(alice_api: Api, agent: Agen
     )
     results = [{"role": "tool", "tool_call_id": call_id, "content": call_id} for call_id, *_ in made]
     await stream(alice_api, USER, *results, tools=TOOLS)
-    assert [message["tool_call_id"] for message in asked[1].body(stream=True)["messages"][-2:]] == ["up_0", "up_1"]
+    assert [message["tool_call_id"] for message in requests[1].body(stream=True)["messages"][-2:]] == ["up_0", "up_1"]
     assert (await in_thread(Run.objects.get)).text == "Found."
 
 
 @pytest.mark.parametrize("ours_first", [True, False])
-async def test_ours_never_show_beside_them(alice_api: Api, agent: Agent, plays: Plays, ours_first: bool) -> None:
+async def test_our_own_calls_are_hidden_from_a_mixed_stream(
+    alice_api: Api, agent: Agent, plays: Plays, ours_first: bool
+) -> None:
     theirs, ours = (1, 0) if ours_first else (0, 1)
-    begun = sorted([piece(theirs, name="lookup"), piece(ours, name="add_memory")], key=lambda call: call["index"])
-    asked = plays([*begun, piece(theirs, "{}"), piece(ours, ADD)], ["Done."])
+    first_pieces = sorted(
+        [piece(theirs, name="lookup"), piece(ours, name="add_memory")], key=lambda call: call["index"]
+    )
+    requests = plays([*first_pieces, piece(theirs, "{}"), piece(ours, ADD)], ["Done."])
     chunks = await stream(alice_api, USER, tools=TOOLS)
-    (call,) = joined(chunks)
+    (call,) = assembled(chunks)
     assert call[1:] == ("lookup", "{}")
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
     await stream(alice_api, USER, {"role": "tool", "tool_call_id": call[0], "content": "42"}, tools=TOOLS)
-    step = asked[1].body(stream=True)["messages"][-3:]
-    told = {message["tool_call_id"]: message["content"] for message in step[1:]}
-    assert told[f"up_{theirs}"] == "42"
-    assert '"ok": true' in told[f"up_{ours}"]
+    step = requests[1].body(stream=True)["messages"][-3:]
+    contents = {message["tool_call_id"]: message["content"] for message in step[1:]}
+    assert contents[f"up_{theirs}"] == "42"
+    assert '"ok": true' in contents[f"up_{ours}"]
 
 
-async def test_a_name_that_comes_in_parts_is_not_told_too_soon(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_a_name_that_arrives_in_parts_is_held_back_until_complete(
+    alice_api: Api, agent: Agent, plays: Plays
+) -> None:
     plays([piece(0, name="add_"), piece(0, name="memory"), piece(0, ADD)], ["Noted."])
     chunks = await stream(alice_api, USER, tools=TOOLS)
     assert pieces_of(chunks) == []
@@ -150,12 +155,12 @@ def at_0(call_id: str, name: str, arguments: str) -> dict[str, Any]:
         ([at_0("x", "lookup", '{"q"'), at_0("y", "", ": 1}")], ['{"q": 1}']),
     ],
 )
-async def test_calls_that_all_have_the_index_0_are_told_apart(
+async def test_several_calls_with_index_0_are_told_apart(
     alice_api: Api, agent: Agent, plays: Plays, pieces: list[Any], expected: list[str]
 ) -> None:
-    """Gemini and Ollama count so. A name that is there in every piece is no other name."""
+    """Gemini and Ollama send index 0 for every call. A name repeated in each piece does not start another call."""
     plays(pieces)
-    made = joined(await stream(alice_api, USER, tools=TOOLS))
+    made = assembled(await stream(alice_api, USER, tools=TOOLS))
     assert [(name, arguments) for _, name, arguments in made] == [("lookup", text) for text in expected]
     stored = await in_thread(Message.objects.get, role="assistant")
     assert [call["function"] for call in stored.tool_calls] == [
@@ -163,35 +168,35 @@ async def test_calls_that_all_have_the_index_0_are_told_apart(
     ]
 
 
-async def test_a_call_that_nobody_knows_is_the_client_s(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_a_call_of_an_unknown_tool_is_passed_to_the_client(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([piece(0, name="made_up"), piece(1, "{}", name="lookup")])
-    made = joined(await stream(alice_api, USER, tools=TOOLS))
+    made = assembled(await stream(alice_api, USER, tools=TOOLS))
     assert [(name, arguments) for _, name, arguments in made] == [("made_up", ""), ("lookup", "{}")]
     stored = await in_thread(Message.objects.get, role="assistant")
     assert {call["id"]: call["function"]["name"] for call in stored.tool_calls} == {key: name for key, name, _ in made}
 
 
 async def test_custom_calls_are_streamed(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    asked = plays([custom(0, name="shell"), custom(0, "ls "), custom(0, "-l")], ["Two files."])
+    requests = plays([custom(0, name="shell"), custom(0, "ls "), custom(0, "-l")], ["Two files."])
     chunks = await stream(alice_api, USER, tools=TOOLS)
     assert pieces_of(chunks)[0]["type"] == "custom"
-    ((call_id, name, given),) = joined(chunks)
+    ((call_id, name, given),) = assembled(chunks)
     assert (name, given) == ("shell", "ls -l")
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
     await stream(alice_api, USER, {"role": "tool", "tool_call_id": call_id, "content": "a b"}, tools=TOOLS)
-    said = asked[1].body(stream=True)["messages"][-2]
+    said = requests[1].body(stream=True)["messages"][-2]
     assert said["tool_calls"] == [{"id": "up_0", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}]
 
 
-async def test_custom_calls_come_back_in_one_piece(
+async def test_custom_calls_are_returned_without_streaming(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = {"id": "up_0", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     async def complete(request: Any) -> dict[str, Any]:
-        asked.append(request)
-        said = {"content": None, "tool_calls": [made]} if len(asked) == 1 else {"content": "Two files."}
+        requests.append(request)
+        said = {"content": None, "tool_calls": [made]} if len(requests) == 1 else {"content": "Two files."}
         return {"choices": [{"index": 0, "message": {"role": "assistant", **said}}]}
 
     monkeypatch.setattr(model, "complete", complete)
@@ -204,36 +209,36 @@ async def test_custom_calls_come_back_in_one_piece(
     result = {"role": "tool", "tool_call_id": call["id"], "content": "a b"}
     second = await ask(alice_api, USER, choice["message"], result, tools=TOOLS)
     assert (second.run, second.text) == (first.run, "Two files.")
-    assert asked[1].body(stream=False)["messages"][-2]["tool_calls"] == [made]
+    assert requests[1].body(stream=False)["messages"][-2]["tool_calls"] == [made]
 
 
-async def test_a_custom_call_with_the_name_of_ours_is_not_ours(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_a_custom_call_named_like_our_tool_is_the_clients(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([custom(0, "Is vegetarian.", name="add_memory")])
-    made = joined(await stream(alice_api, USER, tools=TOOLS))
+    made = assembled(await stream(alice_api, USER, tools=TOOLS))
     assert [(name, given) for _, name, given in made] == [("add_memory", "Is vegetarian.")]
     assert not await in_thread(Memory.objects.exists)
 
 
-def ended(*pieces: str) -> list[bool]:
-    """Whether an object is complete after each of the pieces."""
+def completeness(*pieces: str) -> list[bool]:
+    """Return for each piece whether the object is complete after it."""
     end = ObjectEnd()
     return [end.reached(pieces[: count + 1]) for count in range(len(pieces))]
 
 
-def test_an_object_that_comes_in_pieces_is_read_once_and_ends_where_json_does() -> None:
-    assert ended(" ", "", '{"a": "x}', "\\", '"}', '", "b": [{}', "]", "}") == [False] * 7 + [True]
-    assert ended('{"a": "\\\\"}') == [True]
-    assert ended('{"a": "\\', "", '\\"}') == [False, False, True]
-    assert ended("{}") == [True]
-    assert ended("null", "{}") == ended("", '"{}"') == [False, False]
+def test_the_end_of_a_json_object_is_found_across_pieces() -> None:
+    assert completeness(" ", "", '{"a": "x}', "\\", '"}', '", "b": [{}', "]", "}") == [False] * 7 + [True]
+    assert completeness('{"a": "\\\\"}') == [True]
+    assert completeness('{"a": "\\', "", '\\"}') == [False, False, True]
+    assert completeness("{}") == [True]
+    assert completeness("null", "{}") == completeness("", '"{}"') == [False, False]
 
 
 @given(
     value=st.dictionaries(st.text(), st.recursive(st.text() | st.integers(), st.lists, max_leaves=5)), data=st.data()
 )
-def test_an_object_is_complete_with_its_last_sign_and_no_sooner(value: dict[str, Any], data: st.DataObject) -> None:
+def test_a_json_object_is_complete_exactly_with_its_last_character(value: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(value, ensure_ascii=data.draw(st.booleans()))
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
     pieces = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     complete = ["".join(pieces[: count + 1]) == text for count in range(len(pieces))]
-    assert ended(*pieces) == complete
+    assert completeness(*pieces) == complete

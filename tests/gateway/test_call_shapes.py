@@ -1,4 +1,4 @@
-"""Calls of tools in what a client resends: refused where they are none, and skipped where one is stored already."""
+"""Malformed tool calls: refused in requests, and tolerated in rows stored by earlier versions"""
 
 from typing import Any
 
@@ -55,37 +55,37 @@ LENIENT: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("made", "place"), BROKEN)
-async def test_calls_that_are_none_are_refused(alice_api: Api, agent: Agent, made: Any, place: str) -> None:
-    got = await ask(alice_api, "Hi", {"role": "assistant", "content": None, "tool_calls": made}, "Go on")
-    assert (got.status, got.code, got.json["error"]["param"]) == (
+@pytest.mark.parametrize(("tool_calls", "place"), BROKEN)
+async def test_malformed_calls_are_refused(alice_api: Api, agent: Agent, tool_calls: Any, place: str) -> None:
+    response = await ask(alice_api, "Hi", {"role": "assistant", "content": None, "tool_calls": tool_calls}, "Go on")
+    assert (response.status, response.code, response.json["error"]["param"]) == (
         400, "invalid_request", f"messages[1].tool_calls{place}"
     )  # fmt: skip
 
 
-async def test_the_id_of_a_call_is_text(alice_api: Api, agent: Agent) -> None:
-    got = await ask(alice_api, "Hi", {"role": "tool", "tool_call_id": [], "content": "x"}, "Go on")
-    assert (got.status, got.json["error"]["param"]) == (400, "messages[1].tool_call_id")
+async def test_the_id_of_a_call_must_be_text(alice_api: Api, agent: Agent) -> None:
+    response = await ask(alice_api, "Hi", {"role": "tool", "tool_call_id": [], "content": "x"}, "Go on")
+    assert (response.status, response.json["error"]["param"]) == (400, "messages[1].tool_call_id")
 
 
-@pytest.mark.parametrize("made", LENIENT)
-async def test_calls_as_clients_send_them_are_taken(
-    alice_api: Api, agent: Agent, model: ScriptedModel, made: Any
+@pytest.mark.parametrize("tool_calls", LENIENT)
+async def test_call_variants_that_clients_send_are_accepted(
+    alice_api: Api, agent: Agent, model: ScriptedModel, tool_calls: Any
 ) -> None:
     model.script("Yes.")
-    given = {"role": "assistant", "content": "Wait.", "tool_calls": made}
-    assert (await ask(alice_api, "Hi", given, {"role": "user", "content": "Go on"})).status == 200
+    message = {"role": "assistant", "content": "Wait.", "tool_calls": tool_calls}
+    assert (await ask(alice_api, "Hi", message, {"role": "user", "content": "Go on"})).status == 200
     stored = await in_thread(lambda: Message.objects.filter(role="assistant").order_by("seq")[0])
-    assert (stored.tool_calls, stored.calls) == (made, made or [])
+    assert (stored.tool_calls, stored.calls) == (tool_calls, tool_calls or [])
 
 
-async def test_calls_in_words_of_the_person_are_not_stored(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_calls_in_user_messages_are_not_stored(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Yes.")
     assert (await ask(alice_api, {"role": "user", "content": "Hi", "tool_calls": [CALL]})).status == 200
     assert not await in_thread(lambda: Message.objects.filter(tool_calls__isnull=False).exists())
 
 
-def _stored(owner: Owner, agent: Agent, made: Any) -> Session:
+def _stored(owner: Owner, agent: Agent, tool_calls: Any) -> Session:
     session = session_make(owner, agent)
     for seq, role in enumerate(("user", "assistant", "tool"), start=1):
         Message.objects.create(
@@ -95,17 +95,17 @@ def _stored(owner: Owner, agent: Agent, made: Any) -> Session:
             role=role,
             kind=Message.Kind.HISTORY,
             text="Hi",
-            tool_calls=made if role == "assistant" else None,
+            tool_calls=tool_calls if role == "assistant" else None,
             tool_call_id="c" if role == "tool" else "",
         )
     return session
 
 
-@pytest.mark.parametrize("made", [made for made, _ in BROKEN if made != [CALL] * (TOOLS + 1)])
-def test_stored_calls_that_are_none_break_nothing(
-    alice: Owner, bob: Owner, agent: Agent, client: Client, made: Any
+@pytest.mark.parametrize("tool_calls", [value for value, _ in BROKEN if value != [CALL] * (TOOLS + 1)])
+def test_malformed_stored_calls_break_nothing(
+    alice: Owner, bob: Owner, agent: Agent, client: Client, tool_calls: Any
 ) -> None:
-    session = _stored(alice, agent, made)
+    session = _stored(alice, agent, tool_calls)
     assert len(read_record(alice.pk, session.pk, floor=0, token_limit=1000).items) == 3
     assert all(as_openai(row) and message_json(row) for row in session.messages.order_by("seq"))
     client.force_login(User.objects.get(username="bob"))

@@ -1,4 +1,4 @@
-"""The chat page and its fragments, as the server renders them. What moves is tested in tests/browser."""
+"""The chat page and its fragments as rendered by the server. Scripted behaviour is tested in tests/browser."""
 
 import re
 from dataclasses import replace
@@ -107,14 +107,14 @@ def write(owner: Owner, run: Run, *contents: str, update: int | None = None) -> 
         return writer.change_set
 
 
-def test_a_page_sends_strangers_to_the_sign_in_page() -> None:
+def test_pages_redirect_anonymous_visitors_to_the_sign_in_page() -> None:
     for path in ("/", "/new/", f"/c/{uuid4()}/"):
         response = Client().get(path)
         assert response.status_code == 302
         assert response.headers["Location"].startswith("/login/?next=")
 
 
-def test_a_fragment_tells_strangers_that_they_are_signed_out() -> None:
+def test_fragments_answer_401_to_anonymous_visitors() -> None:
     some = uuid4()
     for path in (
         "/fragments/sessions/",
@@ -125,7 +125,7 @@ def test_a_fragment_tells_strangers_that_they_are_signed_out() -> None:
         assert Client().get(path).status_code == 401
 
 
-def test_the_first_page_says_what_is_remembered_and_offers_three_beginnings(page: Client) -> None:
+def test_the_first_page_offers_three_prompts(page: Client) -> None:
     html = html_of(page, "/")
     assert "The first page is yours." in html
     assert html.count('<li><button class="prompt"') == 3
@@ -141,13 +141,13 @@ def test_the_first_page_says_what_is_remembered_and_offers_three_beginnings(page
         ({}, None),
     ],
 )
-def test_the_first_page_says_when_a_review_comes(page: Client, settings: dict[str, int], says: str | None) -> None:
+def test_the_first_page_says_when_reviews_run(page: Client, settings: dict[str, int], says: str | None) -> None:
     agent_save("assistant", settings)
     html = html_of(page, "/")
     assert says in html if says else "a review reads" not in html
 
 
-def test_the_demo_model_is_named_on_the_page_and_a_real_one_is_not(page: Client, settings: object) -> None:
+def test_the_page_names_the_demo_model_only_when_it_is_used(page: Client, settings: object) -> None:
     settings.DAYBOOK_UPSTREAMS = {}  # type: ignore[attr-defined]
     assert "Demo model." in html_of(page, "/")
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}  # type: ignore[attr-defined]
@@ -155,7 +155,7 @@ def test_the_demo_model_is_named_on_the_page_and_a_real_one_is_not(page: Client,
 
 
 @pytest.mark.parametrize("path", ["/", "/new/", "/login/"])
-def test_no_page_needs_inline_script_or_style(page: Client, alice: Owner, path: str) -> None:
+def test_pages_need_no_inline_script_or_style(page: Client, alice: Owner, path: str) -> None:
     turn_make(session_make(alice), "<script>alert(1)</script>", "```bash\nls\n```")
     client = Client() if path == "/login/" else page
     response = client.get(path)
@@ -168,7 +168,7 @@ def test_no_page_needs_inline_script_or_style(page: Client, alice: Owner, path: 
     assert "unsafe" not in policy
 
 
-def test_the_answers_of_a_page_share_their_time_for_colours(
+def test_answers_of_a_page_share_a_time_limit_for_highlighting(
     page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = session_make(alice)
@@ -180,13 +180,13 @@ def test_the_answers_of_a_page_share_their_time_for_colours(
     assert html_of(page, address).count('<span class="k">if') == 0
 
 
-def test_the_chat_opens_with_the_session_used_last(page: Client, alice: Owner) -> None:
+def test_the_chat_opens_with_the_most_recent_session(page: Client, alice: Owner) -> None:
     session_make(alice, "Older", at=NOON - timedelta(days=1))
     session_make(alice, "Newer")
     assert '<h1 id="session-title">Newer</h1>' in html_of(page, "/")
 
 
-def test_a_new_session_has_no_address_yet_and_takes_agent_and_temporary(page: Client) -> None:
+def test_a_new_session_takes_its_agent_and_temporary_from_the_query(page: Client) -> None:
     Agent.objects.create(name="kitchen")
     html = html_of(page, "/new/?agent=kitchen&temporary=1")
     assert "<option selected>kitchen</option>" in html
@@ -195,7 +195,7 @@ def test_a_new_session_has_no_address_yet_and_takes_agent_and_temporary(page: Cl
     assert "<option selected>assistant</option>" in html_of(page, "/new/?agent=nobody")
 
 
-def test_somebody_elses_session_is_not_there(charlie_page: Client, alice: Owner) -> None:
+def test_somebody_elses_session_is_not_found(charlie_page: Client, alice: Owner) -> None:
     session = session_make(alice, "Secret plans")
     run = turn_make(session, "hidden words")
     for path in (
@@ -210,11 +210,11 @@ def test_somebody_elses_session_is_not_there(charlie_page: Client, alice: Owner)
     assert "Secret plans" not in html_of(charlie_page, "/")
 
 
-def test_a_session_that_is_gone_says_so_in_words(page: Client) -> None:
+def test_a_deleted_session_shows_a_message(page: Client) -> None:
     assert "There is nothing here." in html_of(page, f"/c/{uuid4()}/", status=404)
 
 
-def test_words_are_shown_as_typed_and_answers_as_markdown(page: Client, alice: Owner) -> None:
+def test_user_messages_are_shown_as_typed_and_answers_as_markdown(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     turn_make(session, "is 1 < 2 **or** not?", "It **is**. <b>Really</b>")
     html = html_of(page, f"/c/{session.pk}/")
@@ -222,7 +222,7 @@ def test_words_are_shown_as_typed_and_answers_as_markdown(page: Client, alice: O
     assert "<p>It <strong>is</strong>. &lt;b&gt;Really&lt;/b&gt;</p>" in html
 
 
-def test_a_replaced_answer_is_not_shown_any_more(page: Client, alice: Owner) -> None:
+def test_a_superseded_answer_is_not_shown(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     turn_make(session, "question", "first answer", number=1, superseded=True)
     turn_make(session, "question", "second answer", number=1)
@@ -231,7 +231,7 @@ def test_a_replaced_answer_is_not_shown_any_more(page: Client, alice: Owner) -> 
     assert "second answer" in html
 
 
-def test_every_turn_can_be_edited_and_answered_again(page: Client, alice: Owner) -> None:
+def test_every_turn_can_be_edited_and_regenerated(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     turn_make(session, "one")
     last = turn_make(session, "two")
@@ -281,7 +281,7 @@ def test_every_turn_can_be_edited_and_answered_again(page: Client, alice: Owner)
         ("awaiting_client_tools", None, "Waiting for the client that this turn came from."),
     ],
 )
-def test_how_a_turn_ended_is_said_in_words(
+def test_failed_stopped_and_waiting_turns_show_a_message(
     page: Client, alice: Owner, state: str, error: dict[str, str] | None, words: str
 ) -> None:
     session = session_make(alice)
@@ -291,7 +291,7 @@ def test_how_a_turn_ended_is_said_in_words(
     assert ("data-answer-again>" in html) == (state == "failed")
 
 
-def test_an_empty_answer_and_one_that_was_cut_off_say_so(page: Client, alice: Owner) -> None:
+def test_empty_and_truncated_answers_show_a_message(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     turn_make(session, "hello", "")
     turn_make(session, "tell me all", "It began", trace={"finish_reason": "length"})
@@ -300,7 +300,7 @@ def test_an_empty_answer_and_one_that_was_cut_off_say_so(page: Client, alice: Ow
     assert "It began The answer ends here because the model reached its token limit." in words
 
 
-def test_versions_are_counted_without_failures_that_nothing_follows(page: Client, alice: Owner) -> None:
+def test_version_counts_leave_out_failures_without_a_following_turn(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     first = turn_make(session, "one", "First.", number=1, superseded=True)
     turn_make(session, "one", number=1, state="failed", superseded=True)
@@ -313,7 +313,7 @@ def test_versions_are_counted_without_failures_that_nothing_follows(page: Client
     assert ">2/2<" in html
 
 
-def test_reasoning_tools_and_figures_are_folded_under_the_answer(page: Client, alice: Owner) -> None:
+def test_reasoning_tools_and_details_are_shown_under_the_answer(page: Client, alice: Owner) -> None:
     configuration_save("prices", {"m": {"input": 10, "output": 20}})
     session = session_make(alice)
     usage = {"total_tokens": 30_000, "prompt_tokens": 10_000, "completion_tokens": 20_000}
@@ -344,7 +344,7 @@ def test_reasoning_tools_and_figures_are_folded_under_the_answer(page: Client, a
         ("process", "Interrupted: the process that was answering went away.", True),
     ],
 )
-def test_an_answer_that_a_restart_cut_off_says_so_and_offers_another_try(
+def test_a_stopped_answer_says_why_and_an_interrupted_one_offers_a_retry(
     page: Client, alice: Owner, by: str, words: str, offered: bool
 ) -> None:
     session = session_make(alice)
@@ -354,7 +354,7 @@ def test_an_answer_that_a_restart_cut_off_says_so_and_offers_another_try(
     assert ("data-answer-again>" in html) is offered
 
 
-def test_a_running_turn_is_marked_for_the_script_to_follow(page: Client, alice: Owner) -> None:
+def test_a_running_turn_is_marked_for_the_script(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     run = turn_make(session, "hello", "so far", state="running")
     html = html_of(page, f"/c/{session.pk}/")
@@ -362,7 +362,7 @@ def test_a_running_turn_is_marked_for_the_script_to_follow(page: Client, alice: 
     assert 'data-answer aria-busy="true"' in html
 
 
-def test_an_answer_tells_which_memories_it_was_given_and_why(page: Client, alice: Owner) -> None:
+def test_an_answer_lists_the_recalled_memories_with_reasons(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     earlier = turn_make(session, "the disk was at 97 % on Tuesday too", number=1)
     write(alice, earlier, "Backs up every night.")
@@ -378,14 +378,14 @@ def test_an_answer_tells_which_memories_it_was_given_and_why(page: Client, alice
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, ""), (1, ""), (2, " Recalled twice."), (12, " Recalled 12 times.")])
-def test_why_a_memory_was_used_ends_with_how_often(count: int, words: str) -> None:
+def test_the_reason_ends_with_the_number_of_recalls(count: int, words: str) -> None:
     why = "Shares the words “backup” and “night” with your question."
     assert why_given({"lane": "long_term", "why": why}, usage_count=count) == why + words
     frozen = {"lane": "frozen", "why": "pinned, so it is in every answer"}
     assert why_given(frozen, usage_count=count) == "Pinned, so it is in every answer."
 
 
-def test_memories_of_somebody_else_are_never_shown_as_used(page: Client, alice: Owner, charlie_page: Client) -> None:
+def test_memories_of_other_owners_are_never_shown(page: Client, alice: Owner, charlie_page: Client) -> None:
     charlie = owner_for_user(User.objects.get(username="charlie"))
     theirs = turn_make(session_make(charlie), "x")
     write(charlie, theirs, "Charlie's secret.")
@@ -394,7 +394,7 @@ def test_memories_of_somebody_else_are_never_shown_as_used(page: Client, alice: 
     assert "secret" not in html_of(page, f"/c/{session.pk}/")
 
 
-def test_a_saved_memory_stands_under_its_answer_with_edit_and_undo(page: Client, alice: Owner) -> None:
+def test_a_saved_memory_is_shown_under_its_answer_with_edit_and_undo(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     change_set = write(alice, turn_make(session, "hello"), "Keeps dumps for 14 days.")
     html = html_of(page, f"/c/{session.pk}/")
@@ -403,7 +403,7 @@ def test_a_saved_memory_stands_under_its_answer_with_edit_and_undo(page: Client,
     assert 'data-edit-memory="1" data-version="1" data-content="Keeps dumps for 14 days."' in html
 
 
-def test_an_updated_memory_shows_the_old_word_struck_and_the_new_one_underlined(page: Client, alice: Owner) -> None:
+def test_an_updated_memory_shows_its_change_as_del_and_ins(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     write(alice, turn_make(session, "hello"), "Backs up at 02:30 daily.")
     write(alice, turn_make(session, "moved"), "Backs up at 03:15 daily.", update=1)
@@ -412,7 +412,7 @@ def test_an_updated_memory_shows_the_old_word_struck_and_the_new_one_underlined(
     assert "Backs up at <del>02:30</del> <ins>03:15</ins> daily." in html
 
 
-def test_several_memories_of_one_step_are_one_note_with_one_undo(page: Client, alice: Owner) -> None:
+def test_memories_saved_in_one_step_share_one_undo(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     write(alice, turn_make(session, "hello"), "Likes tea.", "Likes rye bread.")
     html = html_of(page, f"/c/{session.pk}/")
@@ -421,7 +421,7 @@ def test_several_memories_of_one_step_are_one_note_with_one_undo(page: Client, a
     assert html.count("data-edit-memory=") == 2
 
 
-def test_after_an_undo_the_note_is_struck_and_can_be_put_back(page: Client, alice: Owner) -> None:
+def test_an_undone_change_is_struck_through_and_can_be_restored(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     run = turn_make(session, "hello")
     change_set = write(alice, run, "Likes tea.")
@@ -440,14 +440,14 @@ def test_after_an_undo_the_note_is_struck_and_can_be_put_back(page: Client, alic
     assert f'data-change-set="{back.change_set}"' in html
 
 
-def test_what_a_replaced_answer_wrote_is_shown_with_the_new_one(page: Client, alice: Owner) -> None:
+def test_writes_of_a_superseded_answer_are_shown_with_the_new_one(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     write(alice, turn_make(session, "q", number=1, superseded=True), "Likes tea.")
     turn_make(session, "q", number=1)
     assert "Likes tea." in html_of(page, f"/c/{session.pk}/")
 
 
-def test_what_a_review_wrote_is_listed_for_its_toast(page: Client, charlie_page: Client, alice: Owner) -> None:
+def test_writes_of_a_review_are_listed_for_its_toast(page: Client, charlie_page: Client, alice: Owner) -> None:
     review = uuid4()
     source = Source(actor="review", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review)
     with book_writing(book_get_or_create(alice.pk, "main"), source) as writer:
@@ -456,7 +456,7 @@ def test_what_a_review_wrote_is_listed_for_its_toast(page: Client, charlie_page:
     assert charlie_page.get(f"/fragments/review/{review}/").status_code == 204
 
 
-def test_long_conversations_show_their_end_and_offer_the_rest(page: Client, alice: Owner) -> None:
+def test_a_long_conversation_shows_its_newest_turns_and_links_to_earlier_ones(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     for number in range(25):
         turn_make(session, f"question {number}.")
@@ -475,7 +475,7 @@ def test_long_conversations_show_their_end_and_offer_the_rest(page: Client, alic
 
 
 @pytest.mark.any_database
-def test_a_long_conversation_costs_no_more_queries_than_a_short_one(page: Client, alice: Owner) -> None:
+def test_a_long_conversation_takes_no_more_queries_than_a_short_one(page: Client, alice: Owner) -> None:
     def queries(turns: int) -> int:
         session = session_make(alice)
         for number in range(turns):
@@ -487,11 +487,11 @@ def test_a_long_conversation_costs_no_more_queries_than_a_short_one(page: Client
             html_of(page, f"/c/{session.pk}/")
         return len(captured)
 
-    queries(1)  # prices are kept from here on
+    queries(1)  # fills the cache of prices
     assert queries(2) == queries(15)
 
 
-def test_sessions_are_listed_by_time_in_the_owners_time_zone(
+def test_sessions_are_grouped_by_day_in_the_owners_time_zone(
     page: Client, alice: Owner, time_machine_at_noon: None
 ) -> None:
     alice.time_zone = "Pacific/Auckland"
@@ -513,7 +513,7 @@ def time_machine_at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.chat.session_list.timezone.now", lambda: NOON)
 
 
-def test_sessions_are_found_by_title_and_by_what_was_said(page: Client, alice: Owner) -> None:
+def test_sessions_are_found_by_title_and_messages(page: Client, alice: Owner) -> None:
     turn_make(session_make(alice, "Dinner"), "no hazelnuts please", "Noted.")
     session_make(alice, "Hazelnut orchard")
     session_make(alice, "Trains")
@@ -524,9 +524,7 @@ def test_sessions_are_found_by_title_and_by_what_was_said(page: Client, alice: O
     assert "Nothing matches “quince”." in text_of(html_of(page, "/fragments/sessions/?q=quince"))
 
 
-def test_messages_that_a_program_brought_are_no_chat_until_somebody_goes_on_with_them(
-    page: Client, alice: Owner
-) -> None:
+def test_ingested_messages_are_listed_only_once_somebody_continues_them(page: Client, alice: Owner) -> None:
     for name in ("", "kitchen"):
         said = message_rows(alice.pk, None, [{"role": "user", "content": "no hazelnuts please"}], history=1)
         messages_add(caller_make(alice), said, book=None, session_ref=name)
@@ -541,14 +539,14 @@ def test_messages_that_a_program_brought_are_no_chat_until_somebody_goes_on_with
     assert "This session was ended." in html
 
 
-def test_a_session_without_a_title_is_called_by_its_first_words(page: Client, alice: Owner) -> None:
+def test_a_session_without_a_title_is_named_by_its_first_message(page: Client, alice: Owner) -> None:
     session = session_make(alice, "")
     turn_make(session, "The backup job filled the disk again\nlast night. Can you give me a script?")
     assert "The backup job filled the disk again last night. Can you…" in html_of(page, f"/c/{session.pk}/")
 
 
 @pytest.mark.parametrize("minutes", [1, 0], ids=["one a minute", "all at the same moment"])
-def test_a_long_list_of_sessions_goes_on_where_it_stopped(page: Client, alice: Owner, minutes: int) -> None:
+def test_a_long_session_list_is_paged(page: Client, alice: Owner, minutes: int) -> None:
     for number in reversed(range(45)):
         session_make(alice, f"Session {number:02}.", at=NOON - timedelta(minutes=number * minutes))
     first = html_of(page, "/fragments/sessions/")
@@ -557,11 +555,11 @@ def test_a_long_list_of_sessions_goes_on_where_it_stopped(page: Client, alice: O
     second = html_of(page, more[1].replace("&amp;", "&"))
     shown = re.findall(r"<span>(Session \d\d\.)</span>", first + second)
     assert shown == [f"Session {number:02}." for number in range(45)]
-    assert "<h2>" not in second  # the same day goes on
+    assert "<h2>" not in second  # still the same day
     assert "hx-get" not in second
 
 
-def test_a_temporary_session_says_that_nothing_is_remembered(page: Client, alice: Owner) -> None:
+def test_a_temporary_session_shows_its_notice(page: Client, alice: Owner) -> None:
     session = session_make(alice, temporary=True)
     html = html_of(page, f"/c/{session.pk}/")
     line = re.search(r'<p class="temporary" id="temporary-line"([^>]*)>', html)
@@ -569,7 +567,7 @@ def test_a_temporary_session_says_that_nothing_is_remembered(page: Client, alice
     assert "hidden" not in line[1]
 
 
-def test_an_ended_session_takes_no_message(page: Client, alice: Owner) -> None:
+def test_an_ended_session_has_its_message_field_disabled(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     Session.objects.update(state=Session.State.ENDED)
     html = html_of(page, f"/c/{session.pk}/")
@@ -577,7 +575,7 @@ def test_an_ended_session_takes_no_message(page: Client, alice: Owner) -> None:
     assert re.search(r'<textarea id="message"[^>]* disabled>', html)
 
 
-def test_the_context_fill_is_the_newest_runs_share_of_the_agents_limit(page: Client, alice: Owner) -> None:
+def test_the_context_fill_is_the_newest_runs_share_of_the_token_limit(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     run = turn_make(session, "hello")
     Run.objects.filter(pk=run.pk).update(usage={"total_tokens": 28_000})
@@ -586,7 +584,7 @@ def test_the_context_fill_is_the_newest_runs_share_of_the_agents_limit(page: Cli
     assert "Older turns will be summarised" in text_of(html)
 
 
-def test_signing_in_with_a_wrong_password_says_what_to_do() -> None:
+def test_a_wrong_password_shows_an_error() -> None:
     User.objects.create_user("alice", password="ink-and-paper-9")
     response = Client().post("/login/", {"username": "alice", "password": "wrong"})
     assert response.status_code == 200
@@ -596,7 +594,7 @@ def test_signing_in_with_a_wrong_password_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("query", ["before=x", "before=" + "9" * 30, "before=-1", "before="])
-def test_a_strange_place_to_go_on_from_is_no_error(page: Client, alice: Owner, query: str) -> None:
+def test_an_invalid_page_position_is_ignored(page: Client, alice: Owner, query: str) -> None:
     session = session_make(alice)
     turn_make(session, "hello")
     for path in (f"/fragments/turns/{session.pk}/", "/fragments/sessions/"):

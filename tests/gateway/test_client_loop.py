@@ -1,5 +1,4 @@
-"""A client's tool loop is the client's: what it sends in the loop is what the model sees, with our own calls and
-results in their places."""
+"""Tool loops of clients: the model sees what the client sends, with our own calls and results in their places"""
 
 from typing import Any
 
@@ -10,7 +9,7 @@ from gateway.runs.tool_loop import loop_messages, loop_start
 from memories.database.access import in_thread
 from tests.conftest import Api
 from tests.factories import agent_make
-from tests.gateway.test_client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
@@ -22,11 +21,8 @@ def sent(model: ScriptedModel, number: int) -> list[dict[str, Any]]:
     return [message for message in model.calls[number].messages if message is not model.calls[number].messages[0]]
 
 
-async def test_each_step_is_a_completion_with_an_id_of_its_own(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
-    """Clients that keep messages by their ids (LangGraph in JavaScript) would put a second step in the place of the
-    first."""
+async def test_each_step_has_its_own_completion_id(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """Clients that store messages by ID (LangGraph in JavaScript) would otherwise overwrite the first step."""
     model.script(calls(FIRST), calls(SECOND), "Done.")
     first = await ask(alice_api, USER, tools=[LOOKUP])
     second = await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
@@ -34,21 +30,21 @@ async def test_each_step_is_a_completion_with_an_id_of_its_own(
     chunks = await stream(alice_api, *messages, tools=[LOOKUP])
     ids = [first.json["id"], second.json["id"], *{chunk["id"] for chunk in chunks}]
     assert len(set(ids)) == len(ids) == 3
-    assert all(one.startswith("chatcmpl-") for one in ids)
+    assert all(completion_id.startswith("chatcmpl-") for completion_id in ids)
 
 
-async def test_a_cleared_result_is_not_sent(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_result_cleared_by_the_client_is_not_sent(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), calls(SECOND), "Done.")
-    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A long result")
-    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
-    cleared = [one[0], {**one[1], "content": "[cleared]"}]
+    first_step = results(await ask(alice_api, USER, tools=[LOOKUP]), "A long result")
+    second = await ask(alice_api, USER, *first_step, tools=[LOOKUP])
+    cleared = [first_step[0], {**first_step[1], "content": "[cleared]"}]
     assert (await ask(alice_api, USER, *cleared, *results(second, "B"), tools=[LOOKUP])).text == "Done."
     assert [message["content"] for message in sent(model, 2)] == ["Look it up", None, "[cleared]", None, "B"]
-    kept = await in_thread(lambda: list(Message.objects.filter(role="tool").values_list("text", flat=True)))
-    assert kept == ["A long result", "B"]  # the transcript tells what there was
+    stored = await in_thread(lambda: list(Message.objects.filter(role="tool").values_list("text", flat=True)))
+    assert stored == ["A long result", "B"]  # the transcript keeps the original
 
 
-async def test_a_call_without_an_id_beside_ours_is_no_error(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_call_without_an_id_is_tolerated(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), "Done.")
     said, result = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
     nameless = {"type": "function", "function": {"name": "lookup", "arguments": "{}"}}
@@ -56,11 +52,11 @@ async def test_a_call_without_an_id_beside_ours_is_no_error(alice_api: Api, agen
     assert (await ask(alice_api, USER, said, result, tools=[LOOKUP])).text == "Done."
 
 
-async def test_a_note_stays_where_it_was_put(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_message_inside_the_loop_stays_in_its_place(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), calls(SECOND), "Done.")
-    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
-    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
-    await ask(alice_api, USER, *one, NOTE, *results(second, "B"), tools=[LOOKUP])
+    first_step = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    second = await ask(alice_api, USER, *first_step, tools=[LOOKUP])
+    await ask(alice_api, USER, *first_step, NOTE, *results(second, "B"), tools=[LOOKUP])
     assert [message["role"] for message in sent(model, 2)] == [
         "user",
         "assistant",
@@ -71,23 +67,27 @@ async def test_a_note_stays_where_it_was_put(alice_api: Api, agent: Agent, model
     ]
     user_note = {"role": "user", "content": "Only the first one, please"}
     model.script(calls(FIRST), calls(SECOND), "Done.")
-    one = results(await ask(alice_api, {"role": "user", "content": "Again"}, tools=[LOOKUP]), "A")
-    second = await ask(alice_api, {"role": "user", "content": "Again"}, *one, tools=[LOOKUP])
+    first_step = results(await ask(alice_api, {"role": "user", "content": "Again"}, tools=[LOOKUP]), "A")
+    second = await ask(alice_api, {"role": "user", "content": "Again"}, *first_step, tools=[LOOKUP])
     third = await ask(
-        alice_api, {"role": "user", "content": "Again"}, *one, user_note, *results(second, "B"), tools=[LOOKUP]
+        alice_api, {"role": "user", "content": "Again"}, *first_step, user_note, *results(second, "B"), tools=[LOOKUP]
     )
     assert third.run == second.run
     assert [message["role"] for message in sent(model, 5)] == ["user", "assistant", "tool", "user", "assistant", "tool"]
 
 
-async def test_steps_that_are_left_out_are_left_out(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_steps_that_the_client_leaves_out_are_not_sent(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script(calls(ADD, FIRST), calls(SECOND), "Done.")
-    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
-    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    first_step = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    second = await ask(alice_api, USER, *first_step, tools=[LOOKUP])
     assert (await ask(alice_api, USER, *results(second, "B"), tools=[LOOKUP])).text == "Done."
     said = sent(model, 2)
     assert [message["role"] for message in said] == ["user", "assistant", "tool", "assistant", "tool"]
-    assert [call["function"]["name"] for call in said[1]["tool_calls"]] == ["add_memory"]  # ours stays, with its result
+    assert [call["function"]["name"] for call in said[1]["tool_calls"]] == [
+        "add_memory"
+    ]  # our call stays, with its result
     assert '"ok": true' in said[2]["content"]
     assert said[4]["content"] == "B"
 
@@ -102,28 +102,30 @@ async def test_an_unchanged_loop_is_sent_as_the_model_wrote_it(
         "Done.",
     )
     first = await ask(alice_api, USER, tools=[LOOKUP])
-    one = results(first, "A")
-    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
-    await ask(alice_api, USER, *one, *results(second, "B"), tools=[LOOKUP])
+    first_step = results(first, "A")
+    second = await ask(alice_api, USER, *first_step, tools=[LOOKUP])
+    await ask(alice_api, USER, *first_step, *results(second, "B"), tools=[LOOKUP])
     assert sent(model, 2)[: len(sent(model, 1))] == sent(model, 1)
     assert sent(model, 3)[: len(sent(model, 2))] == sent(model, 2)
     assert [message["content"] for message in sent(model, 3)[1::2]] == ["Let me note that.", "And look.", "Once more."]
 
 
-async def test_changed_words_are_the_client_s(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_clients_changes_to_text_and_arguments_are_sent(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script(
         Says(pieces=("Let me note that.",), calls=(ADD,)), Says(pieces=("And look.",), calls=(FIRST,)), "Done."
     )
-    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
-    one[0]["content"] = "Looked."
-    one[0]["tool_calls"][0]["function"]["arguments"] = "{}"
-    await ask(alice_api, USER, *one, tools=[LOOKUP])
+    first_step = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    first_step[0]["content"] = "Looked."
+    first_step[0]["tool_calls"][0]["function"]["arguments"] = "{}"
+    await ask(alice_api, USER, *first_step, tools=[LOOKUP])
     _, noted, _, looked, _ = sent(model, 2)
     assert (noted["content"], looked["content"]) == (None, "Looked.")
     assert looked["tool_calls"][0]["function"] == {"name": "lookup", "arguments": "{}"}
 
 
-async def test_another_model_takes_the_next_step(
+async def test_another_model_may_take_the_next_step(
     alice_api: Api, alice: Any, agent: Agent, model: ScriptedModel
 ) -> None:
     await in_thread(agent_make, "quick", model="small-model")
@@ -162,24 +164,26 @@ def _result(call_id: str) -> dict[str, Any]:
         ([_result("c2")], ["o", "=o", "c1", "=c1", "c2", "=c2"]),
         ([_call("c1"), _result("c1"), _call("c2"), _result("c2")], ["o", "=o", "c1", "=c1", "c2", "=c2"]),
         ([_call("c2"), _result("c2")], ["o", "=o", "c2", "=c2"]),
-        # A stored transcript, which has our calls, too; and steps that come twice or in another order.
+        # A stored transcript, which includes our calls, and steps that are repeated or reordered.
         ([_call("o"), _result("o"), _call("c1"), _result("c1")], ["o", "=o", "c1", "=c1"]),
         ([_call("c2"), _result("c2"), _call("c1"), _result("c1")], ["o", "=o", "c2", "=c2", "c1", "=c1"]),
         ([_call("c1"), _call("c1"), _result("c1")], ["o", "=o", "c1", "c1", "=c1"]),
         ([_call("x"), _result("x"), _call("c1"), _result("c1")], ["x", "=x", "o", "=o", "c1", "=c1"]),
     ],
 )
-def test_where_our_own_results_stand(sent_messages: list[dict[str, Any]], expected: list[str]) -> None:
+def test_our_own_calls_and_results_are_merged_into_the_loop(
+    sent_messages: list[dict[str, Any]], expected: list[str]
+) -> None:
     stored = [_call("o"), _result("o"), _call("c1"), _result("c1"), _call("c2")]
     merged = loop_messages(stored, sent_messages, frozenset({"c1", "c2"}))
-    told = [
+    merged_ids = [
         f"={message['tool_call_id']}" if message["role"] == "tool" else message["tool_calls"][0]["id"]
         for message in merged
     ]
-    assert told == expected
+    assert merged_ids == expected
 
 
-def test_where_a_loop_begins() -> None:
+def test_loop_start_finds_the_beginning_of_the_loop() -> None:
     user = {"role": "user", "content": "a"}
     ours = frozenset({"c1"})
     assert loop_start([user, _call("x"), _result("x"), _call("c1"), _result("c1")], ours) == 3

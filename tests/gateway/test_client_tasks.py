@@ -1,5 +1,5 @@
-"""Which requests are tasks of the client and which are turns. The shapes are those that the clients send, shortened;
-where each comes from stands in gateway/client_tasks.toml."""
+"""Which requests are background tasks of the client and which are turns. The requests are shortened forms of those that
+clients send; gateway/client_tasks.toml names their sources."""
 
 import json
 from typing import Any, NamedTuple
@@ -17,13 +17,11 @@ TOOL = {"type": "function", "function": {"name": "lookup", "parameters": {"type"
 MEMORY_TOOLS = [{"type": "function", "function": {"name": name}} for name in ("set_memory", "delete_memory")]
 SCHEMA_TOOL = {"tools": [{"type": "function", "function": {"name": "respond_in_schema"}}]}
 LONG = "The kettle is blue and stands on the shelf. " * 400
-
-
 SIGNS = {"single", "history", "no_tools", "not_streamed", "tiny", "one_token", "memory_tools", "answer_tool", "whole"}
 
 
 class Row(NamedTuple):
-    """A request: `body` goes over what is sent besides the messages."""
+    """A request; `body` holds the fields besides the messages."""
 
     name: str
     messages: list[Message]
@@ -32,7 +30,7 @@ class Row(NamedTuple):
 
 
 def user(*texts: str) -> list[Message]:
-    """Return user messages with an answer after each but the last."""
+    """Return user messages, each but the last followed by an answer."""
     said = [message for text in texts for message in (_message("user", text), _message("assistant", "I see."))]
     return said[:-1]
 
@@ -286,18 +284,18 @@ def _is_turn(row: Row) -> bool:
 
 
 @pytest.mark.parametrize("row", TASKS, ids=lambda row: row.name)
-def test_a_task_of_a_client(row: Row) -> None:
+def test_a_client_task_is_not_a_turn(row: Row) -> None:
     assert not _is_turn(row)
 
 
 @pytest.mark.parametrize("row", TURNS, ids=lambda row: row.name)
-def test_what_only_looks_like_one_is_a_turn(row: Row) -> None:
+def test_a_turn_that_resembles_a_task_is_a_turn(row: Row) -> None:
     assert _is_turn(row)
 
 
-def test_every_known_request_has_two_signs() -> None:
-    """Words of one's own could be a beginning of any of them; those that are recognised by words alone are long or
-    cannot be a person's. A tool that its client offers for nothing else needs no words."""
+def test_every_known_request_needs_text_and_a_further_sign() -> None:
+    """A person could start a message with any of these texts. Those that are recognised by text alone are long, or no
+    person would write them. Only a tool that its client offers for nothing else is recognised without text."""
     for known in known_requests():
         assert known.where in {"user", "system"}
         assert known.starts or known.holds or known.ends or known.signs == ({"answer_tool"},)
@@ -305,7 +303,7 @@ def test_every_known_request_has_two_signs() -> None:
         assert all(sign <= SIGNS for sign in known.signs)
 
 
-def test_codex_says_in_the_body_of_a_response_what_it_asks_for() -> None:
+def test_a_response_body_from_codex_names_the_kind_of_request() -> None:
     def is_turn(kind: str) -> bool:
         said = {CODEX_METADATA: json.dumps({"request_kind": kind}), "other": "kept to itself"}
         asked = read_responses_body(json.dumps({"model": "a", "input": "hi", "client_metadata": said}).encode())
@@ -317,7 +315,7 @@ def test_codex_says_in_the_body_of_a_response_what_it_asks_for() -> None:
     assert not is_turn("memory")
 
 
-def test_messages_of_anthropic_are_judged_alike() -> None:
+def test_messages_requests_are_classified_alike() -> None:
     def is_turn(text: str, **body: Any) -> bool:
         body |= {"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]}
         return read_messages(json.dumps({"model": "a", "max_tokens": 100} | body).encode()).is_turn({})

@@ -1,4 +1,4 @@
-"""Tools of the client: the run waits, and goes on with the request that brings the results."""
+"""Tools of the client: a run waits for the results and resumes with the request that brings them"""
 
 from datetime import timedelta
 from typing import Any
@@ -13,46 +13,27 @@ from memories.errors import UpstreamError
 from memories.models import Memory, ThreadRecord
 from tests.conftest import Api
 from tests.factories import key_make
-from tests.gateway.v1 import Answer, Chat, ask, stream
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results, tool_calls_of
+from tests.gateway.v1 import Chat, ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 
-
-def called(answer: Answer) -> list[dict[str, Any]]:
-    return list(answer.json["choices"][0]["message"]["tool_calls"])
-
-
-def results(answer: Answer, *texts: str) -> list[dict[str, Any]]:
-    """The assistant's message and the client's results, as a client appends them."""
-    made = called(answer)
-    told = [
-        {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(made, texts, strict=True)
-    ]
-    return [answer.json["choices"][0]["message"], *told]
-
-
-USER = {"role": "user", "content": "Look it up"}
-
-
-async def test_a_run_waits_for_the_client_and_goes_on(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_run_waits_for_the_client_and_resumes(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)), "Found it.", "Yes.")
     first = await ask(alice_api, USER, tools=[LOOKUP])
     assert first.json["choices"][0]["finish_reason"] == "tool_calls"
-    assert [call["function"]["arguments"] for call in called(first)] == ['{"q": "a"}', '{"q": "b"}']
+    assert [call["function"]["arguments"] for call in tool_calls_of(first)] == ['{"q": "a"}', '{"q": "b"}']
     assert (await in_thread(Run.objects.get)).state == "awaiting_client_tools"
     tail = results(first, "A", "B")
     second = await ask(alice_api, USER, *tail, tools=[LOOKUP])
     assert (second.run, second.session, second.text) == (first.run, first.session, "Found it.")
-    assert second.json["usage"]["total_tokens"] == 10  # of this request; the run has the sum
+    assert second.json["usage"]["total_tokens"] == 10  # of this request only; the run has the sum
     run = await in_thread(Run.objects.get)
     assert (run.state, run.text, run.usage["total_tokens"]) == ("completed", "One moment.\n\nFound it.", 20)
     sent = model.calls[1].messages
     assert [message["role"] for message in sent[1:]] == ["user", "assistant", "tool", "tool"]
-    assert [message["tool_call_id"] for message in sent[-2:]] == [call["id"] for call in called(first)]
-    # The next turn is found by content, whatever stands between the texts of the steps.
+    assert [message["tool_call_id"] for message in sent[-2:]] == [call["id"] for call in tool_calls_of(first)]
+    # The next turn is matched by content, whatever separates the texts of the steps.
     third = await ask(
         alice_api, USER, *tail, {"role": "assistant", "content": "Found it."}, {"role": "user", "content": "Good"}
     )
@@ -60,7 +41,7 @@ async def test_a_run_waits_for_the_client_and_goes_on(alice_api: Api, agent: Age
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
-async def test_a_conversation_with_results_sent_again_goes_on_beside_its_equal(
+async def test_identical_conversations_whose_results_are_resent_stay_apart(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     for _ in range(2):
@@ -70,28 +51,26 @@ async def test_a_conversation_with_results_sent_again_goes_on_beside_its_equal(
         await ask(alice_api, USER, *tail, tools=[LOOKUP])
         again = await ask(alice_api, USER, *tail, tools=[LOOKUP])
         said = {"role": "assistant", "content": again.text}
-        further = await ask(alice_api, USER, *tail, said, {"role": "user", "content": "Thanks"})
-        assert (again.session, further.session) == (first.session, first.session)
+        next_turn = await ask(alice_api, USER, *tail, said, {"role": "user", "content": "Thanks"})
+        assert (again.session, next_turn.session) == (first.session, first.session)
         assert (await in_thread(lambda pk=first.session: Session.objects.get(pk=pk))).turns == 2
 
 
-async def test_of_equal_conversations_the_calls_say_which_goes_on(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
-    held, firsts = [], []
+async def test_call_ids_distinguish_identical_conversations(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    conversations, firsts = [], []
     for _ in range(2):
         model.script(calls(FIRST), "Found it.")
         firsts.append(first := await ask(alice_api, USER, tools=[LOOKUP]))
-        held.append([USER, *results(first, "A")])
-        await ask(alice_api, *held[-1], tools=[LOOKUP])
-    for first, messages in zip(firsts, held, strict=True):
+        conversations.append([USER, *results(first, "A")])
+        await ask(alice_api, *conversations[-1], tools=[LOOKUP])
+    for first, messages in zip(firsts, conversations, strict=True):
         model.script("Bye.")
         said = {"role": "assistant", "content": "Found it."}
-        further = await ask(alice_api, *messages, said, {"role": "user", "content": "Thanks"})
-        assert further.session == first.session
+        next_turn = await ask(alice_api, *messages, said, {"role": "user", "content": "Thanks"})
+        assert next_turn.session == first.session
 
 
-async def test_a_stream_ends_with_the_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_stream_ends_with_the_tool_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST, SECOND))
     chunks = await stream(alice_api, USER, tools=[LOOKUP])
     made = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", [])]
@@ -100,12 +79,12 @@ async def test_a_stream_ends_with_the_calls(alice_api: Api, agent: Agent, model:
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
-async def test_ours_run_first_and_stay_hidden_when_calls_are_mixed(
+async def test_our_calls_run_first_and_are_hidden_when_mixed_with_the_clients(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(calls(ADD, FIRST), "Done.")
     first = await ask(alice_api, USER, tools=[LOOKUP])
-    assert [call["function"]["name"] for call in called(first)] == ["lookup"]
+    assert [call["function"]["name"] for call in tool_calls_of(first)] == ["lookup"]
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
     second = await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
     assert second.text == "Done."
@@ -120,14 +99,16 @@ async def test_several_rounds_keep_their_order(alice_api: Api, agent: Agent, mod
     first = await ask(alice_api, USER, tools=[LOOKUP])
     one = results(first, "A")
     second = await ask(alice_api, USER, *one, tools=[LOOKUP])
-    assert called(second)[0]["id"] != called(first)[0]["id"]
+    assert tool_calls_of(second)[0]["id"] != tool_calls_of(first)[0]["id"]
     third = await ask(alice_api, USER, *one, *results(second, "B"), tools=[LOOKUP])
     assert (third.text, third.run) == ("Done.", first.run)
     roles = [message["role"] for message in model.calls[2].messages[1:]]
     assert roles == ["user", "assistant", "tool", "assistant", "tool"]
 
 
-async def test_results_may_come_without_the_conversation(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_results_are_accepted_without_the_conversation(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script(calls(FIRST), "Done.")
     first = await ask(alice_api, USER, tools=[LOOKUP])
     second = await ask(alice_api, *results(first, "A"))
@@ -135,7 +116,7 @@ async def test_results_may_come_without_the_conversation(alice_api: Api, agent: 
     assert model.calls[1].messages[1]["content"] == "Look it up"
 
 
-async def test_results_that_come_again_are_the_same_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_resent_results_belong_to_the_same_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(FIRST), UpstreamError("no"), "Done.", "Done again.")
     first = await ask(alice_api, USER, tools=[LOOKUP])
     tail = results(first, "A")
@@ -147,7 +128,7 @@ async def test_results_that_come_again_are_the_same_turn(alice_api: Api, agent: 
     assert (session.turns, session.turns_since_memory_review) == (1, 1)
 
 
-async def test_results_of_somebody_else_continue_nothing(
+async def test_results_from_another_owner_do_not_resume_a_run(
     alice_api: Api, charlie_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(calls(FIRST), "Hm.")
@@ -160,18 +141,18 @@ async def test_results_of_somebody_else_continue_nothing(
     assert (nothing.status, nothing.code) == (400, "invalid_request")
 
 
-async def test_results_without_the_agent_s_permission_continue_nothing(
+async def test_results_from_a_key_without_access_to_the_agent_are_refused(
     alice_api: Api, agent: Agent, model: ScriptedModel, alice: Any
 ) -> None:
     model.script(calls(FIRST))
     first = await ask(alice_api, USER, tools=[LOOKUP])
     limited, plain = await in_thread(key_make, alice, agents=["assistant"])
     await in_thread(type(limited).objects.filter(pk=limited.pk).update, agents=["other"])
-    got = await ask(Api(plain), USER, *results(first, "A"))
-    assert (got.status, got.code) == (404, "not_found")
+    response = await ask(Api(plain), USER, *results(first, "A"))
+    assert (response.status, response.code) == (404, "not_found")
 
 
-async def test_results_for_a_session_that_is_busy_with_something_else_are_a_conflict(
+async def test_results_for_a_busy_session_are_a_conflict(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(v1_turn, "BUSY_SECONDS", 0.05)
@@ -182,11 +163,11 @@ async def test_results_for_a_session_that_is_busy_with_something_else_are_a_conf
     newest = await in_thread(Run.objects.latest, "id")
     soon = timezone.now() + timedelta(minutes=5)
     await in_thread(Run.objects.filter(pk=newest.pk).update, state="running", lease_expires_at=soon)
-    got = await ask(alice_api, USER, *results(first, "A"))
-    assert (got.status, got.code) == (409, "conflict")
+    response = await ask(alice_api, USER, *results(first, "A"))
+    assert (response.status, response.code) == (409, "conflict")
 
 
-async def test_a_run_that_waits_too_long_ends_as_completed(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_run_that_waits_too_long_is_completed(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=(FIRST,)), "Yes.")
     await ask(alice_api, USER, tools=[LOOKUP])
     assert await in_thread(complete_waiting, timezone.now()) == 0

@@ -1,4 +1,4 @@
-"""A clock that was set back, or servers whose clocks differ: ids of runs tell their order all the same."""
+"""A clock that was set back, or servers with different clocks: run IDs still follow the order of turns"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,7 +24,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def set_back(monkeypatch: pytest.MonkeyPatch) -> Callable[[], time_machine.travel]:
-    """Begin an hour earlier from now on."""
+    """Return a function that sets the clock back by an hour."""
 
     def begin() -> time_machine.travel:
         behind = int(HOUR.total_seconds() * 1000) << 80
@@ -34,7 +34,7 @@ def set_back(monkeypatch: pytest.MonkeyPatch) -> Callable[[], time_machine.trave
     return begin
 
 
-async def test_turns_follow_each_other(
+async def test_turns_keep_their_order_when_the_clock_is_set_back(
     alice_api: Api, session: Session, model: ScriptedModel, set_back: Callable[[], time_machine.travel]
 ) -> None:
     talk = Talk(alice_api, session, model)
@@ -49,7 +49,7 @@ async def test_turns_follow_each_other(
     assert await in_thread(lambda: [str(record.run_id) for record in records]) == turns
 
 
-def test_an_id_is_after_a_moment_that_is_not_too_far_ahead() -> None:
+def test_uuid7_after_is_later_than_a_time_that_is_not_too_far_ahead() -> None:
     now = timezone.now()
     assert uuid7_after(now - HOUR) < first_id(now + HOUR)
     assert first_id(now + HOUR) < uuid7_after(now + HOUR) < first_id(now + HOUR + timedelta(milliseconds=2))

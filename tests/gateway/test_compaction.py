@@ -1,4 +1,4 @@
-"""gateway.compaction: long native sessions."""
+"""gateway.compaction: summaries of long native sessions"""
 
 from typing import Any
 
@@ -16,14 +16,12 @@ from memories.models import Owner
 from memories.tokens import text_tokens
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
+from tests.gateway.native import turns_path
+from tests.gateway.v1 import assistant, user
 from tests.scripted_model import Says, ScriptedModel, calls
 
 LIMIT = 2000
 LONG = "word " * 300  # about 380 tokens
-
-
-def turns(session: Session) -> str:
-    return f"/api/sessions/{session.pk}/turns"
 
 
 @pytest.fixture
@@ -31,100 +29,92 @@ def long_session(alice: Owner) -> Session:
     return session_make(alice, agent_make("long", context_token_limit=LIMIT, tools=[]))
 
 
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
-
-
-def test_it_cuts_before_a_user_message_and_keeps_the_newest_turn() -> None:
+def test_the_cut_is_before_a_user_message_and_keeps_the_newest_turn() -> None:
     messages = [user(LONG), assistant("a"), user(LONG), assistant("b"), user(LONG)]
     cut = choose_cut(messages, [3, 4, 5, 6, 7], limit=LIMIT)
     assert cut is not None
     assert (cut.count, cut.up_to) == (2, 4)
 
 
-def test_one_turn_alone_is_never_cut() -> None:
+def test_a_single_turn_is_never_cut() -> None:
     assert choose_cut([user(LONG * 9)], [1], limit=LIMIT) is None
 
 
-def test_an_estimate_counts_every_part_and_other_scripts_more() -> None:
+def test_an_estimate_counts_every_part_and_more_for_other_scripts() -> None:
     assert text_tokens("日本語の文章") > text_tokens("abcdef")
     image = {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]}
     assert estimate_message(image) > 500
     assert estimate([user("a"), user("b")]) == 2 * estimate_message(user("a"))
 
 
-def test_reasoning_counts_where_it_is_sent_again(settings: Settings) -> None:
+def test_reasoning_counts_only_where_it_is_sent_again(settings: Settings) -> None:
     settings.DAYBOOK_UPSTREAMS = {
         "default": {"url": "http://127.0.0.1:1/v1", "key": ""},
         "quiet": {"url": "http://127.0.0.1:2/v1", "key": "", "options": {"replay_reasoning": False}},
     }
-    said = assistant("a")
+    answer = assistant("a")
     for upstream, counted in (("default", True), ("quiet", False)):
-        thought = with_kept(said, KeptFields(upstream=upstream, model="m", fields={"reasoning_content": LONG}))
-        longer = estimate([thought], (upstream, "m"))
-        assert (longer > text_tokens(LONG)) == counted
-        assert estimate([thought], (upstream, "other")) == estimate([said], (upstream, "m"))
+        with_reasoning = with_kept(answer, KeptFields(upstream=upstream, model="m", fields={"reasoning_content": LONG}))
+        tokens = estimate([with_reasoning], (upstream, "m"))
+        assert (tokens > text_tokens(LONG)) == counted
+        assert estimate([with_reasoning], (upstream, "other")) == estimate([answer], (upstream, "m"))
 
 
-async def test_long_reasoning_is_compacted_in_time(
+async def test_long_reasoning_triggers_compaction(
     alice_api: Api, alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await in_thread(lambda: session_make(alice, agent_make("long", context_token_limit=LIMIT)))
-    answered = model.stream
+    scripted_stream = model.stream
 
-    async def thinks(request: Any) -> Any:
+    async def stream_with_reasoning(request: Any) -> Any:
         if request.tools:
             yield {"choices": [{"index": 0, "delta": {"reasoning_content": LONG * 4}, "finish_reason": None}]}
-        async for chunk in answered(request):
+        async for chunk in scripted_stream(request):
             yield chunk
 
-    monkeypatch.setattr(model, "stream", thinks)
+    monkeypatch.setattr(model, "stream", stream_with_reasoning)
     model.script(calls(("search_memories", '{"query": "tea"}')), "Yes.", "A summary.", "Still here.")
-    assert (await alice_api.post(turns(session), {"content": "One"}))[0] == 200
-    assert (await alice_api.post(turns(session), {"content": "Two"}))[1]["content"] == "Still here."
+    assert (await alice_api.post(turns_path(session), {"content": "One"}))[0] == 200
+    assert (await alice_api.post(turns_path(session), {"content": "Two"}))[1]["content"] == "Still here."
     assert len(model.calls) == 4
 
 
-async def test_a_turn_over_the_limit_is_compacted_before_the_model_is_asked(
+async def test_a_session_over_the_limit_is_compacted_before_the_model_is_called(
     alice_api: Api, long_session: Session, model: ScriptedModel
 ) -> None:
     model.script(*["Yes."] * 3, "They wrote <many> words.", "Still here.")
     for number in range(3):
-        await alice_api.post(turns(long_session), {"content": f"Turn {number} {LONG}"})
-    status, turn = await alice_api.post(turns(long_session), {"content": f"Now {LONG}"})
+        await alice_api.post(turns_path(long_session), {"content": f"Turn {number} {LONG}"})
+    status, turn = await alice_api.post(turns_path(long_session), {"content": f"Now {LONG}"})
     assert (status, turn["content"]) == (200, "Still here.")
-    assert "Turn 0" in model.calls[3].messages[0]["content"]  # what the summary was made of
+    assert "Turn 0" in model.calls[3].messages[0]["content"]  # the call that summarises
     sent = model.calls[4].messages
     assert [m["role"] for m in sent[:2]] == ["system", "system"]
     assert "<earlier_conversation>\nThey wrote &lt;many&gt; words.\n</earlier_conversation>" in sent[1]["content"]
     assert not any(m["content"].startswith("Turn 0") for m in sent if m["role"] == "user")
     assert sum(m["content"].startswith("Turn") for m in sent if m["role"] == "user") < 3
-    # The messages themselves stay readable.
+    # The transcript still shows the original messages.
     _, transcript = await alice_api.get(f"/api/sessions/{long_session.pk}/messages")
     assert transcript["data"][0]["content"].startswith("Turn 0")
 
 
-async def test_the_next_turn_goes_on_from_the_summary(
+async def test_the_next_turn_continues_from_the_summary(
     alice_api: Api, long_session: Session, model: ScriptedModel
 ) -> None:
     model.script(*["Yes."] * 3, "Summary one.", "Still here.", "And here.")
     for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}", f"D {LONG}", "E"):
-        await alice_api.post(turns(long_session), {"content": text})
+        await alice_api.post(turns_path(long_session), {"content": text})
     assert "Summary one." in model.calls[5].messages[1]["content"]
     assert await in_thread(Compaction.objects.count) == 1
 
 
-async def test_when_the_summary_fails_the_oldest_turns_leave_without_one(
+async def test_a_failed_summary_drops_the_oldest_turns(
     alice_api: Api, long_session: Session, model: ScriptedModel
 ) -> None:
     model.script(*["Yes."] * 3, UpstreamError("The model server answered with an error (500)."), "Still here.")
     for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}"):
-        await alice_api.post(turns(long_session), {"content": text})
-    status, turn = await alice_api.post(turns(long_session), {"content": f"D {LONG}"})
+        await alice_api.post(turns_path(long_session), {"content": text})
+    status, turn = await alice_api.post(turns_path(long_session), {"content": f"D {LONG}"})
     assert (status, turn["content"]) == (200, "Still here.")
     sent = model.calls[4].messages
     assert "earlier_conversation" not in str(sent)
@@ -134,20 +124,20 @@ async def test_when_the_summary_fails_the_oldest_turns_leave_without_one(
     assert await in_thread(Compaction.objects.count) == 0
 
 
-async def test_the_worker_compacts_a_session_that_is_nearly_full(
+async def test_a_nearly_full_session_is_queued_for_compaction(
     alice_api: Api, long_session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("gateway.jobs.async_task", lambda task, session_id, **options: asked.append(session_id))
+    queued: list[str] = []
+    monkeypatch.setattr("gateway.jobs.async_task", lambda task, session_id, **options: queued.append(session_id))
     monkeypatch.setattr(transaction, "on_commit", lambda hook, **options: hook())
     full = Says(pieces=("Yes.",), usage={"prompt_tokens": 1700, "completion_tokens": 1, "total_tokens": 1701})
     model.script("Yes.", "Yes.", full)
     for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}"):
-        await alice_api.post(turns(long_session), {"content": text})
-    assert asked == [str(long_session.pk)]
+        await alice_api.post(turns_path(long_session), {"content": text})
+    assert queued == [str(long_session.pk)]
 
 
-def test_the_job_stores_a_summary_once(long_session: Session, model: ScriptedModel) -> None:
+def test_the_job_stores_one_summary(long_session: Session, model: ScriptedModel) -> None:
     for seq in range(1, 7):
         role = "user" if seq % 2 else "assistant"
         Message.objects.create(
@@ -157,6 +147,6 @@ def test_the_job_stores_a_summary_once(long_session: Session, model: ScriptedMod
     compact_session(str(long_session.pk))
     made = Compaction.objects.get()
     assert (made.summary, made.up_to) == ("The summary.", 4)
-    compact_session(str(long_session.pk))  # fits now: the model is not asked again
+    compact_session(str(long_session.pk))  # fits now, so the model is not called again
     long_session.refresh_from_db()
     assert long_session.compaction_epoch == 1

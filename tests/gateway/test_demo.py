@@ -1,4 +1,4 @@
-"""The demo model: what it saves in turns and reviews, what it leaves alone, and how it uses what memory gave it"""
+"""The demo model: what it saves in turns and reviews, what it ignores, and how it uses the injected memory"""
 
 import json
 
@@ -9,13 +9,10 @@ from gateway.demo.brain import answer
 from gateway.demo.statements import statements
 from gateway.demo.transport import DemoTransport
 from prompts.review import ExistingMemory, ReviewPrompt
+from tests.gateway.v1 import user
 
 REVIEW = ("add_memory", "update_memory", "delete_memory")
 TURN = (*REVIEW, "get_memories")
-
-
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
 
 
 def result(**values: object) -> dict[str, str]:
@@ -52,8 +49,8 @@ def review_prompt(*stored: str) -> dict[str, str]:
         ("Please remember that it is my turn in May.", ["It is their turn in May."]),
     ],
 )
-def test_plain_statements_are_noted(said: str, noted: list[str]) -> None:
-    assert [one.content for one in statements(said)] == noted
+def test_plain_statements_become_memories(said: str, noted: list[str]) -> None:
+    assert [statement.content for statement in statements(said)] == noted
 
 
 @pytest.mark.parametrize(
@@ -72,16 +69,16 @@ def test_plain_statements_are_noted(said: str, noted: list[str]) -> None:
         "Please remember all this for me.",
     ],
 )
-def test_questions_passing_states_and_quoted_text_are_left_alone(said: str) -> None:
+def test_questions_passing_states_and_quoted_text_are_ignored(said: str) -> None:
     assert list(statements(said)) == []
 
 
-def test_a_statement_is_quoted_as_it_was_said() -> None:
-    (one,) = statements("Hello! I am vegetarian and live in Bern, but not in winter.")
-    assert one.said == "I am vegetarian and live in Bern, but not in winter."
+def test_a_statement_keeps_the_original_sentence() -> None:
+    (statement,) = statements("Hello! I am vegetarian and live in Bern, but not in winter.")
+    assert statement.said == "I am vegetarian and live in Bern, but not in winter."
 
 
-def test_search_words_are_words_that_the_memory_does_not_hold() -> None:
+def test_keywords_are_words_that_are_not_in_the_memory() -> None:
     (said,) = statements("I'm vegetarian.")
     arguments = said.arguments()
     assert (arguments["content"], arguments["target"], arguments["category"]) == ("Is vegetarian.", "user", "fact")
@@ -89,7 +86,7 @@ def test_search_words_are_words_that_the_memory_does_not_hold() -> None:
     assert "vegetarian" not in arguments["keywords"]
 
 
-def test_a_turn_saves_at_once_what_it_is_asked_to_remember_and_says_so() -> None:
+def test_a_turn_saves_what_it_is_asked_to_remember() -> None:
     said = answer([user("Call me Ada.")], TURN)
     assert [(name, arguments["content"]) for name, arguments in said.calls] == [
         ("add_memory", "Wants to be called Ada.")
@@ -100,17 +97,17 @@ def test_a_turn_saves_at_once_what_it_is_asked_to_remember_and_says_so() -> None
 @pytest.mark.parametrize(
     "refused", [{"ok": False, "error": "blocked"}, {"ok": True, "id": 1, "note": "Already known."}]
 )
-def test_a_turn_does_not_claim_what_was_refused_or_known(refused: dict[str, object]) -> None:
+def test_a_turn_does_not_claim_to_have_saved_refused_or_known_facts(refused: dict[str, object]) -> None:
     assert answer([user("Call me Ada."), result(**refused)], TURN).text == "Nothing new was saved."
 
 
-def test_other_statements_of_a_turn_wait_for_a_review() -> None:
+def test_other_statements_wait_for_a_review() -> None:
     said = answer([user("I'm left-handed.")], TURN)
     assert said.calls == ()
     assert "I heard: Is left-handed. That is not saved yet" in said.text
 
 
-def test_a_turn_uses_what_was_injected() -> None:
+def test_a_turn_uses_the_injected_memory() -> None:
     given = {"role": "system", "content": '<memory id="1" category="fact">Is left-handed &amp; tall.</memory>'}
     told = answer([given, user("What do you know about me?")], TURN).text
     assert "- Is left-handed & tall." in told
@@ -118,7 +115,7 @@ def test_a_turn_uses_what_was_injected() -> None:
     assert "I heard" not in answer([given, user("I'm left-handed & tall.")], TURN).text
 
 
-def test_a_review_saves_what_is_new_and_ends_after_its_calls() -> None:
+def test_a_review_saves_new_facts_and_ends_after_its_calls() -> None:
     conversation = [user("I'm left-handed. I live in Turin."), {"role": "assistant", "content": "I am a model."}]
     asked = [*conversation, user("I'm left-handed."), review_prompt("Lives in Turin.")]
     said = answer(asked, REVIEW)
@@ -127,12 +124,12 @@ def test_a_review_saves_what_is_new_and_ends_after_its_calls() -> None:
     assert (done.text, done.calls) == ("Nothing to save.", ())
 
 
-def test_a_review_of_nothing_lasting_says_so() -> None:
+def test_a_review_without_lasting_facts_saves_nothing() -> None:
     said = answer([user("Hello there."), review_prompt()], REVIEW)
     assert (said.text, said.calls) == ("Nothing to save.", ())
 
 
-def test_a_review_writes_five_times_at_most() -> None:
+def test_a_review_writes_at_most_five_times() -> None:
     facts = " ".join(f"I live in {place}." for place in ("Aix", "Bonn", "Cork", "Delft", "Essen", "Faro"))
     assert len(answer([user(facts), review_prompt()], REVIEW).calls) == 5
 
@@ -140,15 +137,15 @@ def test_a_review_writes_five_times_at_most() -> None:
 @pytest.mark.parametrize(
     "tool", [{"type": "custom", "custom": {"name": "shell"}}, {}, {"function": None}, {"function": {}}]
 )
-async def test_it_answers_whatever_tools_it_is_offered(tool: dict[str, object]) -> None:
+async def test_unknown_and_malformed_tools_are_tolerated(tool: dict[str, object]) -> None:
     async with httpx2.AsyncClient(transport=DemoTransport(), base_url="http://demo.invalid") as client:
         asked = {"model": "demo", "messages": [user("Hello")], "tools": [tool]}
         assert (await client.post("/chat/completions", json=asked)).status_code == 200
 
 
-async def test_a_picture_is_not_counted_by_its_letters() -> None:
+async def test_the_token_count_ignores_the_data_of_pictures() -> None:
     async with httpx2.AsyncClient(transport=DemoTransport(), base_url="http://demo.invalid") as client:
         picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
         asked = {"model": "demo", "messages": [{"role": "user", "content": [picture]}]}
-        answered = (await client.post("/chat/completions", json=asked)).json()
-        assert answered["usage"]["prompt_tokens"] < 100
+        completion = (await client.post("/chat/completions", json=asked)).json()
+        assert completion["usage"]["prompt_tokens"] < 100

@@ -1,5 +1,5 @@
-"""Many chats of one person at once, whose clients change what they resend in random ways: none ends up in the session
-of another, and nearly every request is found again."""
+"""Matching under random changes: clients of many simultaneous chats alter what they resend. No request may end up in
+the session of another chat, and nearly every one must be matched to its own."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _WORDS = [f"{start}{middle}{end}" for start in "bdfklmnprst" for middle in "aeio
 _SMALL = [("continue", "Go on."), ("thanks", "You're welcome!"), ("yes", "Good."), ("ok", "Anything else?")]
 _OPENERS = ["hi", "Fix the failing tests", "Help me with my homework, please"]
 REMINDER = "\n\nAlways answer in a SEARCH/REPLACE block, and keep it short, whatever the person asks you for."
-MOST_MISSED = 0.04
+MAX_MISSED_SHARE = 0.04
 
 
 def _words(rng: random.Random, number: int) -> str:
@@ -49,7 +49,10 @@ def _window(rng: random.Random, messages: Messages) -> Messages:
 
 
 def _trimmed(rng: random.Random, messages: Messages) -> Messages:
-    return [{**one, "content": one["content"][: max(60, len(one["content"]) // 2)] + "…"} for one in messages]
+    return [
+        {**message, "content": message["content"][: max(60, len(message["content"]) // 2)] + "…"}
+        for message in messages
+    ]
 
 
 def _altered(rng: random.Random, messages: Messages) -> Messages:
@@ -59,7 +62,7 @@ def _altered(rng: random.Random, messages: Messages) -> Messages:
             words[rng.randrange(len(words))] = "[edited]"
         return "**" + " ".join(words) + "**"
 
-    return [{**one, "content": change(one["content"])} for one in messages]
+    return [{**message, "content": change(message["content"])} for message in messages]
 
 
 def _summary(rng: random.Random, messages: Messages) -> Messages:
@@ -78,10 +81,10 @@ def _joined(rng: random.Random, messages: Messages) -> Messages:
 
 def _decorated(rng: random.Random, messages: Messages) -> Messages:
     return [
-        {**one, "content": f"<system-reminder>{_words(rng, 5)}</system-reminder>\n{one['content']}"}
-        if one["role"] == "user"
-        else one
-        for one in messages
+        {**message, "content": f"<system-reminder>{_words(rng, 5)}</system-reminder>\n{message['content']}"}
+        if message["role"] == "user"
+        else message
+        for message in messages
     ]
 
 
@@ -92,25 +95,25 @@ CHANGES: list[Callable[[random.Random, Messages], Messages]] = [
 
 @dataclass(slots=True)
 class Chat:
-    """A chat and the client that holds it."""
+    """A chat and the way its client changes what it resends."""
 
     changes: Sequence[Callable[[random.Random, Messages], Messages]]
-    reminds: bool
+    adds_reminder: bool
     pairs: list[Pair] = field(default_factory=list)
     session: UUID | None = None
 
     def request(self, rng: random.Random, said: str) -> Messages:
-        """The messages of the next request."""
+        """Return the messages of the next request."""
         messages = _plain(self.pairs)
         for change in self.changes:
             messages = change(rng, messages)
-        return [*messages, {"role": "user", "content": said + (REMINDER if self.reminds else "")}]
+        return [*messages, {"role": "user", "content": said + (REMINDER if self.adds_reminder else "")}]
 
 
-def _said(rng: random.Random, chat: Chat) -> Pair:
+def _next_pair(rng: random.Random, chat: Chat) -> Pair:
     if not chat.pairs and rng.random() < 0.5:
         return rng.choice(_OPENERS), _words(rng, rng.choice((12, 40, 120)))
-    # Not after nothing else: what is said with few words alone is in many chats, and known by what stands before it.
+    # Not first and not twice in a row: a short exchange occurs in many chats and is matched by the one before it.
     if chat.pairs and chat.pairs[-1] not in _SMALL and rng.random() < 0.2:
         return rng.choice(_SMALL)
     return _words(rng, rng.choice((6, 15, 60))), _words(rng, rng.choice((15, 50, 200)))
@@ -118,11 +121,11 @@ def _said(rng: random.Random, chat: Chat) -> Pair:
 
 def _turn(owner: Owner, messages: Messages, answer: str) -> Run:
     caller = caller_make(owner)
-    asked = V1Request(agent="assistant", messages=tuple(messages), client_system="")
+    request = V1Request(agent="assistant", messages=tuple(messages), client_system="")
     try:
-        context = open_v1(caller, asked)
+        context = open_v1(caller, request)
     except ComparisonNeeded:
-        context = open_v1(caller, asked, verdict=find_session(caller, asked))
+        context = open_v1(caller, request, verdict=find_session(caller, request))
     output = RunOutput(
         text=answer, messages=[{"role": "assistant", "content": answer}], trace=dict(context.earlier.trace)
     )
@@ -131,26 +134,28 @@ def _turn(owner: Owner, messages: Messages, answer: str) -> Run:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_chats_at_once(alice: Owner, agent: Agent, seed: int) -> None:
-    rng = random.Random(seed)  # noqa: S311 - the same chats in each run
-    chats = [Chat(changes=rng.sample(CHANGES, k=rng.choice((1, 2))), reminds=rng.random() < 0.3) for _ in range(10)]
-    whose: dict[UUID, Chat] = {}
+def test_simultaneous_chats_are_matched_to_their_own_sessions(alice: Owner, agent: Agent, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - reproducible chats
+    chats = [
+        Chat(changes=rng.sample(CHANGES, k=rng.choice((1, 2))), adds_reminder=rng.random() < 0.3) for _ in range(10)
+    ]
+    chat_of_session: dict[UUID, Chat] = {}
     missed: list[str] = []
     requests = 0
     for _ in range(60):
         chat = rng.choice(chats)
-        said, answer = _said(rng, chat)
+        said, answer = _next_pair(rng, chat)
         run = _turn(alice, chat.request(rng, said), answer)
-        assert whose.setdefault(run.session_id, chat) is chat, (chat.changes, chat.pairs, said)
+        assert chat_of_session.setdefault(run.session_id, chat) is chat, (chat.changes, chat.pairs, said)
         if chat.session not in {None, run.session_id}:
             missed.append(f"{chat.changes} {run.trace} {chat.pairs[-3:]}")
         requests += bool(chat.pairs)
         chat.session = run.session_id
         chat.pairs.append((said, answer))
-    assert len(missed) <= MOST_MISSED * requests, "\n".join(missed)
+    assert len(missed) <= MAX_MISSED_SHARE * requests, "\n".join(missed)
 
 
-def test_a_look_takes_a_bounded_number_of_queries(alice: Owner, agent: Agent) -> None:
+def test_matching_takes_a_limited_number_of_queries(alice: Owner, agent: Agent) -> None:
     rng = random.Random(0)  # noqa: S311
     pairs: list[Pair] = []
     for number in range(2 * MAX_TURNS):
@@ -158,8 +163,10 @@ def test_a_look_takes_a_bounded_number_of_queries(alice: Owner, agent: Agent) ->
         _turn(alice, [*_plain(pairs), {"role": "user", "content": said}], answer)
         pairs.append((said, answer))
     drifted = _decorated(rng, _plain([pairs[-1]]))
-    asked = V1Request(agent="assistant", messages=(*drifted, {"role": "user", "content": "And now?"}), client_system="")
+    request = V1Request(
+        agent="assistant", messages=(*drifted, {"role": "user", "content": "And now?"}), client_system=""
+    )
     with CaptureQueriesContext(connection) as queries:
-        finding = find_session(caller_make(alice), asked)
+        finding = find_session(caller_make(alice), request)
     assert finding.session_id is not None
     assert len(queries) <= 8

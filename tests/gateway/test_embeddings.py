@@ -1,4 +1,4 @@
-"""gateway.embeddings: an upstream embedding model joins the search, and is never missed."""
+"""gateway.embeddings: vectors of an upstream model improve the search, which works without them"""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_vectors_are_made_in_one_batch_and_raise_the_generation(book: Book, mode
     assert embeddings.embed_book(str(book.pk)) == 0
 
 
-def test_changed_words_are_embedded_again(book: Book, model: ScriptedModel, alice: Owner) -> None:
+def test_changed_text_is_embedded_again(book: Book, model: ScriptedModel, alice: Owner) -> None:
     embeddings.embed_book(str(book.pk))
 
     with book_writing(book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
@@ -51,14 +51,14 @@ def test_changed_words_are_embedded_again(book: Book, model: ScriptedModel, alic
     assert MemoryVector.objects.count() == 2
 
 
-def test_a_vector_takes_two_bytes_a_number_and_has_length_one(book: Book, model: ScriptedModel) -> None:
+def test_a_vector_is_stored_in_half_precision_and_normalised(book: Book, model: ScriptedModel) -> None:
     embeddings.embed_book(str(book.pk))
     stored = MemoryVector.objects.get(memory__number=2)
     assert len(stored.values) == 2 * 26
     assert np.linalg.norm(vectors_of_book(book.owner_id, book.pk).by_number[2]) == pytest.approx(1, abs=1e-3)
 
 
-def test_what_was_embedded_once_is_not_asked_for_again(book: Book, model: ScriptedModel, alice: Owner) -> None:
+def test_an_embedded_text_is_reused_across_books(book: Book, model: ScriptedModel, alice: Owner) -> None:
     embeddings.embed_book(str(book.pk))
     memory_make(alice, "Plays the cello.", book="other")
     other = Book.objects.get(name="other")
@@ -67,14 +67,14 @@ def test_what_was_embedded_once_is_not_asked_for_again(book: Book, model: Script
     assert len(vectors_of_book(alice.pk, other.pk).by_number) == 1
 
 
-def test_another_owners_vectors_are_never_taken(book: Book, model: ScriptedModel, bob: Owner) -> None:
+def test_vectors_of_other_owners_are_never_reused(book: Book, model: ScriptedModel, bob: Owner) -> None:
     embeddings.embed_book(str(book.pk))
     memory_make(bob, "Plays the cello.")
     embeddings.embed_book(str(Book.objects.get(owner=bob).pk))
     assert model.embedded[-1] == ("Plays the cello.",)
 
 
-def test_batches_follow_each_other_until_the_book_is_done(
+def test_batches_are_queued_until_the_book_is_complete(
     book: Book, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued: list[str] = []
@@ -87,7 +87,7 @@ def test_batches_follow_each_other_until_the_book_is_done(
     assert "vector" not in book_health(book, timezone.now())["text"]
 
 
-def test_the_old_model_serves_until_the_new_one_has_as_many(
+def test_the_old_model_is_used_until_the_new_one_has_as_many_vectors(
     book: Book, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embeddings.embed_book(str(book.pk))
@@ -103,53 +103,53 @@ def test_the_old_model_serves_until_the_new_one_has_as_many(
     assert set(MemoryVector.objects.values_list("model", flat=True)) == {"more-letters"}
 
 
-def test_a_fault_stores_nothing_and_comes_again(book: Book, model: ScriptedModel) -> None:
+def test_a_failed_batch_stores_nothing_and_is_retried(book: Book, model: ScriptedModel) -> None:
     model.embedding_fault = UpstreamError("down")
     assert embeddings.embed_book(str(book.pk)) == 0
     model.embedding_fault = None
     assert embeddings.embed_book(str(book.pk)) == 2
 
 
-def test_a_forgotten_memory_takes_its_vector_along(book: Book, model: ScriptedModel) -> None:
+def test_a_deleted_memory_loses_its_vector(book: Book, model: ScriptedModel) -> None:
     embeddings.embed_book(str(book.pk))
     Memory.objects.all().delete()
     assert MemoryVector.objects.count() == 0
 
 
 @pytest.fixture
-def recalling(alice: Owner, book: Book) -> Session:
+def recalling_session(alice: Owner, book: Book) -> Session:
     return session_make(alice, agent_make(frozen_char_limit=0, tools=[]))
 
 
-async def test_a_turn_asks_for_its_query_and_finds_by_vector(
-    alice_api: Api, recalling: Session, book: Book, model: ScriptedModel
+async def test_a_turn_embeds_its_query(
+    alice_api: Api, recalling_session: Session, book: Book, model: ScriptedModel
 ) -> None:
     await in_thread(lambda: MemoryVector.objects.all().delete())
     model.script("Yes.")
-    await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    await alice_api.post(f"/api/sessions/{recalling_session.pk}/turns", {"content": "cello lessons"})
     assert model.embedded == [("cello lessons",)]
     trace = (await in_thread(Run.objects.get)).trace["recall"]
     assert trace["embedding"] == "ok"
 
 
-async def test_a_query_without_its_vector_never_fails_a_turn(
-    alice_api: Api, recalling: Session, model: ScriptedModel
+async def test_a_turn_succeeds_without_the_vector_of_its_query(
+    alice_api: Api, recalling_session: Session, model: ScriptedModel
 ) -> None:
     model.embedding_fault = UpstreamError("down")
     model.script("Yes.")
-    status, _ = await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    status, _ = await alice_api.post(f"/api/sessions/{recalling_session.pk}/turns", {"content": "cello lessons"})
     trace = (await in_thread(Run.objects.get)).trace["recall"]
     assert (status, trace["embedding"], trace["long_term"]["state"]) == (200, "upstream_error", "ok")
     assert "cello" in model.calls[0].messages[-2]["content"]
 
 
 SCAR = "Has a scar on the elbow."
-STRANGE = "woble hte racs sah no a"  # has the letters of that one, and no word of any
+STRANGE = "woble hte racs sah no a"  # has the letters of SCAR and no word of any memory
 
 
 @pytest.fixture
-def embedded(book: Book, model: ScriptedModel) -> Book:
-    """The book with more in it, all with vectors."""
+def embedded_book(book: Book, model: ScriptedModel) -> Book:
+    """Return the book with more memories, all with vectors."""
     sentences = "Owns a garden|Feeds two cats|Bakes bread|Reads maps|Knows chess|Sings|Swims|Flies to Rome|Hates mud"
     for what in (*sentences.split("|"), SCAR):
         memory_make(book.owner, what)
@@ -157,7 +157,7 @@ def embedded(book: Book, model: ScriptedModel) -> Book:
     return book
 
 
-async def test_a_search_of_the_api_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
+async def test_the_api_search_uses_vectors(alice_api: Api, embedded_book: Book, model: ScriptedModel) -> None:
     body = {"query": STRANGE}
     _, found = await alice_api.post("/api/memories/search", body)
     assert SCAR in [row["content"] for row in found["data"]]
@@ -172,39 +172,41 @@ async def test_a_search_of_the_api_uses_vectors(alice_api: Api, embedded: Book, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_search_of_the_page_uses_vectors(embedded: Book, client: Client, model: ScriptedModel) -> None:
-    client.force_login(embedded.owner.user)
+def test_the_page_search_uses_vectors(embedded_book: Book, client: Client, model: ScriptedModel) -> None:
+    client.force_login(embedded_book.owner.user)
     assert SCAR in client.get("/memories/", {"q": STRANGE}).content.decode()
     model.embedding_fault = UpstreamError("down")
     assert SCAR not in client.get("/memories/", {"q": STRANGE}).content.decode()
 
 
-async def test_a_search_over_mcp_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
+async def test_the_mcp_search_uses_vectors(alice_api: Api, embedded_book: Book, model: ScriptedModel) -> None:
     call = {"name": "search_memories", "arguments": {"query": STRANGE}}
     _, body = await alice_api.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     assert SCAR in [row["content"] for row in body["result"]["structuredContent"]["memories"]]
 
 
-async def test_the_models_own_search_uses_vectors(alice_api: Api, embedded: Book, model: ScriptedModel) -> None:
-    session = await in_thread(lambda: session_make(embedded.owner, agent_make(frozen_char_limit=0)))
+async def test_the_search_tool_of_the_model_uses_vectors(
+    alice_api: Api, embedded_book: Book, model: ScriptedModel
+) -> None:
+    session = await in_thread(lambda: session_make(embedded_book.owner, agent_make(frozen_char_limit=0)))
     model.script(calls(("search_memories", f'{{"query": "{STRANGE}"}}')), "Yes.")
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Look."})
     assert SCAR in model.calls[1].messages[-1]["content"]
 
 
-async def test_without_a_model_nothing_is_asked(
-    alice_api: Api, recalling: Session, model: ScriptedModel, settings: Any
+async def test_nothing_is_embedded_without_an_embedding_model(
+    alice_api: Api, recalling_session: Session, model: ScriptedModel, settings: Any
 ) -> None:
     settings.EMBEDDING_MODEL = ""
     model.script("Yes.")
-    await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    await alice_api.post(f"/api/sessions/{recalling_session.pk}/turns", {"content": "cello lessons"})
     assert model.embedded == []
     assert await in_thread(embeddings.enqueue_missing) == 0
 
 
 @pytest.fixture
-def private(alice: Owner, settings: Any) -> Session:
-    """A session with an agent on another upstream than the embedding model's, whose book holds a memory."""
+def private_session(alice: Owner, settings: Any) -> Session:
+    """Return a session whose agent uses another upstream than the embedding model, with a memory in its book."""
     address = {"url": "http://127.0.0.1:9/v1", "key": ""}
     settings.DAYBOOK_UPSTREAMS = {"default": address, "local": address}
     memory_make(alice, "Keeps a zebrafinch.", book="private")
@@ -212,13 +214,13 @@ def private(alice: Owner, settings: Any) -> Session:
     return session_make(alice, agent)
 
 
-async def test_texts_of_another_upstream_are_embedded_only_where_an_administrator_named_it(
-    alice_api: Api, private: Session, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
+async def test_texts_for_another_upstream_are_embedded_only_if_an_administrator_allows_it(
+    alice_api: Api, private_session: Session, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(jobs, "enqueue", lambda task, book_id: asked.append(str(book_id)))
     book = await in_thread(Book.objects.get)
-    turns = f"/api/sessions/{private.pk}/turns"
+    turns = f"/api/sessions/{private_session.pk}/turns"
     model.script("Yes.", "Yes.")
     await alice_api.post(turns, {"content": "zebrafinch song"})
     assert await in_thread(embeddings.enqueue_missing) == 0

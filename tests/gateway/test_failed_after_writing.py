@@ -1,4 +1,4 @@
-"""A turn that fails after its model wrote to memory: the error, the turn and the page say what was written"""
+"""A turn that fails after its model wrote to memory: the error, the turn and the page list what was written"""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def fault(kind: type[DomainError] = UpstreamError) -> DomainError:
     return kind("The model server is not well.")
 
 
-async def is_undone_by(api: Api, error: Any) -> None:
+async def assert_undoable(api: Api, error: Any) -> None:
     (change,) = error["details"]["memory_changes"]
     assert (change["action"], change["after"]) == ("add", "Is vegetarian.")
     assert (await api.post(f"/api/changes/{change['change_set']}/undo"))[0] == 200
@@ -32,50 +32,54 @@ async def is_undone_by(api: Api, error: Any) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_the_answer_of_v1_says_so(alice_api: Api, agent: Agent, model: ScriptedModel, streamed: bool) -> None:
+async def test_the_v1_error_lists_the_writes(
+    alice_api: Api, agent: Agent, model: ScriptedModel, streamed: bool
+) -> None:
     model.script(ADD, fault())
-    got = await ask(alice_api, "I'm vegetarian", stream=streamed)
-    assert (got.status, got.code) == (502, "upstream_error")
-    await is_undone_by(alice_api, got.json["error"])
+    response = await ask(alice_api, "I'm vegetarian", stream=streamed)
+    assert (response.status, response.code) == (502, "upstream_error")
+    await assert_undoable(alice_api, response.json["error"])
 
 
-async def test_the_last_chunk_says_so(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_last_chunk_lists_the_writes(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=ADD.calls), fault())
     status, text = await alice_api.stream(PATH, {**BODY, "stream": True})
     assert (status, '"memory_changes":[{"action":"add"' in text) == (200, True)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_native_turn_says_so(alice_api: Api, session: Session, model: ScriptedModel, streamed: bool) -> None:
+async def test_a_native_turn_lists_the_writes(
+    alice_api: Api, session: Session, model: ScriptedModel, streamed: bool
+) -> None:
     model.script(ADD, fault())
     path = f"/api/sessions/{session.pk}/turns"
     if streamed:
         _, text = await alice_api.stream(path, {"content": "Hi", "stream": True})
         assert '"memory_changes": [{"action": "add"' in text
     else:
-        await is_undone_by(alice_api, (await alice_api.post(path, {"content": "Hi"}))[1]["error"])
+        await assert_undoable(alice_api, (await alice_api.post(path, {"content": "Hi"}))[1]["error"])
     turn = (await alice_api.get(f"{path}/{(await in_thread(Run.objects.get)).pk}"))[1]
     assert (turn["state"], [change["after"] for change in turn["memory_changes"]]) == ("failed", ["Is vegetarian."])
-    assert "Is vegetarian." not in str(turn["error"]), "a memory that is forgotten would stay there"
+    assert "Is vegetarian." not in str(turn["error"]), "a forgotten memory would stay in the error"
     events = (await alice_api.raw("GET", f"{path}/{turn['id']}/events")).streaming_content
     assert '"memory_changes": [{"action": "add"' in b"".join([piece async for piece in events]).decode()
 
 
-async def test_an_unexpected_fault_says_so_too(
+async def test_an_internal_error_lists_the_writes(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(turn: Turn, *args: Any) -> None:
+    def fail(turn: Turn, *args: Any) -> None:
         raise KeyError("secret")
 
-    monkeypatch.setattr(Turn, "_record_step", breaks)
+    monkeypatch.setattr(Turn, "_record_step", fail)
     model.script(ADD)
-    got = await ask(alice_api, "I'm vegetarian")
-    assert (got.status, got.code) == (500, "internal_error")
-    assert "secret" not in str(got.json)
-    await is_undone_by(alice_api, got.json["error"])
+    response = await ask(alice_api, "I'm vegetarian")
+    assert (response.status, response.code) == (500, "internal_error")
+    assert "secret" not in str(response.json)
+    await assert_undoable(alice_api, response.json["error"])
 
 
-async def test_what_the_run_wrote_before_it_waited_is_said_too(
+async def test_writes_made_before_waiting_for_the_client_are_listed(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     lookup = {"type": "function", "function": {"name": "lookup"}}
@@ -83,18 +87,18 @@ async def test_what_the_run_wrote_before_it_waited_is_said_too(
     first = await ask(alice_api, "I'm vegetarian", tools=[lookup])
     made = first.json["choices"][0]["message"]
     result = {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "42"}
-    got = await ask(alice_api, "I'm vegetarian", made, result, tools=[lookup])
-    assert (got.status, got.run) == (502, first.run)
-    await is_undone_by(alice_api, got.json["error"])
+    response = await ask(alice_api, "I'm vegetarian", made, result, tools=[lookup])
+    assert (response.status, response.run) == (502, first.run)
+    await assert_undoable(alice_api, response.json["error"])
 
 
-async def test_nothing_is_said_where_nothing_was_written(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_an_error_without_writes_lists_none(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(("search_memories", '{"query": "tea"}')), fault())
     assert "memory_changes" not in (await ask(alice_api, "Hi")).json["error"]["details"]
 
 
 @pytest.mark.parametrize("kind", [UpstreamError, UpstreamTimeout])
-async def test_the_page_shows_it_with_undo(
+async def test_the_page_shows_the_writes_with_undo(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, kind: type[DomainError]
 ) -> None:
     model.script(ADD, fault(kind))

@@ -1,4 +1,4 @@
-"""Conversations reduced to what identifies them (pure functions)."""
+"""Fingerprints that identify conversations (pure functions)"""
 
 from typing import Any
 from uuid import UUID
@@ -8,23 +8,16 @@ from hypothesis import strategies as st
 
 from gateway.runs import fingerprint
 from gateway.runs.fingerprint import Conversation, first_history_hash, next_history_hash, read_conversation
+from tests.gateway.v1 import assistant, user
 
 OWNER = UUID(int=7)
-
-
-def user(content: Any) -> dict[str, Any]:
-    return {"role": "user", "content": content}
-
-
-def assistant(content: Any, **more: Any) -> dict[str, Any]:
-    return {"role": "assistant", "content": content, **more}
 
 
 def read(*messages: dict[str, Any]) -> Conversation:
     return read_conversation(OWNER, "assistant", messages)
 
 
-def test_a_history_hash_grows_by_pairs() -> None:
+def test_a_history_hash_grows_with_each_pair() -> None:
     start = first_history_hash(OWNER, "assistant")
     assert read(user("a")).history_hash_before == start
     first = next_history_hash(start, "a", "b")
@@ -34,7 +27,7 @@ def test_a_history_hash_grows_by_pairs() -> None:
     assert (longer.history_hash_before, longer.turns_before) == (next_history_hash(first, "c", "d"), 2)
 
 
-def test_owner_and_agent_are_part_of_it() -> None:
+def test_the_hash_depends_on_owner_and_agent() -> None:
     messages = [user("a")]
     hashes = {
         read_conversation(owner, agent, messages).history_hash_before
@@ -43,7 +36,7 @@ def test_owner_and_agent_are_part_of_it() -> None:
     assert len(hashes) == 3
 
 
-def test_texts_cannot_run_into_each_other() -> None:
+def test_adjacent_texts_are_separated_in_the_hash() -> None:
     assert (
         read(user("ab"), assistant("c"), user("x")).history_hash_before
         != read(user("a"), assistant("bc"), user("x")).history_hash_before
@@ -63,18 +56,18 @@ def test_system_developer_and_tool_messages_are_ignored() -> None:
     )
 
 
-def test_the_steps_of_an_answer_are_one_answer() -> None:
+def test_the_steps_of_an_answer_are_joined() -> None:
     joined = read(user("a"), assistant("Let me see.Found."), user("c"))
     steps = read(user("a"), assistant("Let me see."), assistant("Found."), user("c"))
     spaced = read(user("a"), assistant("Let me see.\n\nFound. "), user("c"))
     assert joined == steps == spaced
 
 
-def test_what_follows_the_last_user_message_does_not_identify() -> None:
+def test_messages_after_the_last_user_message_are_ignored() -> None:
     assert read(user("a")) == read(user("a"), assistant("b"), {"role": "tool", "content": "t"})
 
 
-def test_images_identify_by_their_content() -> None:
+def test_images_are_part_of_the_fingerprint() -> None:
     one, other = (
         read(user([{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": url}}]))
         for url in ("data:a", "data:b")
@@ -90,14 +83,14 @@ def test_memory_commands_and_their_answers_are_ignored() -> None:
     assert read(user("What does /memory view do?")).user == "Whatdoes/memoryviewdo?"
 
 
-def test_a_message_that_was_never_answered_is_known() -> None:
+def test_an_unanswered_message_is_identified() -> None:
     conversation = read(user("a"), user("b"))
     assert conversation.unanswered_user_key == read(user("a")).user_key
     assert conversation.user == "ab"
     assert read(user("a"), assistant("x"), user("b")).unanswered_user_key == ""
 
 
-def test_a_conversation_may_begin_with_the_assistant() -> None:
+def test_a_conversation_may_start_with_the_assistant() -> None:
     assert read(assistant("Welcome."), user("a")).turns_before == 1
 
 
@@ -117,16 +110,16 @@ _messages = st.lists(
 
 
 @given(_messages)
-def test_roles_alternate_whatever_comes(messages: list[dict[str, Any]]) -> None:
+def test_canonical_roles_always_alternate(messages: list[dict[str, Any]]) -> None:
     roles = [role for role, _ in fingerprint.canonical(messages)]
     assert all(role == ("user", "assistant")[index % 2] for index, role in enumerate(roles))
     conversation = read(*messages)
-    # The last user's words are the new turn; every pair before them is an earlier one.
+    # The last user message is the new turn; every pair before it is an earlier turn.
     assert conversation.turns_before == max(0, roles.count("user") - 1)
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=5), st.text(min_size=1, max_size=5)), max_size=4), st.text())
-def test_history_hashes_of_a_conversation_follow_each_other(pairs: list[tuple[str, str]], last: str) -> None:
+def test_next_history_hash_continues_the_hash_of_the_conversation(pairs: list[tuple[str, str]], last: str) -> None:
     messages = [message for said, answer in pairs for message in (user(f"u{said}"), assistant(f"a{answer}"))]
     conversation = read(*messages, user(f"u{last}"))
     after = next_history_hash(

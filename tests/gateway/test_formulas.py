@@ -1,4 +1,4 @@
-"""LaTeX in answers: what is read as a formula, what is not, and that no LaTeX makes HTML that acts."""
+"""LaTeX in answers: what counts as a formula, and that no LaTeX produces active HTML"""
 
 from html import unescape
 from html.parser import HTMLParser
@@ -33,7 +33,7 @@ def rendered_formulas(text: str) -> list[tuple[str | None, str | None]]:
         ("> \\(y\\)", "y", "inline"),
     ],
 )
-def test_a_formula_becomes_mathml_that_has_its_latex(text: str, latex: str, display: str) -> None:
+def test_a_formula_becomes_mathml_with_its_latex_as_alttext(text: str, latex: str, display: str) -> None:
     assert (latex, display) in rendered_formulas(text)
 
 
@@ -53,23 +53,23 @@ def test_a_formula_becomes_mathml_that_has_its_latex(text: str, latex: str, disp
         "a$b$c",
     ],
 )
-def test_what_may_be_money_or_a_variable_stays_text(text: str) -> None:
+def test_amounts_of_money_and_variables_stay_text(text: str) -> None:
     assert "<math" not in render_markdown(text)
 
 
 @pytest.mark.parametrize(
     "latex", [r"\frac{", "a_", "}{", r"\left( x", "a+" * MAX_FORMULA_CHARS, "{" * 60 + "a" + "}" * 60]
 )
-def test_latex_that_cannot_be_rendered_is_shown_as_it_was_written(latex: str) -> None:
+def test_invalid_latex_is_shown_as_written(latex: str) -> None:
     html = render_markdown(f"so \\({latex}\\) is")
     assert f'<code class="tex">\\({latex}\\)</code>' in unescape(html)
 
 
-def test_levels_of_elements_are_bounded() -> None:
+def test_the_nesting_depth_is_limited() -> None:
     assert mathml(r"\sqrt" * (MAX_DEPTH + 1) + "x", block=False) is None
 
 
-def test_formulas_of_one_text_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_total_length_of_formulas_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = []
     monkeypatch.setattr(
         formulas, "mathml", lambda latex, *, block: rendered.append(latex) or f"<math>{len(latex)}</math>"
@@ -81,14 +81,14 @@ def test_formulas_of_one_text_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert html.count("<code") == 100 - len(rendered)
 
 
-def test_an_aligned_formula_has_columns_and_no_numbers() -> None:
+def test_an_aligned_formula_has_rows_and_no_numbers() -> None:
     for name in ("aligned", "align", "align*", "split"):
         html = render_markdown(f"\\[\n\\begin{{{name}}} a &= b \\\\ c &= d \\end{{{name}}}\n\\]")
         assert html.count("<mtr>") == 2, name
         assert "(1)" not in html
 
 
-def test_words_in_a_formula_are_escaped_and_its_links_and_styles_dropped() -> None:
+def test_text_in_a_formula_is_escaped_and_links_and_styles_are_dropped() -> None:
     html = render_markdown(
         r"\(\text{<img src=x onerror=alert(1)>&lt;b&gt;}"
         r" \href{javascript:alert(1)}{x} \style{color:red}{y} \class{z}{w}\)"
@@ -103,12 +103,12 @@ _PARTS += [r"\begin{matrix}", r"\end{matrix}", r"\\", "&lt;", "script", *"{}^_&<
 
 
 @given(st.lists(st.sampled_from(_PARTS), max_size=20).map("".join))
-def test_no_latex_gets_through_the_sanitiser(latex: str) -> None:
+def test_no_latex_produces_active_html(latex: str) -> None:
     assert_harmless(render_markdown(f"a \\({latex}\\) b\n\n$$\n{latex}\n$$"))
 
 
 @given(st.text(max_size=60))
-def test_any_text_as_latex_is_a_whole_element_or_nothing(latex: str) -> None:
+def test_any_text_as_latex_gives_balanced_elements_or_nothing(latex: str) -> None:
     class Balanced(HTMLParser):
         opened = 0
 

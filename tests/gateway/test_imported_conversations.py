@@ -1,5 +1,4 @@
-"""Conversations of an import become sessions that have ended: readable, searched, exported, consolidated, and removed
-by an undo"""
+"""Imported conversations become ended sessions: they can be read, searched, exported, consolidated and undone"""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -37,12 +36,12 @@ CLAUDE = packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CL
 UTC_ZONE = ZoneInfo("UTC")
 
 
-def undone(owner: Owner, change_set: str) -> Any:
+def undo(owner: Owner, change_set: str) -> Any:
     source = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
     return undo_changes(change_set_get(owner.pk, parse_uuid(change_set)), source)
 
 
-def test_a_conversation_becomes_an_ended_session_with_its_title_times_and_words(alice: Owner, agent: Agent) -> None:
+def test_a_conversation_becomes_an_ended_session_with_its_messages(alice: Owner, agent: Agent) -> None:
     report = import_file(alice.pk, CLAUDE)
     assert (report.conversations_new, report.messages, report.new) == (1, 2, 3)
     assert report.titles[0]["title"] == "Tide tables"
@@ -58,7 +57,7 @@ def test_a_conversation_becomes_an_ended_session_with_its_title_times_and_words(
     assert said[1][2] == session.last_active_at
 
 
-def test_it_is_listed_found_read_and_exported_like_any_other(alice: Owner, agent: Agent, charlie: Owner) -> None:
+def test_it_is_listed_found_read_and_exported_like_any_session(alice: Owner, agent: Agent, charlie: Owner) -> None:
     import_file(alice.pk, CLAUDE)
     session = Session.objects.get()
     (group,) = session_page(alice.pk, UTC_ZONE).groups
@@ -75,7 +74,7 @@ def test_it_is_listed_found_read_and_exported_like_any_other(alice: Owner, agent
     assert not Message.objects.exists()
 
 
-def test_nothing_is_asked_of_a_model_and_consolidation_may_read_it(alice: Owner) -> None:
+def test_an_import_calls_no_model_and_is_eligible_for_consolidation(alice: Owner) -> None:
     agent_make("idle", memory_review_idle_minutes=1)
     with time_machine.travel(datetime(2025, 3, 2, tzinfo=UTC), tick=False):
         import_file(alice.pk, CLAUDE)
@@ -88,7 +87,7 @@ def test_nothing_is_asked_of_a_model_and_consolidation_may_read_it(alice: Owner)
         assert not eligible(limits, timezone.now() + timedelta(days=60)).exists()
 
 
-def test_a_second_import_of_the_same_file_doubles_nothing(alice: Owner, agent: Agent) -> None:
+def test_importing_the_same_file_again_adds_nothing(alice: Owner, agent: Agent) -> None:
     import_file(alice.pk, CLAUDE)
     preview = import_file(alice.pk, CLAUDE, preview=True)
     again = import_file(alice.pk, CLAUDE)
@@ -98,7 +97,7 @@ def test_a_second_import_of_the_same_file_doubles_nothing(alice: Owner, agent: A
     assert (Session.objects.count(), Message.objects.count(), Memory.objects.count()) == (1, 2, 3)
 
 
-def test_a_conversation_that_comes_twice_in_a_file_is_stored_once(alice: Owner, agent: Agent) -> None:
+def test_a_conversation_repeated_in_a_file_is_stored_once(alice: Owner, agent: Agent) -> None:
     report = import_file(alice.pk, json.dumps([gpt_conversation(), gpt_conversation()]).encode())
     assert (report.conversations_new, report.conversations_known, Session.objects.count()) == (1, 1, 1)
 
@@ -115,34 +114,36 @@ def test_a_preview_stores_nothing(alice: Owner, agent: Agent) -> None:
     assert not any(model.objects.exists() for model in (Session, Memory, Book))
 
 
-def test_an_import_is_one_change_set_whose_undo_removes_the_conversations_too(alice: Owner, agent: Agent) -> None:
+def test_undoing_an_import_removes_its_conversations_too(alice: Owner, agent: Agent) -> None:
     import_file(alice.pk, json.dumps([gpt_conversation()]).encode())
     report = import_file(alice.pk, CLAUDE)
     (change_set,) = report.change_sets
-    result = undone(alice, change_set)
+    result = undo(alice, change_set)
     assert (len(result.undone), result.conversations, result.as_json()["conversations"]) == (3, 1, 1)
     assert [session.title for session in Session.objects.all()] == ["Bread"]
-    assert undone(alice, change_set).conversations == 0
-    again = undone(alice, str(result.change_set))
+    assert undo(alice, change_set).conversations == 0
+    again = undo(alice, str(result.change_set))
     assert (len(again.undone), again.conversations, Session.objects.count()) == (3, 0, 1)
     assert import_file(alice.pk, CLAUDE).conversations_new == 1
 
 
-async def test_a_limited_key_removes_no_conversation_of_an_agent_that_it_may_not_use(
+async def test_a_limited_key_keeps_conversations_of_other_agents_when_undoing(
     alice: Owner, alice_api: Api, agent: Agent
 ) -> None:
     await in_thread(agent_make, "other")
     report = await in_thread(import_file, alice.pk, CLAUDE)
     limited = Api((await in_thread(lambda: key_make(alice, agents=["other"])))[1])
     path = f"/api/changes/{report.change_sets[0]}/undo"
-    status, undone = await limited.post(path)
-    assert (status, undone["conversations"], len(undone["undone"])) == (200, 0, 3)  # they share the book
+    status, result = await limited.post(path)
+    assert (status, result["conversations"], len(result["undone"])) == (200, 0, 3)  # they share the book
     assert await in_thread(Session.objects.count) == 1
     assert (await alice_api.post(path))[1]["conversations"] == 1
 
 
 @pytest.mark.parametrize(("auditor", "left"), [(True, 1), (False, 0)])
-def test_an_auditor_who_sees_no_conversation_removes_none(alice: Owner, agent: Agent, auditor: bool, left: int) -> None:
+def test_an_auditor_without_access_to_conversations_removes_none(
+    alice: Owner, agent: Agent, auditor: bool, left: int
+) -> None:
     (change_set,) = import_file(alice.pk, CLAUDE).change_sets
     staff = staff_client(auditor=auditor, superuser=not auditor)
     staff.post(f"/admin/memories/changeset/{change_set}/action/", {"verb": "undo"})
@@ -150,21 +151,21 @@ def test_an_auditor_who_sees_no_conversation_removes_none(alice: Owner, agent: A
     assert Session.objects.count() == left
 
 
-def test_an_import_of_conversations_only_can_be_undone(alice: Owner, agent: Agent) -> None:
+def test_an_import_with_conversations_only_can_be_undone(alice: Owner, agent: Agent) -> None:
     data = json.dumps(CLAUDE_CONVERSATIONS).encode()
     (change_set,) = import_file(alice.pk, data).change_sets
     assert not Notification.objects.exists()
-    result = undone(alice, change_set)
+    result = undo(alice, change_set)
     assert (result.undone, result.conversations, Session.objects.count()) == ((), 1, 0)
 
 
-def test_a_deleted_conversation_may_be_imported_again(alice: Owner, agent: Agent) -> None:
+def test_a_deleted_conversation_can_be_imported_again(alice: Owner, agent: Agent) -> None:
     import_file(alice.pk, CLAUDE)
     Session.objects.all().delete()
     assert import_file(alice.pk, CLAUDE).conversations_new == 1
 
 
-def test_without_an_agent_for_the_book_nothing_is_imported_unless_conversations_stay_out(alice: Owner) -> None:
+def test_without_an_agent_for_the_book_only_memories_can_be_imported(alice: Owner) -> None:
     for preview in (True, False):
         with pytest.raises(Conflict, match="No agent uses the book main"):
             import_file(alice.pk, CLAUDE, preview=preview)
@@ -173,7 +174,7 @@ def test_without_an_agent_for_the_book_nothing_is_imported_unless_conversations_
     assert (report.new, report.conversations_new, report.titles) == (3, 0, [])
 
 
-def test_a_long_conversation_is_cut_into_parts(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_conversation_is_split_into_parts(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PART_MESSAGES", 4)
     messages = [
         {"sender": ("human", "assistant")[number % 2], "text": f"Word {number}", "created_at": f"2025-01-0{number + 1}"}
@@ -189,7 +190,7 @@ def test_a_long_conversation_is_cut_into_parts(alice: Owner, agent: Agent, monke
     assert import_file(alice.pk, data).conversations_known == 3
 
 
-def test_the_first_agent_that_a_key_may_use_gets_the_sessions(alice: Owner, agent: Agent) -> None:
+def test_sessions_belong_to_the_first_agent_that_the_key_may_use(alice: Owner, agent: Agent) -> None:
     agent_make("other")
     import_file(alice.pk, CLAUDE, limits=KeyLimits(agents=("other",), books=("main",)))
     assert Session.objects.get().agent.name == "other"
@@ -197,39 +198,37 @@ def test_the_first_agent_that_a_key_may_use_gets_the_sessions(alice: Owner, agen
         import_file(alice.pk, CLAUDE, book="work", limits=KeyLimits(agents=("other",), books=("main",)))
 
 
-async def test_the_api_takes_a_zip_and_answers_what_became_of_it(
-    alice_api: Api, charlie_api: Api, agent: Agent
-) -> None:
-    async def sent(data: bytes, query: str, kind: str) -> Any:
+async def test_the_api_imports_a_zip_and_reports_the_result(alice_api: Api, charlie_api: Api, agent: Agent) -> None:
+    async def post_file(data: bytes, query: str, kind: str) -> Any:
         path = f"/api/import{query}"
         return await alice_api.client.post(path, data=data, content_type=kind, headers=alice_api.headers)
 
-    preview = (await sent(CLAUDE, "?preview=true", "application/zip")).json()
+    preview = (await post_file(CLAUDE, "?preview=true", "application/zip")).json()
     assert (preview["format"], preview["new"], len(preview["added"])) == ("claude", 3, 3)
     assert preview["conversations"]["titles"] == [
         {"title": "Tide tables", "messages": 2, "created_at": "2025-03-01T08:00:00Z"}
     ]
-    done = (await sent(CLAUDE, "", "application/octet-stream")).json()
+    done = (await post_file(CLAUDE, "", "application/octet-stream")).json()
     assert (done["conversations"]["new"], len(done["change_sets"]), done["added"]) == (1, 1, [])
     _, listed = await alice_api.get("/api/sessions")
     assert [session["title"] for session in listed["data"]] == ["Tide tables"]
     _, listed = await charlie_api.get("/api/sessions")
     assert listed["data"] == []
-    _, undo = await alice_api.post(f"/api/changes/{done['change_sets'][0]}/undo", {})
-    assert (undo["conversations"], len(undo["undone"])) == (1, 3)
-    text = (await sent(b"Likes tea.", "?format=text", "text/plain")).json()
+    _, undone = await alice_api.post(f"/api/changes/{done['change_sets'][0]}/undo", {})
+    assert (undone["conversations"], len(undone["undone"])) == (1, 3)
+    text = (await post_file(b"Likes tea.", "?format=text", "text/plain")).json()
     assert (text["format"], text["new"]) == ("text", 1)
     for query, kind, status, words in (
         ("?format=excel", "text/plain", 400, "format is one of auto"),
         ("", "image/png", 415, "or a file as application/octet-stream"),
         ("", "application/x-ndjson", 400, "Line 1 is not valid JSON"),
     ):
-        response = await sent(b"Likes tea.", query, kind)
+        response = await post_file(b"Likes tea.", query, kind)
         assert response.status_code == status
         assert words in response.json()["error"]["message"]
 
 
-def test_the_book_stays_that_of_the_request(alice: Owner) -> None:
+def test_the_book_of_the_request_is_used(alice: Owner) -> None:
     agent_make("worker", book="work")
     report = import_file(alice.pk, CLAUDE, book="work")
     assert (report.conversations_new, Session.objects.get().agent.book) == (1, "work")

@@ -1,4 +1,4 @@
-"""What the upstream receives from memory, in both APIs."""
+"""Memory injection: what the model is sent in both APIs"""
 
 import asyncio
 import re
@@ -16,6 +16,7 @@ from memories.models import Book, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from tests.conftest import Api
 from tests.factories import agent_make, caller_make, memory_make, session_make
+from tests.gateway.native import turns_path
 from tests.scripted_model import Hangs, ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -24,10 +25,6 @@ BLOCK = """The following block holds memories from earlier conversations. They a
 <memories>
   <memory id="1" category="preference">Likes tea &amp; &lt;cake&gt;.</memory>
 </memories>"""
-
-
-def turns(session: Session) -> str:
-    return f"/api/sessions/{session.pk}/turns"
 
 
 def request(content: str, **more: Any) -> dict[str, Any]:
@@ -39,21 +36,21 @@ def tea(alice: Owner) -> Any:
     return memory_make(alice, "Likes tea & <cake>.", category="preference")
 
 
-async def test_the_frozen_block_stands_in_the_system_message(
+async def test_the_frozen_block_is_in_the_system_message(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "Hi"})
+    await alice_api.post(turns_path(session), {"content": "Hi"})
     assert model.calls[0].messages[0] == {"role": "system", "content": f"You are terse.\n\n{BLOCK}"}
 
 
-async def test_v1_and_native_streaming_and_not_send_the_same(
+async def test_v1_and_native_send_the_same_with_and_without_streaming(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script(*["Yes."] * 4)
-    await alice_api.post(turns(session), {"content": "Hi"})
+    await alice_api.post(turns_path(session), {"content": "Hi"})
     other = await in_thread(session_make, session.owner, session.agent)
-    await alice_api.stream(turns(other), {"content": "Hi", "stream": True})
+    await alice_api.stream(turns_path(other), {"content": "Hi", "stream": True})
     await alice_api.post("/v1/chat/completions", request("Hi"))
     await alice_api.stream("/v1/chat/completions", request("Hi", stream=True))
     assert len({repr(call.messages) for call in model.calls}) == 1
@@ -77,7 +74,7 @@ async def test_the_clients_leading_system_text_follows_the_instructions(
     assert [m["content"] for m in sent[1:]] == ["Hi", "Hello", "Later.", "Again"]
 
 
-async def test_injection_off_sends_exactly_instructions_and_transcript_and_does_no_work(
+async def test_without_injection_memory_is_not_read_at_all(
     alice: Owner, alice_api: Api, model: ScriptedModel, tea: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forbidden(*args: object, **kwargs: object) -> None:
@@ -87,7 +84,7 @@ async def test_injection_off_sends_exactly_instructions_and_transcript_and_does_
     off = await in_thread(agent_make, "off", inject_memories=False, tools=[])
     session = await in_thread(session_make, alice, off)
     model.script("Yes.")
-    _, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    _, turn = await alice_api.post(turns_path(session), {"content": "Hi"})
     assert model.calls[0].messages == (
         {"role": "system", "content": "You are terse."},
         {"role": "user", "content": "Hi"},
@@ -105,7 +102,7 @@ async def test_a_temporary_session_reads_and_writes_nothing(
     assert (model.calls[0].tools, turn["turns_since_memory_review"]) == ((), 0)
 
 
-async def test_unchanged_memory_gives_the_same_system_message_byte_by_byte(
+async def test_the_system_message_is_identical_while_memory_is_unchanged(
     alice: Owner, alice_api: Api, model: ScriptedModel
 ) -> None:
     for number in range(30):
@@ -113,18 +110,18 @@ async def test_unchanged_memory_gives_the_same_system_message_byte_by_byte(
     agent = await in_thread(agent_make, max_inject_memories=8, frozen_char_limit=200)
     session = await in_thread(session_make, alice, agent)
     model.script("Yes.", "Yes.")
-    await alice_api.post(turns(session), {"content": "hazelnuts?"})
-    await alice_api.post(turns(session), {"content": "and tea?"})
+    await alice_api.post(turns_path(session), {"content": "hazelnuts?"})
+    await alice_api.post(turns_path(session), {"content": "and tea?"})
     first, second = (call.messages for call in model.calls)
     assert first[0] == second[0]
-    # What changes from turn to turn stands just before the last user message.
+    # The part that changes from turn to turn is placed just before the last user message.
     assert "<memories>" in second[-2]["content"]
     assert (second[-2]["role"], second[-1]) == ("system", {"role": "user", "content": "and tea?"})
     numbers = [m for call in second for m in re.findall(r'<memory id="(\d+)"', str(call["content"]))]
     assert len(numbers) == len(set(numbers)) <= 8
 
 
-async def test_a_write_by_anyone_shows_in_the_next_turn(
+async def test_a_write_shows_in_the_next_turn(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     def rewrite() -> None:
@@ -132,15 +129,15 @@ async def test_a_write_by_anyone_shows_in_the_next_turn(
             writer.update(1, MemoryFields(content="Likes coffee."))
 
     model.script("Yes.", "Yes.")
-    await alice_api.post(turns(session), {"content": "Hi"})
+    await alice_api.post(turns_path(session), {"content": "Hi"})
     await in_thread(rewrite)
-    await alice_api.post(turns(session), {"content": "Hi again"})
+    await alice_api.post(turns_path(session), {"content": "Hi again"})
     assert "Likes coffee." in model.calls[1].messages[0]["content"]
     assert "Likes tea" not in model.calls[1].messages[0]["content"]
 
 
 @pytest.mark.parametrize(("length", "sent"), [(455, 9), (200, 20)])
-async def test_recall_gives_at_most_so_many_memories_and_no_more_than_fit_four_kibibytes(
+async def test_recall_is_limited_by_count_and_to_four_kibibytes(
     alice: Owner, alice_api: Api, model: ScriptedModel, length: int, sent: int
 ) -> None:
     def prepare() -> Session:
@@ -151,7 +148,7 @@ async def test_recall_gives_at_most_so_many_memories_and_no_more_than_fit_four_k
 
     session = await in_thread(prepare)
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "tea"})
+    await alice_api.post(turns_path(session), {"content": "tea"})
     contents = re.findall(r"<memory [^>]+>(.*?)</memory>", model.calls[0].messages[-2]["content"])
     assert (len(contents), {len(content) for content in contents}) == (sent, {length})
     assert "4 KiB" in str(AgentSettings.model_fields["max_inject_memories"].description)
@@ -162,7 +159,7 @@ async def test_the_recall_role_may_be_user(alice: Owner, alice_api: Api, model: 
     agent = await in_thread(agent_make, frozen_char_limit=0, recall_role="user")
     session = await in_thread(session_make, alice, agent)
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "hazelnut cake?"})
+    await alice_api.post(turns_path(session), {"content": "hazelnut cake?"})
     assert [m["role"] for m in model.calls[0].messages] == ["system", "user", "user"]
 
 
@@ -176,19 +173,19 @@ def test_a_warm_injection_makes_no_query(
     assert first.frozen
 
 
-async def test_the_injected_is_never_stored_in_the_transcript(
+async def test_injected_text_is_never_stored_in_the_transcript(
     alice_api: Api, session: Session, model: ScriptedModel, tea: Any
 ) -> None:
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "tea?"})
+    await alice_api.post(turns_path(session), {"content": "tea?"})
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert [m["content"] for m in listed["data"]] == ["tea?", "Yes."]
 
 
-# ---- what was said earlier in this conversation ----------------------------------------------------------------------
+# ---- earlier messages of the conversation ----------------------------------------------------------------------------
 
 
-async def test_what_a_client_no_longer_resends_comes_back_through_the_short_term_lane(
+async def test_messages_that_a_client_no_longer_resends_are_recalled(
     alice_api: Api, agent: Any, model: ScriptedModel
 ) -> None:
     model.script("I will keep it in mind.", "Sure.", "Blue.")
@@ -202,31 +199,31 @@ async def test_what_a_client_no_longer_resends_comes_back_through_the_short_term
     assert "The gate code is written on the blue door of the shed." in recalled
 
 
-async def test_what_is_still_in_the_window_is_not_repeated(
-    alice_api: Api, session: Session, model: ScriptedModel
-) -> None:
+async def test_messages_in_the_window_are_not_recalled(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Noted.", "Blue.")
-    await alice_api.post(turns(session), {"content": "The gate code is on the blue door."})
-    await alice_api.post(turns(session), {"content": "What is on the blue door?"})
+    await alice_api.post(turns_path(session), {"content": "The gate code is on the blue door."})
+    await alice_api.post(turns_path(session), {"content": "What is on the blue door?"})
     assert "<thread_memories>" not in str(model.calls[1].messages)
 
 
-async def test_what_a_compaction_took_away_comes_back(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+async def test_messages_removed_by_a_compaction_are_recalled(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
     agent = await in_thread(agent_make, "long", context_token_limit=2000, tools=[])
     session = await in_thread(session_make, alice, agent)
     down = UpstreamError("down")
     model.script("Noted.", "Yes.", "Yes.", "Yes.", down, "Yes.", down, "Blue.")
     filler = "word " * 300
-    await alice_api.post(turns(session), {"content": "The gate code is on the blue door."})
+    await alice_api.post(turns_path(session), {"content": "The gate code is on the blue door."})
     for letter in "ABCD":
-        await alice_api.post(turns(session), {"content": f"{letter} {filler}"})
-    await alice_api.post(turns(session), {"content": "What is on the blue door?"})
+        await alice_api.post(turns_path(session), {"content": f"{letter} {filler}"})
+    await alice_api.post(turns_path(session), {"content": "What is on the blue door?"})
     sent = model.calls[7].messages
     assert "The gate code is on the blue door." in sent[-2]["content"]
     assert "<thread_memories>" in sent[-2]["content"]
 
 
-async def test_a_replaced_turn_leaves_recall(alice_api: Api, agent: Any, model: ScriptedModel) -> None:
+async def test_a_replaced_turn_is_not_recalled(alice_api: Api, agent: Any, model: ScriptedModel) -> None:
     model.script("Noted.", "Noted again.", "Blue.")
     first = {"model": "assistant", "messages": [{"role": "user", "content": "The code is on the red door."}]}
     await alice_api.post("/v1/chat/completions", first, x_daybook_session="c")
@@ -243,7 +240,7 @@ async def test_a_replaced_turn_leaves_recall(alice_api: Api, agent: Any, model: 
 
 
 @pytest.fixture
-def asking(alice: Owner) -> Session:
+def llm_session(alice: Owner) -> Session:
     memory_make(alice, "Is allergic to hazelnuts.")
     return session_make(alice, agent_make("asking", inject_memories_strategy="llm", frozen_char_limit=0, tools=[]))
 
@@ -252,11 +249,13 @@ async def keyword_trace() -> Any:
     return (await in_thread(lambda: Run.objects.latest("id"))).trace["recall"]["keywords"]
 
 
-async def test_the_llm_strategy_asks_once_per_run(alice_api: Api, asking: Session, model: ScriptedModel) -> None:
+async def test_the_llm_strategy_requests_keywords_once_per_run(
+    alice_api: Api, llm_session: Session, model: ScriptedModel
+) -> None:
     model.script("hazelnuts, allergy", "No cake.")
-    await alice_api.post(turns(asking), {"content": "May I serve nut cake?"})
-    ask = model.calls[0]
-    assert ([m["role"] for m in ask.messages], ask.tools) == (["system", "user"], ())
+    await alice_api.post(turns_path(llm_session), {"content": "May I serve nut cake?"})
+    keyword_call = model.calls[0]
+    assert ([m["role"] for m in keyword_call.messages], keyword_call.tools) == (["system", "user"], ())
     assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
     assert (await keyword_trace())["found"] == 2
 
@@ -269,12 +268,12 @@ async def test_the_llm_strategy_asks_once_per_run(alice_api: Api, asking: Sessio
         (" ".join(f"word{n}" for n in range(60)), "unusable_answer"),
     ],
 )
-async def test_the_llm_strategy_falls_back_and_says_so(
-    alice_api: Api, asking: Session, model: ScriptedModel, settings: Any, step: Any, kind: str
+async def test_the_llm_strategy_falls_back_to_the_local_rule(
+    alice_api: Api, llm_session: Session, model: ScriptedModel, settings: Any, step: Any, kind: str
 ) -> None:
     settings.KEYWORDS_SECONDS = 0.1
     model.script(step, "No cake.")
-    status, _ = await alice_api.post(turns(asking), {"content": "hazelnuts"})
+    status, _ = await alice_api.post(turns_path(llm_session), {"content": "hazelnuts"})
     assert status == 200
     assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
     assert (await keyword_trace())["fallback"] == kind

@@ -1,4 +1,4 @@
-"""Invitations: made in the admin, accepted once at /invitation/TOKEN/"""
+"""Invitations: created in the admin, accepted once at /invitation/TOKEN/"""
 
 import re
 from datetime import timedelta
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.django_db
 CHOSEN = {"username": "dora", "password1": "quite a long one", "password2": "quite a long one"}
 
 
-def invited(client: Client | None = None, *, email: str = "", role: str = "user", days: int = 7) -> str:
-    """Make an invitation in the admin; the path of its link."""
+def invite(client: Client | None = None, *, email: str = "", role: str = "user", days: int = 7) -> str:
+    """Create an invitation in the admin and return the path of its link."""
     page = (client or staff_client(superuser=True)).post(
         "/admin/gateway/invitation/add/", {"email": email, "role": role, "days": days}
     )
@@ -36,8 +36,8 @@ def invited(client: Client | None = None, *, email: str = "", role: str = "user"
     return found[1]
 
 
-def test_the_link_makes_an_account_once(client: Client) -> None:
-    path = invited(email="dora@example.org")
+def test_the_link_creates_an_account_once(client: Client) -> None:
+    path = invite(email="dora@example.org")
     assert "dora@example.org" in html_of(client, path)
     answer = client.post(path, CHOSEN)
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
@@ -52,8 +52,8 @@ def test_the_link_makes_an_account_once(client: Client) -> None:
     assert list(entries) == [("invite", "bob"), ("invite_accept", "dora")]
 
 
-def test_of_two_who_use_it_at_once_one_gets_an_account() -> None:
-    row = invitation_find(invited().split("/")[2])
+def test_of_two_simultaneous_uses_one_creates_an_account() -> None:
+    row = invitation_find(invite().split("/")[2])
     assert row is not None
     forms = [AccountForm(CHOSEN), AccountForm(CHOSEN | {"username": "eve"})]
     assert all(form.is_valid() for form in forms)
@@ -63,9 +63,9 @@ def test_of_two_who_use_it_at_once_one_gets_an_account() -> None:
     assert not User.objects.filter(username="eve").exists()
 
 
-def test_of_two_who_choose_the_same_name_at_once_one_is_told_and_keeps_the_invitation() -> None:
+def test_a_user_name_taken_meanwhile_is_refused_and_keeps_the_invitation() -> None:
     client = staff_client(superuser=True)
-    rows = [invitation_find(invited(client).split("/")[2]) for _ in range(2)]
+    rows = [invitation_find(invite(client).split("/")[2]) for _ in range(2)]
     assert rows[0] is not None
     assert rows[1] is not None
     forms = [AccountForm(CHOSEN), AccountForm(CHOSEN)]
@@ -78,21 +78,21 @@ def test_of_two_who_choose_the_same_name_at_once_one_is_told_and_keeps_the_invit
 
 
 def test_only_the_hash_of_the_token_is_stored(client: Client) -> None:
-    token = invited(email="dora@example.org").split("/")[2]
+    token = invite(email="dora@example.org").split("/")[2]
     stored = [*Invitation.objects.values(), *AuditEntry.objects.values()]
     assert token not in str(stored)
 
 
-def test_it_ends_after_its_days(client: Client) -> None:
-    path = invited(days=2)
+def test_an_invitation_expires_after_its_days(client: Client) -> None:
+    path = invite(days=2)
     with time_machine.travel(timezone.now() + timedelta(days=2, minutes=1)):
         assert client.get(path).status_code == 404
     assert client.get(path).status_code == 200
 
 
-def test_an_administrator_takes_it_back(client: Client) -> None:
+def test_an_administrator_revokes_an_invitation(client: Client) -> None:
     root = staff_client(superuser=True)
-    path = invited(root)
+    path = invite(root)
     row = Invitation.objects.get()
     assert root.post(f"/admin/gateway/invitation/{row.pk}/action/", {"verb": "revoke"}).status_code == 302
     assert client.post(path, CHOSEN).status_code == 404
@@ -105,18 +105,18 @@ def test_an_administrator_takes_it_back(client: Client) -> None:
     [("auditor", True, False, True), ("staff", True, False, False), ("administrator", True, True, False)],
 )
 def test_the_account_has_the_role(client: Client, role: str, staff: bool, superuser: bool, auditor: bool) -> None:
-    client.post(invited(role=role), CHOSEN)
+    client.post(invite(role=role), CHOSEN)
     user = User.objects.get(username="dora")
     assert (user.is_staff, user.is_superuser) == (staff, superuser)
     assert user.groups.filter(name=AUDITORS).exists() == auditor
 
 
-def test_only_an_administrator_invites_into_the_administration() -> None:
+def test_only_an_administrator_invites_with_a_role() -> None:
     staff = staff_client(may=("gateway.add_invitation", "gateway.view_invitation"))
     refused = staff.post("/admin/gateway/invitation/add/", {"role": "administrator", "days": 7})
     assert "Only an administrator can invite people with a role" in refused.content.decode()
     assert not Invitation.objects.exists()
-    assert invited(staff)
+    assert invite(staff)
 
 
 def test_the_form_says_what_each_role_may_do() -> None:
@@ -125,7 +125,7 @@ def test_the_form_says_what_each_role_may_do() -> None:
     assert "Administrator. May do everything" in page
 
 
-def test_an_address_that_has_an_account_is_not_invited(alice: Owner) -> None:
+def test_an_address_with_an_account_is_not_invited(alice: Owner) -> None:
     User.objects.filter(pk=alice.user_id).update(email="alice@example.org")
     answer = staff_client(superuser=True).post(
         "/admin/gateway/invitation/add/", {"email": "Alice@Example.org", "role": "user", "days": 7}
@@ -142,38 +142,38 @@ def test_an_address_that_has_an_account_is_not_invited(alice: Owner) -> None:
         ({"password2": "another long one"}, "match"),
     ],
 )
-def test_a_form_that_is_refused_says_why_and_uses_nothing_up(
+def test_a_refused_form_says_why_and_keeps_the_invitation(
     client: Client, alice: Owner, changed: dict[str, str], said: str
 ) -> None:
-    path = invited()
+    path = invite()
     answer = client.post(path, CHOSEN | changed)
     assert (answer.status_code, said in answer.content.decode()) == (400, True)
     assert client.post(path, CHOSEN).status_code == 302
 
 
-def test_who_is_signed_in_is_told_so(alice: Owner) -> None:
-    path = invited()
+def test_a_signed_in_visitor_cannot_accept_an_invitation(alice: Owner) -> None:
+    path = invite()
     assert "You are signed in as alice already." in html_of(client_of(alice), path)
     assert client_of(alice).post(path, CHOSEN).status_code == 200
     assert not User.objects.filter(username="dora").exists()
 
 
-def test_it_is_mailed_where_mail_is_configured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invitation_is_mailed_if_mail_is_configured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MAIL = SERVER
     queued: list[tuple[object, ...]] = []
-    monkeypatch.setattr(invitations, "enqueue", lambda task, *given: queued.append(given))
-    path = invited(email="dora@example.org")
-    [job] = [tuple(map(str, given)) for given in queued]
+    monkeypatch.setattr(invitations, "enqueue", lambda task, *arguments: queued.append(arguments))
+    path = invite(email="dora@example.org")
+    [job] = [tuple(map(str, arguments)) for arguments in queued]
     assert path.split("/")[2] not in job
     assert invitation_mail(*job)
     [message] = mail.outbox
     assert (message.to, f"http://testserver{path}" in message.body) == (["dora@example.org"], True)
-    assert not invitation_mail(*job), "twice"
+    assert not invitation_mail(*job), "mailed twice"
     assert Invitation.objects.get().mailed_at is not None
 
 
-def test_without_passwords_nobody_is_invited(settings: Any, client: Client) -> None:
-    path = invited()
+def test_invitations_are_off_without_passwords(settings: Any, client: Client) -> None:
+    path = invite()
     settings.PASSWORDS = False
     assert client.get(path).status_code == 404
     root = Client()
@@ -181,8 +181,8 @@ def test_without_passwords_nobody_is_invited(settings: Any, client: Client) -> N
     assert root.get("/admin/gateway/invitation/add/").status_code == 403
 
 
-def test_what_is_over_is_deleted_after_a_month_and_goes_with_the_account(client: Client) -> None:
-    path = invited()
+def test_old_invitations_are_deleted_after_a_month_or_with_their_account(client: Client) -> None:
+    path = invite()
     client.post(path, CHOSEN)
     with time_machine.travel(timezone.now() + timedelta(days=29)):
         invitations_purge()
@@ -191,7 +191,7 @@ def test_what_is_over_is_deleted_after_a_month_and_goes_with_the_account(client:
     assert not Invitation.objects.exists()
     root = Client()
     root.force_login(User.objects.get(username="bob"))
-    invited(root)
+    invite(root)
     with time_machine.travel(timezone.now() + timedelta(days=38)):
         invitations_purge()
     assert not Invitation.objects.exists()

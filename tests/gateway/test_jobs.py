@@ -1,4 +1,4 @@
-"""gateway.jobs: what background jobs have in common"""
+"""gateway.jobs: the common parts of background jobs"""
 
 import asyncio
 import math
@@ -23,7 +23,7 @@ async def _loop() -> asyncio.AbstractEventLoop:
     return asyncio.get_running_loop()
 
 
-def test_all_jobs_of_a_worker_share_one_loop_reviews_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_jobs_of_a_worker_including_reviews_share_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "_runner", None)
     used = [jobs.run_async(_loop())]
     monkeypatch.setattr(tasks, "execute", lambda run_id, run_async: used.append(run_async(_loop())))
@@ -31,26 +31,26 @@ def test_all_jobs_of_a_worker_share_one_loop_reviews_too(monkeypatch: pytest.Mon
     assert used[0] is used[1] is jobs.run_async(_loop())
 
 
-def test_the_connections_of_the_loop_are_closed_when_a_forked_worker_ends() -> None:
-    told, tells = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=_work, args=(tells,))
+def test_connections_of_the_loop_are_closed_when_a_forked_worker_ends() -> None:
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_work, args=(sender,))
     child.start()
-    assert told.poll(20)
-    assert told.recv() == "closed"
+    assert receiver.poll(20)
+    assert receiver.recv() == "closed"
     child.join(20)
     assert child.exitcode == 0
 
 
-def _work(tells: Connection) -> None:
+def _work(sender: Connection) -> None:
     async def disconnect() -> None:
-        tells.send("closed")
+        sender.send("closed")
 
     jobs._runner = None
     jobs.disconnect = disconnect
     jobs.run_async(_loop())
 
 
-def test_a_process_looks_at_once_and_then_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_throttle_allows_the_first_check_and_then_one_per_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(jobs.time, "monotonic", lambda: now)
     throttle = jobs.Throttle()
@@ -64,7 +64,7 @@ def test_a_process_looks_at_once_and_then_after_its_pause(monkeypatch: pytest.Mo
     assert throttle.check(pause=30)
 
 
-async def test_work_ends_when_its_lease_can_not_be_renewed() -> None:
+async def test_work_is_cancelled_when_its_lease_cannot_be_renewed() -> None:
     ended = []
 
     async def work() -> None:
@@ -84,7 +84,7 @@ async def test_work_ends_when_its_lease_can_not_be_renewed() -> None:
     assert next(renewals, "none left") == "none left"
 
 
-async def test_work_that_is_done_or_fails_ends_the_heartbeat() -> None:
+async def test_the_heartbeat_ends_with_the_work() -> None:
     async def renew() -> bool:
         raise AssertionError("no renewal is due")
 
@@ -97,7 +97,7 @@ async def test_work_that_is_done_or_fails_ends_the_heartbeat() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
-def test_a_row_without_a_job_is_queued_by_one_worker(alice: Owner) -> None:
+def test_a_row_whose_job_was_lost_is_queued_by_one_worker(alice: Owner) -> None:
     now = timezone.now()
     say(reviewed_session(alice))
     rows = ReviewRun.objects.filter(state="scheduled")
@@ -111,7 +111,7 @@ def test_a_row_without_a_job_is_queued_by_one_worker(alice: Owner) -> None:
 
 
 @pytest.mark.django_db
-def test_records_of_failed_jobs_are_kept_for_a_week() -> None:
+def test_records_of_failed_jobs_are_deleted_after_a_week() -> None:
     now = timezone.now()
     for days in (6, 8):
         at = now - timedelta(days=days)
@@ -122,7 +122,7 @@ def test_records_of_failed_jobs_are_kept_for_a_week() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("ahead", "taken"), [(timedelta(), False), (timedelta(hours=2), True)])
-def test_a_lease_of_a_clock_that_was_ahead_holds_nobody_up(ahead: timedelta, taken: bool) -> None:
+def test_a_lease_from_a_clock_that_was_ahead_blocks_nobody(ahead: timedelta, taken: bool) -> None:
     with time_machine.travel(timezone.now() + ahead, tick=False):
         assert jobs.lease_take("webhooks", seconds=60)
     assert jobs.lease_is_held("webhooks", seconds=60) is not taken

@@ -1,4 +1,4 @@
-"""A key that is limited to agents: these agents, their sessions and their books, whichever API it is used on"""
+"""Keys limited to agents or books: in every API they reach only these agents, their sessions and their books"""
 
 import json
 from collections.abc import AsyncGenerator
@@ -24,16 +24,16 @@ pytestmark = pytest.mark.django_db
 
 
 class World:
-    """Alice's rows, one of each kind in the book `code` of agent `coder` (hers) and in `main` of `assistant` (other),
-    and a key that is limited to `coder`; to its book as well, if there are more `rights`."""
+    """Alice's rows and a key limited to the agent `coder`. `allowed` has a row of each kind in the book `code` of
+    `coder`, `other` has the same in `main` of `assistant`. `rights` may limit the key to books as well."""
 
     def __init__(self, alice: Owner, **rights: Any) -> None:
         self.alice = alice
         for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
             agent_make(name, book=book)
-        self.mine = self._rows("coder", "code", "Uses tabs.")
+        self.allowed = self._rows("coder", "code", "Uses tabs.")
         self.other = self._rows("assistant", "main", "Likes tea.")
-        self.beside = session_make(alice, Agent.objects.get(name="tester"), title="Same book, other agent")
+        self.same_book_session = session_make(alice, Agent.objects.get(name="tester"), title="Same book, other agent")
         self.key, self.plain = key_make(alice, agents=["coder"], **rights)
         self.api = Api(self.plain)
 
@@ -74,8 +74,8 @@ READS = [
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("path", READS)
-async def test_it_reads_what_is_its_own_and_nothing_else(world: World, path: str) -> None:
-    assert (await world.api.get(path.format(**world.mine)))[0] == 200
+async def test_it_reads_its_own_rows_only(world: World, path: str) -> None:
+    assert (await world.api.get(path.format(**world.allowed)))[0] == 200
     status, answer = await world.api.get(path.format(**world.other))
     assert (status, answer["error"]["code"]) == (404, "not_found")
 
@@ -108,7 +108,7 @@ WRITES: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
-async def test_the_rest_of_its_owner_does_not_exist_for_it(world: World, method: str, path: str, body: Any) -> None:
+async def test_other_rows_of_its_owner_are_not_found(world: World, method: str, path: str, body: Any) -> None:
     status, _ = await world.api.call(method, path.format(**world.other), body)
     assert status == 404
     session = await in_thread(Session.objects.get, pk=world.other["session"])
@@ -125,36 +125,36 @@ async def test_the_rest_of_its_owner_does_not_exist_for_it(world: World, method:
         ("DELETE", "/api/account/memories?book=code"),
     ],
 )
-async def test_what_concerns_the_whole_account_is_refused(world: World, method: str, path: str) -> None:
+async def test_requests_about_the_whole_account_are_refused(world: World, method: str, path: str) -> None:
     status, answer = await world.api.call(method, path.format(**world.other), {} if method == "POST" else None)
     assert (status, answer["error"]["code"]) == (403, "forbidden")
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 2
 
 
-async def test_it_undoes_changes_of_its_own_book(world: World) -> None:
+async def test_it_undoes_changes_of_its_own_book_only(world: World) -> None:
     status, answer = await world.api.post(f"/api/changes/{world.other['change_set']}/undo")
     assert (status, answer["error"]["message"]) == (404, "There is no such group of changes.")
-    status, _ = await world.api.post(f"/api/changes/{world.mine['change_set']}/undo")
+    status, _ = await world.api.post(f"/api/changes/{world.allowed['change_set']}/undo")
     assert status == 200
 
 
-async def test_its_lists_hold_its_own_rows_only(world: World) -> None:
+async def test_its_lists_contain_its_own_rows_only(world: World) -> None:
     for path, name in (("/api/memories", "memory"), ("/api/sessions", "session"), ("/api/reviews", "review")):
         _, found = await world.api.get(path)
-        assert [row["id"] for row in found["data"]] == [world.mine[name]], path
-    assert [row["id"] for row in (await world.api.get("/api/consolidations"))[1]["data"]] == [world.mine["run"]]
+        assert [row["id"] for row in found["data"]] == [world.allowed[name]], path
+    assert [row["id"] for row in (await world.api.get("/api/consolidations"))[1]["data"]] == [world.allowed["run"]]
     assert [row["book"] for row in (await world.api.get("/api/memories/health"))[1]["data"]] == ["code"]
 
 
-async def test_it_hears_nothing_of_other_keys(world: World) -> None:
-    def used() -> None:
+async def test_it_learns_nothing_about_other_keys(world: World) -> None:
+    def add_usage() -> None:
         other, _ = api_key_create(owner=world.alice, name="Ada’s laptop")
         ApiKey.objects.filter(pk=other.pk).update(end_users_mixed_at=timezone.now())
         for key in (other, world.key):
             row = {"owner": world.alice, "day": timezone.now().date(), "agent": "coder", "model": "m", "key_id": key.pk}
             UsageDay.objects.create(**row, turns=1)
 
-    await in_thread(used)
+    await in_thread(add_usage)
     _, usage = await world.api.get("/api/usage?by=key")
     assert {row["name"] for row in usage["data"]} == {"test", None}
     _, health = await world.api.get("/api/memories/health")
@@ -164,14 +164,14 @@ async def test_it_hears_nothing_of_other_keys(world: World) -> None:
     assert "laptop" in str(await Api(plain).get("/api/memories/health"))
 
 
-async def test_the_book_it_means_without_saying_so_is_its_own(world: World) -> None:
+async def test_its_default_book_is_its_own(world: World) -> None:
     status, memory = await world.api.post("/api/memories", {"content": "Runs the tests first."})
     assert (status, memory["book"]) == (201, "code")
     _, found = await world.api.post("/api/memories/search", {"query": "tabs"})
     assert [row["content"] for row in found["data"]] == ["Uses tabs."]
 
 
-async def test_an_export_of_its_own_book_is_given(world: World) -> None:
+async def test_it_may_export_its_own_book(world: World) -> None:
     response = await world.api.raw("GET", "/api/export?book=code")
     text = b"".join([piece async for piece in response.streaming_content]).decode()
     assert "Uses tabs." in text
@@ -186,19 +186,19 @@ async def test_an_import_that_names_another_book_writes_nothing(world: World) ->
     assert await in_thread(Memory.objects.count) == 2
 
 
-async def test_a_session_of_another_agent_is_not_named_over_v1(world: World, model: ScriptedModel) -> None:
-    for session in (world.other["session"], str(world.beside.pk)):
+async def test_sessions_of_other_agents_are_not_found_in_v1(world: World, model: ScriptedModel) -> None:
+    for session in (world.other["session"], str(world.same_book_session.pk)):
         body = {"model": "coder", "messages": [{"role": "user", "content": "Hi"}]}
         status, answer = await world.api.post("/v1/chat/completions", body, x_daybook_session=session)
         assert (status, "assistant" in str(answer), "tester" in str(answer)) == (404, False, False)
 
 
-async def test_notifications_tell_of_its_own_book(world: World) -> None:
+async def test_it_receives_notifications_of_its_own_book_only(world: World) -> None:
     _, found = await world.api.get("/api/notifications")
-    assert [row["memory_ids"] for row in found["data"]] == [[world.mine["memory"]]]
+    assert [row["memory_ids"] for row in found["data"]] == [[world.allowed["memory"]]]
 
 
-async def test_what_is_kept_back_is_not_missing(world: World) -> None:
+async def test_hidden_notifications_cause_no_resync(world: World) -> None:
     first = await in_thread(Notification.objects.order_by("seq").first)
     await in_thread(memory_make, world.alice, "Likes milk.")
     _, found = await world.api.get(f"/api/notifications?after={first.seq}")
@@ -206,14 +206,14 @@ async def test_what_is_kept_back_is_not_missing(world: World) -> None:
 
 
 @pytest.mark.parametrize("world", [{}], indirect=True)
-async def test_a_key_whose_agents_are_gone_may_use_nothing(world: World) -> None:
+async def test_a_key_whose_agents_are_deleted_can_use_nothing(world: World) -> None:
     await in_thread(Session.objects.all().delete)
     await in_thread(Agent.objects.filter(name="coder").delete)
     assert (await world.api.get("/api/memories"))[1]["data"] == []
     assert (await world.api.post("/api/memories", {"content": "Uses vim."}))[0] == 404
 
 
-async def test_a_key_that_several_people_share_gets_no_memory_at_once(
+async def test_a_key_shared_by_several_people_loses_memory_at_once(
     alice: Owner, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script("Hello.", "Hello.", "Hello.")
@@ -246,7 +246,7 @@ def limits_of(alice: Owner, **rights: Any) -> KeyLimits:
     return key_limits(key_make(alice, **rights)[0])
 
 
-def test_a_key_with_books_uses_the_agents_whose_book_is_one_of_them(alice: Owner) -> None:
+def test_a_key_with_books_may_use_the_agents_of_these_books(alice: Owner) -> None:
     for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
         agent_make(name, book=book)
     assert limits_of(alice, books=["code"]) == KeyLimits(("coder", "tester"), ("code",))
@@ -255,13 +255,13 @@ def test_a_key_with_books_uses_the_agents_whose_book_is_one_of_them(alice: Owner
     assert limits_of(alice, books=["notes"]) == KeyLimits((), ("notes",))
 
 
-async def test_a_key_with_a_book_and_no_agent_works_on_that_book_only(alice: Owner, agent: Agent) -> None:
-    def made() -> str:
+async def test_a_key_with_a_book_and_no_agent_reaches_that_book_only(alice: Owner, agent: Agent) -> None:
+    def prepare() -> str:
         memory_make(alice, "Likes tea.")
         memory_make(alice, "Uses tabs.", book="notes")
         return key_make(alice, books=["notes"])[1]
 
-    api = Api(await in_thread(made))
+    api = Api(await in_thread(prepare))
     status, listed = await api.get("/api/memories")
     assert (status, [row["content"] for row in listed["data"]]) == (200, ["Uses tabs."])
     assert (await api.get("/api/memories?book=main"))[1]["data"] == []
@@ -270,7 +270,7 @@ async def test_a_key_with_a_book_and_no_agent_works_on_that_book_only(alice: Own
     assert (await ask(api, "Hello")).status == 404
 
 
-async def test_books_of_a_key_are_given_and_shown(alice_api: Api, alice: Owner) -> None:
+async def test_the_books_of_a_key_can_be_set_and_shown(alice_api: Api, alice: Owner) -> None:
     status, made = await alice_api.post("/api/keys", {"name": "notes", "books": ["notes", "notes"]})
     assert (status, made["books"], made["agents"]) == (201, ["notes"], [])
     status, changed = await alice_api.call("PATCH", f"/api/keys/{made['id']}", {"books": []})

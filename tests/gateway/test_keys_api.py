@@ -1,4 +1,4 @@
-"""/api/keys: made, listed, changed, rotated, expired and revoked by their person."""
+"""/api/keys: keys that a person creates, lists, changes, rotates and revokes"""
 
 from datetime import timedelta
 from typing import Any
@@ -22,22 +22,22 @@ pytestmark = pytest.mark.django_db
 SOON = {"expires_at": (timezone.now() + timedelta(days=2)).isoformat()}
 
 
-async def made(api: Api, **fields: Any) -> dict[str, Any]:
+async def create_key(api: Api, **fields: Any) -> dict[str, Any]:
     status, key = await api.post("/api/keys", {"name": "laptop", **fields})
     assert status == 201, key
     return dict(key)
 
 
 async def works(plain: str) -> bool:
-    """Whether a key is taken, by a process that never saw it."""
+    """Return True if a process that has not cached the key accepts it."""
     forget_keys()
     status, _ = await Api(plain).get("/api/sessions")
     assert status in {200, 401}
     return bool(status == 200)
 
 
-async def test_a_key_is_made_and_shown_once(alice_api: Api) -> None:
-    key = await made(alice_api, agents=[], read_only=True)
+async def test_a_new_key_is_shown_once(alice_api: Api) -> None:
+    key = await create_key(alice_api, agents=[], read_only=True)
     assert key["key"].startswith("dbk_")
     assert await works(key["key"])
     _, listed = await alice_api.get("/api/keys")
@@ -49,15 +49,15 @@ async def test_a_key_is_made_and_shown_once(alice_api: Api) -> None:
     assert key["key"] not in str(listed)
 
 
-async def test_a_name_is_needed_and_agents_exist(alice_api: Api, agent: Agent) -> None:
+async def test_a_key_needs_a_name_and_existing_agents(alice_api: Api, agent: Agent) -> None:
     for wrong, param in (({"name": " "}, "name"), ({"name": "x" * 81}, "name"), ({"agents": ["nobody"]}, "agents")):
         status, body = await alice_api.post("/api/keys", {"name": "laptop", **wrong})
         assert (status, body["error"]["code"]) == (400, "invalid_request")
         assert param in body["error"]["param"]
 
 
-async def test_what_a_key_is_not_told_is_refused(alice_api: Api) -> None:
-    key = await made(alice_api)
+async def test_unknown_fields_are_refused(alice_api: Api) -> None:
+    key = await create_key(alice_api)
     for unknown in ("trusted", "books", "readonly"):
         for verb, path in (("POST", "/api/keys"), ("PATCH", f"/api/keys/{key['id']}")):
             status, body = await alice_api.call(verb, path, {"name": "laptop", unknown: True})
@@ -65,9 +65,9 @@ async def test_what_a_key_is_not_told_is_refused(alice_api: Api) -> None:
     assert not await in_thread(ApiKey.objects.filter(trusted=True).exists)
 
 
-async def test_it_is_changed(alice_api: Api, agent: Agent) -> None:
+async def test_a_key_can_be_changed(alice_api: Api, agent: Agent) -> None:
     await in_thread(agent_make, "coder", book="code")
-    key = await made(alice_api)
+    key = await create_key(alice_api)
     status, changed = await alice_api.call("PATCH", f"/api/keys/{key['id']}", {"agents": ["coder"], "name": "desk"})
     assert (status, changed["agents"], changed["name"], changed["read_only"]) == (200, ["coder"], "desk", False)
     status, _ = await Api(key["key"]).post("/api/sessions", {"agent": "assistant"})
@@ -75,13 +75,13 @@ async def test_it_is_changed(alice_api: Api, agent: Agent) -> None:
     assert await in_thread(AuditEntry.objects.filter(action="key_change", object_id=key["id"]).count) == 1
 
 
-async def test_it_expires(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    key = await made(alice_api, **SOON)
+async def test_a_key_expires(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    key = await create_key(alice_api, **SOON)
     assert await works(key["key"])
     model.script("Hi.")
     assert (await ask(Api(key["key"]), {"role": "user", "content": "Hi"})).status == 200
     with time_machine.travel(timezone.now() + timedelta(days=3)):
-        # Still in this process' cache: the transaction that opens a turn looks again.
+        # The key is still cached, but the transaction that opens a turn checks it again.
         assert (await ask(Api(key["key"]), {"role": "user", "content": "Hi"})).status == 401
         assert not await works(key["key"])
         status, _ = await alice_api.call("PATCH", f"/api/keys/{key['id']}", {"expires_at": None})
@@ -89,20 +89,20 @@ async def test_it_expires(alice_api: Api, agent: Agent, model: ScriptedModel) ->
         assert await works(key["key"])
 
 
-async def test_an_end_in_the_past_is_refused(alice_api: Api) -> None:
+async def test_an_invalid_expiry_is_refused(alice_api: Api) -> None:
     for end in ("2020-01-01T00:00:00Z", "2030-01-01T00:00:00", "9999-12-31T23:59:59-14:00", "tomorrow"):
         status, body = await alice_api.post("/api/keys", {"name": "laptop", "expires_at": end})
         assert status == 400
         assert "expires_at" in body["error"]["param"]
 
 
-async def test_an_end_is_told_in_utc(alice_api: Api) -> None:
-    key = await made(alice_api, expires_at="2130-01-01T00:00:00+02:00")
+async def test_the_expiry_is_given_in_utc(alice_api: Api) -> None:
+    key = await create_key(alice_api, expires_at="2130-01-01T00:00:00+02:00")
     assert key["expires_at"] == "2129-12-31T22:00:00Z"
 
 
-async def test_it_is_rotated_with_an_overlap(alice_api: Api) -> None:
-    key = await made(alice_api)
+async def test_a_key_is_rotated_with_an_overlap(alice_api: Api) -> None:
+    key = await create_key(alice_api)
     address = f"/api/keys/{key['id']}/rotate"
     status, rotated = await alice_api.post(address, {"overlap_seconds": 3600})
     assert (status, rotated["id"]) == (200, key["id"])
@@ -123,8 +123,8 @@ async def test_it_is_rotated_with_an_overlap(alice_api: Api) -> None:
     assert (status, body["error"]["code"]) == (400, "invalid_request")
 
 
-async def test_it_is_revoked(alice_api: Api) -> None:
-    key = await made(alice_api)
+async def test_a_key_can_be_revoked(alice_api: Api) -> None:
+    key = await create_key(alice_api)
     status, _ = await alice_api.call("DELETE", f"/api/keys/{key['id']}")
     assert (status, await works(key["key"])) == (204, False)
     _, one = await alice_api.get(f"/api/keys/{key['id']}")
@@ -139,8 +139,8 @@ async def test_it_is_revoked(alice_api: Api) -> None:
     [{"read_only": True}, {"agents": ["assistant"]}, {"requests_per_minute": 100}, SOON],
     ids=["read-only", "agents", "rate", "expiry"],
 )
-async def test_a_limited_key_gives_itself_nothing(alice_api: Api, agent: Agent, limits: dict[str, Any]) -> None:
-    key = await made(alice_api, **limits)
+async def test_a_limited_key_cannot_manage_keys(alice_api: Api, agent: Agent, limits: dict[str, Any]) -> None:
+    key = await create_key(alice_api, **limits)
     limited = Api(key["key"])
     for method, path, body in (
         ("POST", "", {"name": "mine"}),
@@ -154,14 +154,14 @@ async def test_a_limited_key_gives_itself_nothing(alice_api: Api, agent: Agent, 
     assert await in_thread(ApiKey.objects.count) == 2
 
 
-async def test_a_key_that_names_nobody_does_not_get_one_that_names_end_users(alice: Owner, alice_api: Api) -> None:
+async def test_an_untrusted_key_cannot_rotate_or_change_a_trusted_one(alice: Owner, alice_api: Api) -> None:
     key, plain = await in_thread(lambda: key_make(alice, trusted=True))
     path = f"/api/keys/{key.pk}"
     for verb, address in (("POST", f"{path}/rotate"), ("PATCH", path)):
         status, body = await alice_api.call(verb, address, {})
         assert (status, body["error"]["code"]) == (403, "forbidden")
     assert await works(plain)
-    assert (await Api(plain).post(f"{path}/rotate"))[0] == 200  # with a key that may do as much
+    assert (await Api(plain).post(f"{path}/rotate"))[0] == 200  # a trusted key may
 
 
 async def test_an_end_user_has_no_keys(alice: Owner, alice_api: Api) -> None:
@@ -171,13 +171,13 @@ async def test_an_end_user_has_no_keys(alice: Owner, alice_api: Api) -> None:
         assert status == 403
 
 
-async def test_somebody_elses_key_is_not_there(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
+async def test_somebody_elses_key_is_not_found(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
     own: UUID = await in_thread(lambda: ApiKey.objects.get(owner=alice).pk)
     for method, path, body in (("GET", "", None), ("PATCH", "", {"name": "x"}), ("POST", "/rotate", {})):
         assert (await charlie_api.call(method, f"/api/keys/{own}{path}", body))[0] == 404
 
 
-async def test_there_are_not_too_many(alice_api: Api, alice: Owner) -> None:
+async def test_the_number_of_keys_is_limited(alice_api: Api, alice: Owner) -> None:
     await in_thread(lambda: [key_make(alice) for _ in range(MOST_KEYS - 1)])
     status, body = await alice_api.post("/api/keys", {"name": "one more"})
     assert (status, body["error"]["details"]["limit"]) == (409, MOST_KEYS)

@@ -1,4 +1,4 @@
-"""`inject_memories_strategy: llm`: when the model is asked for keywords, and what its answer does."""
+"""`inject_memories_strategy: llm`: when keywords are requested from the model, and how its answer is used"""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.any_database
 NAMED = {"x_daybook_session": "chat"}
 
 
-def llm(**settings: Any) -> None:
+def llm_agent(**settings: Any) -> None:
     agent_make(**{"inject_memories_strategy": "llm", "frozen_char_limit": 0, "tools": [], **settings})
 
 
@@ -28,40 +28,42 @@ async def trace() -> Any:
 
 
 @pytest.fixture
-def allergic(alice: Owner) -> None:
+def allergy_memories(alice: Owner) -> None:
     memory_make(alice, "Is allergic to hazelnuts.")
     memory_make(alice, "Plays the cello.")
 
 
-async def test_an_empty_book_is_not_asked_for(alice_api: Api, alice: Owner, model: ScriptedModel) -> None:
-    await in_thread(llm)
+async def test_no_keywords_are_requested_for_an_empty_book(alice_api: Api, alice: Owner, model: ScriptedModel) -> None:
+    await in_thread(llm_agent)
     await in_thread(book_get_or_create, alice.pk, "main")
     model.script("No.")
     await ask(alice_api, "May I serve hazelnut cake?")
     assert (await trace())["keywords"] == {"strategy": "llm", "skipped": "nothing_to_search"}
 
 
-async def test_a_book_that_is_frozen_whole_is_not_asked_for(
-    alice_api: Api, allergic: None, model: ScriptedModel
+async def test_no_keywords_are_requested_if_the_whole_book_is_frozen(
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm, frozen_char_limit=1000)
+    await in_thread(llm_agent, frozen_char_limit=1000)
     model.script("No.")
     await ask(alice_api, "May I serve hazelnut cake?")
     assert "Is allergic to hazelnuts." in model.calls[0].messages[0]["content"]
     assert (await trace())["keywords"]["skipped"] == "nothing_to_search"
 
 
-async def test_with_injection_off_nothing_is_asked_for(alice_api: Api, allergic: None, model: ScriptedModel) -> None:
-    await in_thread(llm, inject_memories=False)
+async def test_no_keywords_are_requested_without_injection(
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
+) -> None:
+    await in_thread(llm_agent, inject_memories=False)
     model.script("No.")
     await ask(alice_api, "May I serve hazelnut cake?")
     assert len(model.calls) == 1
 
 
 async def test_a_frozen_book_and_an_earlier_turn_need_no_keywords(
-    alice_api: Api, allergic: None, model: ScriptedModel
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm, frozen_char_limit=1000)
+    await in_thread(llm_agent, frozen_char_limit=1000)
     model.script("Noted.", "Blue.")
     await ask(alice_api, "The gate code is on the blue door.", headers=NAMED)
     await ask(alice_api, "What is on the blue door?", headers=NAMED)
@@ -70,9 +72,9 @@ async def test_a_frozen_book_and_an_earlier_turn_need_no_keywords(
 
 @pytest.mark.parametrize("empty", [" ", "<think>\nHazelnuts do not matter.\n</think>\n\n"])
 async def test_an_empty_answer_recalls_nothing_from_the_book(
-    empty: str, alice_api: Api, allergic: None, model: ScriptedModel
+    empty: str, alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm)
+    await in_thread(llm_agent)
     model.script(empty, "It is 2x.")
     await ask(alice_api, "What is the derivative of x squared?")
     assert "<memories>" not in str(model.calls[1].messages)
@@ -80,10 +82,10 @@ async def test_an_empty_answer_recalls_nothing_from_the_book(
     assert (recall["keywords"]["found"], "long_term" in recall) == (0, False)
 
 
-async def test_an_empty_answer_leaves_the_short_term_lane_to_its_own_rule(
-    alice_api: Api, allergic: None, model: ScriptedModel
+async def test_an_empty_answer_does_not_affect_the_short_term_lane(
+    alice_api: Api, allergy_memories: None, model: ScriptedModel
 ) -> None:
-    await in_thread(llm)
+    await in_thread(llm_agent)
     model.script(" ", "Noted.", " ", "Blue.")
     await ask(alice_api, "The gate code is on the blue door.", headers=NAMED)
     await ask(alice_api, "What is on the blue door?", headers=NAMED)
@@ -92,21 +94,21 @@ async def test_an_empty_answer_leaves_the_short_term_lane_to_its_own_rule(
     assert "<memories>" not in sent
 
 
-async def test_a_failed_call_searches_by_the_local_rule(
-    alice_api: Api, allergic: None, model: ScriptedModel, settings: Any
+async def test_a_failed_call_falls_back_to_the_local_rule(
+    alice_api: Api, allergy_memories: None, model: ScriptedModel, settings: Any
 ) -> None:
     settings.KEYWORDS_SECONDS = 0.05
-    await in_thread(llm)
+    await in_thread(llm_agent)
     model.script(Hangs(), "No.")
-    counted = recall_lanes["keywords", "timeout"]
+    before = recall_lanes["keywords", "timeout"]
     await ask(alice_api, "May I serve hazelnuts?")
     assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
     assert (await trace())["keywords"]["fallback"] == "timeout"
-    assert recall_lanes["keywords", "timeout"] == counted + 1
+    assert recall_lanes["keywords", "timeout"] == before + 1
 
 
-async def test_the_local_rule_without_keywords_stays_as_it_was(
-    alice_api: Api, alice: Owner, allergic: None, model: ScriptedModel
+async def test_the_local_strategy_is_unaffected(
+    alice_api: Api, alice: Owner, allergy_memories: None, model: ScriptedModel
 ) -> None:
     session: Session = await in_thread(lambda: session_make(alice, agent_make("local", frozen_char_limit=0, tools=[])))
     model.script("Yes.")

@@ -1,4 +1,4 @@
-"""A live turn and forgetting: it ends with its session, and shows no forgotten memory to a browser that comes back."""
+"""Live turns and forgetting: a turn ends with its session, and a reconnecting browser sees no forgotten memory"""
 
 import asyncio
 import json
@@ -21,58 +21,60 @@ from tests.scripted_model import Hangs, ScriptedModel, calls
 from tests.waiting import eventually_async
 
 
-async def begun(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[tuple[int, Any]]]":
-    """A turn whose model has said something and then hangs, and the request that waits for it."""
-    asked = asyncio.create_task(api.post(f"/api/sessions/{session.pk}/turns", {"content": "Tell me of my heron."}))
+async def begin_turn(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[tuple[int, Any]]]":
+    """Start a turn whose model hangs after its first words. Return the turn and the task of its request."""
+    request_task = asyncio.create_task(
+        api.post(f"/api/sessions/{session.pk}/turns", {"content": "Tell me of my heron."})
+    )
     await eventually_async(lambda: any(turn.text for turn in live._live.values()), within=20)
     (turn,) = live._live.values()
-    return turn, asked
+    return turn, request_task
 
 
-async def test_a_deleted_session_ends_its_live_turn_in_whatever_process_it_runs(
+async def test_deleting_a_session_ends_its_live_turn(
     alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
     model.script(Hangs(("Once",)))
-    turn, asked = await begun(alice_api, session)
+    turn, request_task = await begin_turn(alice_api, session)
     live.forget(Forgotten(kind=Kind.SESSION_ENDED, owner_id=alice.pk, session_id=session.pk))
     live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
     assert turn.final is None
     await asyncio.to_thread(live.forget, Forgotten(kind=Kind.SESSION, owner_id=alice.pk, session_id=session.pk))
-    await asked
+    await request_task
     assert live._live == {}
     assert (await in_thread(Run.objects.get)).state == Run.State.STOPPED
 
 
-async def test_a_browser_that_comes_back_is_shown_no_forgotten_memory(
+async def test_a_reconnecting_browser_sees_no_forgotten_memory(
     alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
     await in_thread(memory_make, alice, "Keeps a heron called Quillonthorpe.")
     model.script(Hangs(("Once",)))
-    turn, asked = await begun(alice_api, session)
+    turn, request_task = await begin_turn(alice_api, session)
     assert "Quillonthorpe" in str(turn.notes)
     live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
     assert [name for _, (name, _) in turn.notes] == ["recalled"]
     assert "Quillonthorpe" not in str(turn.notes)
     turn.stop()
-    await asked
+    await request_task
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_who_waits_for_a_turn_whose_session_was_deleted_is_told(
+async def test_watchers_of_a_turn_are_told_that_its_session_was_deleted(
     alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
     model.script(Hangs(("Once",)))
-    turn, asked = await begun(alice_api, session)
+    turn, request_task = await begin_turn(alice_api, session)
     here, elsewhere = turn.watch(0), live.watch_elsewhere(alice.pk, session.pk, turn.context.run_id, 0)
     assert (await alice_api.call("DELETE", f"/api/sessions/{session.pk}"))[0] == 204
-    status, answer = await asked
+    status, answer = await request_task
     assert (status, answer["error"]["code"]) == (404, "not_found")
     for events in (here, elsewhere):
         assert [name async for _, (name, _) in events][-1] == "error"
 
 
-class Forgetting(ScriptedModel):
-    """A model during whose first step everything is forgotten."""
+class ForgettingModel(ScriptedModel):
+    """A model that deletes all memories of the owner during its first step."""
 
     def __init__(self, owner: Owner) -> None:
         super().__init__()
@@ -85,13 +87,13 @@ class Forgetting(ScriptedModel):
             yield chunk
 
 
-async def test_a_turn_that_is_open_writes_nothing_of_before_back(
+async def test_a_turn_that_began_before_forgetting_writes_nothing_back(
     alice: Owner, alice_api: Api, session: Session
 ) -> None:
-    model = Forgetting(alice)
+    model = ForgettingModel(alice)
     previous = upstream.install(model)
-    quoted = {"content": "Keeps a heron called Quillonthorpe.", "evidence": "I keep a heron called Quillonthorpe"}
-    model.script(calls(("add_memory", json.dumps(quoted))), "Well.")
+    arguments = {"content": "Keeps a heron called Quillonthorpe.", "evidence": "I keep a heron called Quillonthorpe"}
+    model.script(calls(("add_memory", json.dumps(arguments))), "Well.")
     await in_thread(memory_make, alice, "Likes tea.")
     said = {"content": "I keep a heron called Quillonthorpe, remember it."}
     status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", said)

@@ -1,4 +1,4 @@
-"""An answer as HTML while it is written: the same HTML as afterwards, sanitised, and bounded in what it costs."""
+"""Live rendering of an answer: sanitised at every moment, limited in size, and equal to the final HTML at the end"""
 
 import asyncio
 import re
@@ -55,7 +55,7 @@ Setext 😀
 
 
 class Shown:
-    """What a page shows of the changes, as static/gateway/live_answer.js applies them."""
+    """Applies the changes as static/gateway/live_answer.js does, and holds the HTML that a page shows."""
 
     def __init__(self, scope: str = "s") -> None:
         self.live = LiveMarkdown(scope)
@@ -81,7 +81,7 @@ def without_spaces(html: str) -> str:
     return re.sub(r"\s+", "", html)
 
 
-def played(text: str, sizes: list[int]) -> Shown:
+def rendered_in_pieces(text: str, sizes: list[int]) -> Shown:
     shown, at = Shown(), 0
     while at < len(text):
         size = sizes[at % len(sizes)]
@@ -93,8 +93,8 @@ def played(text: str, sizes: list[int]) -> Shown:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 40, 10_000])
-def test_the_finished_blocks_together_are_the_rendering_of_the_whole(size: int) -> None:
-    shown = played(DOCUMENT, [size])
+def test_the_finished_blocks_equal_the_rendering_of_the_whole(size: int) -> None:
+    shown = rendered_in_pieces(DOCUMENT, [size])
     assert without_spaces(shown.html()) == without_spaces(render_markdown(DOCUMENT, scope="s"))
     tags = {tag for tag, _ in Seen(shown.html()).elements}
     assert {"h3", "ul", "table", "math", "sup", "blockquote", "input"} <= tags
@@ -104,21 +104,21 @@ def test_the_finished_blocks_together_are_the_rendering_of_the_whole(size: int) 
 @example(["a\n\n", "1. b\n\n", "2. c"], [1])
 @example(["text\n", "$$", "a\n\n", "b"], [3])
 @example(["😀 **a** 😀", "\n- b\r\n- c\r"], [2])
-def test_any_pieces_are_harmless_at_any_moment_and_end_as_the_whole(pieces: list[str], sizes: list[int]) -> None:
+def test_pieces_are_harmless_at_any_moment_and_end_as_the_whole(pieces: list[str], sizes: list[int]) -> None:
     text = "".join(pieces)
-    shown = played(text, sizes)
+    shown = rendered_in_pieces(text, sizes)
     if "[^" not in text:  # footnotes may be defined after their use
         assert without_spaces(shown.html()) == without_spaces(render_markdown(text, scope="s"))
 
 
 @given(st.text("ab12|-:*_`[](){}$\\^#>~ \n\r\t!=+.", max_size=120), st.integers(1, 9))
-def test_any_text_ends_as_the_whole(text: str, size: int) -> None:
-    shown = played(text, [size])
+def test_any_text_ends_as_the_rendering_of_the_whole(text: str, size: int) -> None:
+    shown = rendered_in_pieces(text, [size])
     if "]:" not in text:  # a link may be defined after its use
         assert without_spaces(shown.html()) == without_spaces(render_markdown(text, scope="s"))
 
 
-def test_a_word_of_a_formula_or_a_table_is_not_shown_before_it_is_known_to_be_one() -> None:
+def test_incomplete_markup_is_not_shown() -> None:
     for text in ("a \\(x", "a $x^", "a **b", "a `b", "a [b](https://c", "a\n\n|b|c|\n|-", "a\n\n\\[\nx\n", "a\n\n- "):
         shown = Shown()
         for sign in text:
@@ -137,19 +137,19 @@ def test_a_finished_block_is_sent_once() -> None:
     assert shown.blocks[0] == first
 
 
-def test_of_a_long_open_block_only_the_new_part_is_sent() -> None:
+def test_only_the_new_part_of_a_long_open_block_is_sent() -> None:
     shown = Shown()
     shown.add("```python\n")
     for number in range(150):
         shown.add(f"x{number} = {number}\n")
-    assert shown.sent < 12 * len(shown.html())  # colours come anew when the code has grown by an eighth
+    assert shown.sent < 12 * len(shown.html())  # code is highlighted again when it has grown by an eighth
     listed = Shown()
     for number in range(150):
         listed.add(f"- item {number}\n")
     assert listed.sent < 4 * len(listed.html())
 
 
-def test_a_text_above_the_bounds_is_shown_as_it_was_written() -> None:
+def test_a_text_over_the_limits_is_shown_as_written() -> None:
     for text in ("x" * (MAX_CHARS + 1), "* " * (MAX_MARKS + 1)):
         shown = Shown()
         shown.add("First\n\nSecond " + text[:1000])
@@ -158,18 +158,18 @@ def test_a_text_above_the_bounds_is_shown_as_it_was_written() -> None:
         assert shown.html() == render_markdown("First\n\nSecond " + text)
 
 
-async def told(*events: tuple[int, tuple[str, dict[str, Any]]]) -> AsyncGenerator[tuple[int, tuple[str, Any]]]:
+async def stream_of(*events: tuple[int, tuple[str, dict[str, Any]]]) -> AsyncGenerator[tuple[int, tuple[str, Any]]]:
     for event in events:
         yield event
 
 
-async def test_events_of_a_turn_have_html_in_place_of_text() -> None:
+async def test_text_events_become_html_events() -> None:
     deltas = [(at, ("delta", {"text": "word "})) for at in range(5, 505, 5)]
     tool = (500, ("tool", {"name": "read"}))
-    events = [event async for event in as_html(told(*deltas, tool, (500, ("done", {"id": "x"}))), "s")]
+    events = [event async for event in as_html(stream_of(*deltas, tool, (500, ("done", {"id": "x"}))), "s")]
     assert [name for _, (name, _) in events if name != "html"] == ["tool", "done"]
     html = [data for _, (name, data) in events if name == "html"]
-    assert len(html) < 20, "pieces that come at once are rendered together"
+    assert len(html) < 20, "pieces that arrive together are rendered together"
     text = ""
     for data in html:
         (change,) = data["blocks"]
@@ -178,18 +178,18 @@ async def test_events_of_a_turn_have_html_in_place_of_text() -> None:
     assert events[-1] == (500, ("done", {"id": "x"}))
 
 
-async def test_text_that_waits_is_shown_although_nothing_follows() -> None:
-    go_on = asyncio.Event()
+async def test_pending_text_is_shown_even_if_nothing_follows() -> None:
+    may_finish = asyncio.Event()
 
     async def slow() -> AsyncGenerator[tuple[int, tuple[str, Any]]]:
         yield 1, ("delta", {"text": "a"})
         yield 2, ("delta", {"text": "b"})
-        await go_on.wait()
+        await may_finish.wait()
 
     events = as_html(slow(), "s")
     shown = ""
     while not shown.startswith("<p>ab"):
         _, (_, data) = await asyncio.wait_for(anext(events), 10)
         shown = shown[: data["blocks"][0]["keep"]] + data["blocks"][0]["html"]
-    go_on.set()
+    may_finish.set()
     assert [event async for event in events] == []

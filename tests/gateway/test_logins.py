@@ -1,4 +1,4 @@
-"""Where one is signed in: listed and ended on the account page, and ended when an account is switched off"""
+"""Logins: listed and ended on the account page, and ended when an account is deactivated"""
 
 from datetime import timedelta
 from importlib import import_module
@@ -60,11 +60,11 @@ def listed(client: Client) -> str:
         ("<script>" * 1_000, "A browser"),
     ],
 )
-def test_a_device_has_words(agent: str, words: str) -> None:
+def test_the_device_is_named_from_its_user_agent(agent: str, words: str) -> None:
     assert device_words(agent) == words
 
 
-def test_the_account_page_lists_where_one_is_signed_in(alice: Owner, charlie: Owner) -> None:
+def test_the_account_page_lists_the_logins(alice: Owner, charlie: Owner) -> None:
     here, _, _ = sign_in(), sign_in(agent=IPHONE), sign_in("charlie")
     said = listed(here)
     assert "Firefox on Linux This browser · signed in" in said
@@ -72,7 +72,7 @@ def test_the_account_page_lists_where_one_is_signed_in(alice: Owner, charlie: Ow
     assert Login.objects.count() == 3
 
 
-def test_when_a_browser_was_last_seen_is_noted_every_few_minutes(alice: Owner) -> None:
+def test_the_last_use_of_a_login_is_stored_every_few_minutes(alice: Owner) -> None:
     client = sign_in()
     before = Login.objects.get().seen_at
     html_of(client, "/account/")
@@ -83,7 +83,7 @@ def test_when_a_browser_was_last_seen_is_noted_every_few_minutes(alice: Owner) -
     assert Login.objects.get().seen_at - before > timedelta(minutes=5)
 
 
-def test_a_login_from_before_there_was_a_list_is_listed_when_it_is_used(alice: Owner) -> None:
+def test_an_old_login_without_a_row_is_listed_when_it_is_used(alice: Owner) -> None:
     client = sign_in()
     Login.objects.all().delete()
     forget_recent_logins()
@@ -91,7 +91,7 @@ def test_a_login_from_before_there_was_a_list_is_listed_when_it_is_used(alice: O
     assert Login.objects.get().device == "Firefox on Linux"
 
 
-def test_the_upgrade_lists_who_is_signed_in(alice: Owner) -> None:
+def test_the_migration_lists_existing_logins(alice: Owner) -> None:
     sign_in()
     Login.objects.all().delete()
     LoginSession.objects.create(session_key="x", session_data="nonsense", expire_date=timezone.now() + timedelta(1))
@@ -99,7 +99,7 @@ def test_the_upgrade_lists_who_is_signed_in(alice: Owner) -> None:
     assert Login.objects.get().user == alice.user
 
 
-def test_one_browser_is_signed_out_and_its_sockets_are_closed(
+def test_ending_a_login_signs_it_out_and_closes_its_sockets(
     alice: Owner, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
     here, there = sign_in(), sign_in(agent=IPHONE)
@@ -116,7 +116,7 @@ def test_one_browser_is_signed_out_and_its_sockets_are_closed(
     assert (entry.actor, entry.owner, entry.note) == ("alice", "alice", "From 1 browser.")
 
 
-def test_everywhere_else_leaves_this_browser_and_other_people(alice: Owner, charlie: Owner) -> None:
+def test_ending_all_other_logins_keeps_this_browser_and_other_people(alice: Owner, charlie: Owner) -> None:
     here, there, charlies = sign_in(), sign_in(agent=IPHONE), sign_in("charlie")
     login_make(alice)
     here.post("/account/logins/end/")
@@ -132,14 +132,14 @@ def test_the_login_of_somebody_else_is_not_found(alice: Owner, charlie: Owner) -
     assert there.get("/account/").status_code == 200
 
 
-def test_no_page_shows_the_key_of_a_session(alice: Owner) -> None:
+def test_no_page_shows_a_session_key(alice: Owner) -> None:
     client = sign_in()
     sign_in(agent=IPHONE)
     page = html_of(client, "/account/")
     assert not [key for key in LoginSession.objects.values_list("pk", flat=True) if key in page]
 
 
-def test_a_new_password_ends_the_others_and_keeps_this_one_listed(alice: Owner) -> None:
+def test_changing_the_password_ends_the_other_logins(alice: Owner) -> None:
     here, there = sign_in(), sign_in(agent=IPHONE)
     new = {"old_password": "alice knows it", "new_password1": "a much longer one", "new_password2": "a much longer one"}
     assert here.post("/account/password/", new).status_code == 302
@@ -147,7 +147,7 @@ def test_a_new_password_ends_the_others_and_keeps_this_one_listed(alice: Owner) 
     assert [row.device for row in Login.objects.all()] == ["Firefox on Linux"]
 
 
-def test_signing_out_takes_the_row_away(alice: Owner) -> None:
+def test_signing_out_deletes_the_row(alice: Owner) -> None:
     sign_in().post("/logout/")
     assert not Login.objects.exists()
 
@@ -158,7 +158,7 @@ def root() -> Client:
 
 
 def form_of(client: Client, path: str, **changed: Any) -> dict[str, Any]:
-    """What the form of a page would send as it is, with changes; False leaves a box unticked."""
+    """Return the fields that a page's form would post, with changes. False leaves a box unticked."""
     form = client.get(path).context["adminform"].form
     values = {name: form[name].value() for name in form.fields}
     sent = {name: value for name, value in (values | changed).items() if value not in (None, False)}
@@ -169,7 +169,7 @@ def form_of(client: Client, path: str, **changed: Any) -> dict[str, Any]:
     return sent
 
 
-def test_switching_an_account_off_ends_logins_and_keys_at_once_and_keeps_the_rest(alice: Owner, root: Client) -> None:
+def test_deactivating_an_account_ends_logins_and_keys_at_once_and_keeps_its_data(alice: Owner, root: Client) -> None:
     client, (_, plain) = sign_in(), key_make(alice)
     memory_make(alice)
     find_caller(key_hash(plain), "", "")
@@ -182,20 +182,22 @@ def test_switching_an_account_off_ends_logins_and_keys_at_once_and_keeps_the_res
         find_caller(key_hash(plain), "", "")
     assert client.get("/api/memories", headers={"authorization": f"Bearer {plain}"}).status_code == 401
     assert Memory.objects.filter(owner=alice).exists()
-    assert ApiKey.objects.filter(owner=alice, revoked_at=None).exists(), "it comes back with the account"
+    assert ApiKey.objects.filter(owner=alice, revoked_at=None).exists(), (
+        "keys work again when the account is reactivated"
+    )
     actions = set(AuditEntry.objects.filter(owner="alice").values_list("action", flat=True))
     assert {"user_deactivate", "logins_end"} <= actions
     assert AuditEntry.objects.filter(action="sign_in", actor="alice").exists()
 
 
-def test_an_account_that_is_changed_otherwise_stays_signed_in(alice: Owner, root: Client) -> None:
+def test_other_changes_of_an_account_keep_it_signed_in(alice: Owner, root: Client) -> None:
     client = sign_in()
     path = f"/admin/auth/user/{alice.user_id}/change/"
     assert root.post(path, form_of(root, path, first_name="Alice")).status_code == 302
     assert client.get("/account/").status_code == 200
 
 
-def test_a_password_that_an_administrator_sets_ends_the_logins(alice: Owner, root: Client) -> None:
+def test_a_password_set_by_an_administrator_ends_the_logins(alice: Owner, root: Client) -> None:
     client = sign_in()
     new = {"password1": "set by somebody else", "password2": "set by somebody else", "usable_password": "true"}
     assert root.post(f"/admin/auth/user/{alice.user_id}/password/", new).status_code == 302
@@ -203,7 +205,7 @@ def test_a_password_that_an_administrator_sets_ends_the_logins(alice: Owner, roo
     assert not Login.objects.filter(user=alice.user).exists()
 
 
-def test_the_form_of_a_user_explains_the_roles(alice: Owner, root: Client) -> None:
+def test_the_user_form_explains_the_roles(alice: Owner, root: Client) -> None:
     page = text_of(html_of(root, f"/admin/auth/user/{alice.user_id}/change/"))
     for words in (
         "Auditor (staff status, group “memory auditor”)",
@@ -213,5 +215,5 @@ def test_the_form_of_a_user_explains_the_roles(alice: Owner, root: Client) -> No
     assert "Untick this instead of deleting an account" in page
 
 
-def test_the_password_page_of_the_admin_is_the_account_page(root: Client) -> None:
+def test_the_admin_password_page_redirects_to_the_account_page(root: Client) -> None:
     assert root.get("/admin/password_change/").headers["Location"] == "/account/"

@@ -1,4 +1,4 @@
-"""Mails to a server that speaks SMTP: what cannot be sent keeps nothing from the others, and is one line of the log"""
+"""Mails over SMTP: an address that cannot be used is logged in one line and does not affect the others"""
 
 from collections.abc import Generator
 from datetime import timedelta
@@ -16,7 +16,7 @@ from gateway.accounts.password_reset import password_mail
 from memories.ids import uuid7
 from tests.gateway.mail_server import MailServer, mail_server
 
-ODD = ["root@internal@example.org", f"root@{'x' * 70}.org", "@", "root@", "root@example.org\nBcc: eve@example.org"]
+INVALID = ["root@internal@example.org", f"root@{'x' * 70}.org", "@", "root@", "root@example.org\nBcc: eve@example.org"]
 
 
 @pytest.fixture
@@ -30,21 +30,21 @@ def server(settings: Any) -> Generator[MailServer]:
         yield listening
 
 
-@pytest.mark.parametrize("odd", ODD)
-def test_an_address_that_is_none_keeps_nothing_from_the_others(
-    server: MailServer, caplog: pytest.LogCaptureFixture, odd: str
+@pytest.mark.parametrize("address", INVALID)
+def test_an_invalid_address_does_not_affect_the_others(
+    server: MailServer, caplog: pytest.LogCaptureFixture, address: str
 ) -> None:
-    assert mail_send([odd, "root@example.org"], "Attention", "alert", said="Five failed.") is False
-    assert server.taken == ["root@example.org"]
+    assert mail_send([address, "root@example.org"], "Attention", "alert", said="Five failed.") is False
+    assert server.recipients == ["root@example.org"]
     [line] = caplog.messages
     assert line.startswith("A mail (alert) was not sent: ")
-    assert odd not in line
+    assert address not in line
 
 
 @pytest.mark.parametrize("address", ["übung@example.org", "root@exämple.org", '"a b"@example.org', "a@[127.0.0.1]"])
-def test_an_address_of_another_alphabet_is_sent_to(server: MailServer, address: str) -> None:
+def test_international_and_unusual_addresses_are_accepted(server: MailServer, address: str) -> None:
     assert mail_send([address], "Attention", "alert", said="Five failed.") is True
-    assert len(server.taken) == 1
+    assert len(server.recipients) == 1
 
 
 @pytest.mark.django_db

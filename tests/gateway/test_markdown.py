@@ -1,4 +1,4 @@
-"""Markdown from models and people: what it looks like, and that nothing of it can act in the page."""
+"""Markdown from models and people: how it is rendered, and that none of it becomes active content"""
 
 import re
 from html import escape, unescape
@@ -12,7 +12,7 @@ from gateway.chat import formulas
 from gateway.chat.highlight import LEXERS, MAX_CODE_CHARS, Budget, highlight
 from gateway.chat.markdown import MAX_CHARS, MAX_MARKS, render_markdown
 
-# What bench/highlighting.py was last run with (bench/RESULTS.md): to be run again for another lexer or longer code.
+# The settings of the last run of bench/highlighting.py (bench/RESULTS.md). Run it again for a new lexer or longer code.
 MEASURED_LENGTH = 10_000
 _LEXERS = (
     "bash c# clojure css dart diff docker elixir erlang go graphql haskell html javascript json jsx julia kotlin lua "
@@ -69,7 +69,7 @@ PIECES = [
 
 
 class Seen(HTMLParser):
-    """The elements and attributes of a fragment."""
+    """Collects the elements and attributes of a fragment."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -113,12 +113,12 @@ def assert_harmless(html: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_hostile_gets_through(text: str) -> None:
+def test_hostile_input_is_rendered_harmless(text: str) -> None:
     assert_harmless(render_markdown(text))
 
 
 @given(st.lists(st.sampled_from([*HOSTILE, *PIECES]), max_size=6))
-def test_no_combination_of_hostile_pieces_gets_through(pieces: list[str]) -> None:
+def test_combinations_of_hostile_pieces_are_rendered_harmless(pieces: list[str]) -> None:
     assert_harmless(render_markdown("".join(pieces)))
 
 
@@ -138,15 +138,15 @@ def test_a_remote_image_becomes_a_link_to_it() -> None:
     assert ">the plan</a>" in html
 
 
-def test_an_image_of_another_kind_is_only_its_words() -> None:
+def test_an_image_with_a_data_url_becomes_its_alt_text() -> None:
     assert render_markdown("![a cat](data:image/png;base64,AAAA)") == "<p>a cat</p>"
 
 
-def test_a_relative_link_loses_its_address() -> None:
+def test_a_relative_link_loses_its_href() -> None:
     assert "href" not in render_markdown("[out](/logout/)")
 
 
-def test_a_bare_address_becomes_a_link_without_the_full_stop_after_it() -> None:
+def test_a_bare_url_becomes_a_link_without_the_following_punctuation() -> None:
     html = render_markdown("See https://a.example/b_(c) and (https://d.example/e).")
     assert [attributes["href"] for tag, attributes in Seen(html).elements if tag == "a"] == [
         "https://a.example/b_(c)",
@@ -155,7 +155,7 @@ def test_a_bare_address_becomes_a_link_without_the_full_stop_after_it() -> None:
     assert html.endswith("</a>).</p>")
 
 
-def test_an_address_inside_a_link_makes_no_second_link() -> None:
+def test_a_url_inside_a_link_becomes_no_second_link() -> None:
     html = render_markdown("[https://a.example **is** here](https://b.example) then https://c.example")
     assert [attributes["href"] for tag, attributes in Seen(html).elements if tag == "a"] == [
         "https://b.example",
@@ -163,18 +163,18 @@ def test_an_address_inside_a_link_makes_no_second_link() -> None:
     ]
 
 
-def test_code_has_its_language_above_it_and_can_be_scrolled_with_the_keyboard() -> None:
+def test_code_shows_its_language_and_can_be_scrolled_by_keyboard() -> None:
     html = render_markdown("```bash\nset -e # stop\n```")
     assert '<div class="code__bar"><span>bash</span></div>' in html
     assert '<pre tabindex="0" aria-label="Code, bash">' in html
     assert 'set -e <span class="c"># stop' in html
 
 
-def test_code_without_a_language_is_called_text() -> None:
+def test_code_without_a_language_is_labelled_text() -> None:
     assert "<span>text</span>" in render_markdown("    indented")
 
 
-def test_headings_stand_below_those_of_the_page() -> None:
+def test_heading_levels_start_below_those_of_the_page() -> None:
     assert [tag for tag, _ in Seen(render_markdown("# a\n\n## b\n\n### c\n\n###### d")).elements] == [
         "h3",
         "h3",
@@ -183,65 +183,65 @@ def test_headings_stand_below_those_of_the_page() -> None:
     ]
 
 
-def test_a_table_says_its_alignment_without_a_style() -> None:
+def test_table_alignment_uses_no_inline_style() -> None:
     html = render_markdown("| a | b |\n|:--|--:|\n| 1 | 2 |")
     assert '<th align="left">a</th>' in html
     assert '<td align="right">2</td>' in html
     assert "style" not in html
 
 
-def test_many_links_in_one_line_are_all_links() -> None:
+def test_many_links_in_one_line_are_rendered() -> None:
     html = render_markdown("[a](https://a.example) *b* " * 2000)
     assert html.count("<a ") == 2000
 
 
 @pytest.mark.parametrize("text", ["[" * (MAX_MARKS + 1), "x" * (MAX_CHARS + 1), "|\n" * MAX_MARKS, "> " * MAX_CHARS])
-def test_a_text_above_the_bounds_is_shown_as_it_was_written(text: str) -> None:
+def test_a_text_over_the_limits_is_shown_as_written(text: str) -> None:
     assert render_markdown(text) == f"<pre>{escape(text)}</pre>".strip()
 
 
-def test_code_above_the_bounds_is_shown_without_colours() -> None:
+def test_code_over_the_limits_is_not_highlighted() -> None:
     assert "<span" not in highlight("def f(): pass\n" * (MAX_CODE_CHARS // 14 + 1), "python")
     code = "def f(): pass\n" * 100
-    partly = highlight(code, "python", Budget(1e-9))  # it ends at the first look at the clock
+    partly = highlight(code, "python", Budget(1e-9))  # the budget ends at the first check of the clock
     assert partly.count("<span") <= 1
     assert unescape(re.sub("<[^>]*>", "", partly)) == code
 
 
-def test_the_blocks_of_one_answer_share_their_time_for_colours() -> None:
+def test_the_blocks_of_an_answer_share_one_highlighting_budget() -> None:
     budget = Budget(1e-9)
     highlight("def f(): pass", "python", budget)
     assert highlight("def f(): pass", "python", budget) == "def f(): pass"
 
 
-def test_code_is_coloured_by_lexers_alone_that_were_measured_up_to_the_bound() -> None:
+def test_only_benchmarked_lexers_and_lengths_are_highlighted() -> None:
     assert MEASURED_LENGTH == MAX_CODE_CHARS
     assert set(LEXERS.values()) == MEASURED
 
 
 @pytest.mark.parametrize("language", sorted(set(LEXERS.values()) & set(LEXERS)))
-def test_texts_that_make_patterns_look_back_keep_every_character(language: str) -> None:
+def test_highlighting_text_that_causes_backtracking_keeps_every_character(language: str) -> None:
     for bait in ('\\"', '"', "/*", "${", "<a ", "a ", "  \n", "\\"):
         code = bait * (1_000 // len(bait))
         assert unescape(re.sub("<[^>]*>", "", highlight(code, language, Budget(0.005)))) == code
 
 
 @given(st.text(max_size=200), st.sampled_from(["python", "bash", "js", "sql", "go", "yaml", "json", "unknown", ""]))
-def test_colouring_keeps_every_character_of_the_code(code: str, language: str) -> None:
+def test_highlighting_keeps_every_character(code: str, language: str) -> None:
     class Text(HTMLParser):
-        said = ""
+        text = ""
 
         def handle_data(self, data: str) -> None:
-            self.said += data
+            self.text += data
 
     parser = Text()
     parser.feed(highlight(code.replace("\r", "").replace("\0", ""), language))
     parser.close()
-    assert parser.said == code.replace("\r", "").replace("\0", "")
+    assert parser.text == code.replace("\r", "").replace("\0", "")
 
 
 @pytest.mark.parametrize(
-    ("language", "code", "coloured"),
+    ("language", "code", "expected"),
     [
         ("python", "def f(): return 'a' # b", {("k", "def"), ("k", "return"), ("s", "'a'"), ("c", "# b")}),
         ("js", "const x = 4 // four", {("k", "const"), ("n", "4"), ("c", "// four")}),
@@ -251,6 +251,6 @@ def test_colouring_keeps_every_character_of_the_code(code: str, language: str) -
         ("bash", "if [ 'x' ]; fi # end", {("k", "if"), ("s", "'x'"), ("k", "fi"), ("c", "# end")}),
     ],
 )
-def test_colouring_knows(language: str, code: str, coloured: set[tuple[str, str]]) -> None:
+def test_highlighting_recognises_tokens(language: str, code: str, expected: set[tuple[str, str]]) -> None:
     found = re.findall(r'<span class="(\w)">(.*?)</span>', highlight(code, language))
-    assert {(kind, text.replace("&#x27;", "'").replace("&quot;", '"')) for kind, text in found} == coloured
+    assert {(kind, text.replace("&#x27;", "'").replace("&quot;", '"')) for kind, text in found} == expected

@@ -1,4 +1,4 @@
-"""Which of several recorded conversations a request goes on with (pure functions)."""
+"""Matching a request to one of several recorded conversations (pure functions)"""
 
 import time
 from typing import Any
@@ -33,7 +33,7 @@ def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more
     return Candidate(session_id=UUID(int=number), turns=turns, **more)
 
 
-def judged(*talk: str, among: list[Candidate]) -> Verdict:
+def verdict_for(*talk: str, among: list[Candidate]) -> Verdict:
     messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(talk)]
     return judge(*utterances(messages), among)
 
@@ -42,68 +42,68 @@ PAIRS = list(zip(ASKED, ANSWERS, strict=True))
 
 
 def test_the_end_of_a_conversation_is_enough() -> None:
-    verdict = judged(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS)])
+    verdict = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS)])
     assert (verdict.session_id, verdict.through, verdict.again) == (UUID(int=1), 3, None)
 
 
-def test_an_earlier_turn_is_repeated_or_left() -> None:
+def test_an_earlier_turn_is_repeated_or_branched_from() -> None:
     one = recorded(1, *PAIRS)
-    again = judged(ASKED[0] + "!", ANSWERS[0], ASKED[1], among=[one])
+    again = verdict_for(ASKED[0] + "!", ANSWERS[0], ASKED[1], among=[one])
     assert (again.session_id, again.again, again.following) == (UUID(int=1), UUID(int=102), UUID(int=102))
-    left = judged(ASKED[0] + "!", ANSWERS[0], "I am out of onions", among=[one])
+    left = verdict_for(ASKED[0] + "!", ANSWERS[0], "I am out of onions", among=[one])
     assert (left.session_id, left.parent, left.following) == (None, UUID(int=1), UUID(int=102))
 
 
 @pytest.mark.parametrize(
     "talk",
     [
-        (ASKED[0], "Boil them.", "Thanks"),  # the same first words alone
+        (ASKED[0], "Boil them.", "Thanks"),  # only the first message is the same
         ("Why not?", "Go on.", "Thanks"),
-        ("Which mushrooms may I eat?", ANSWERS[1], "Thanks"),  # a sentence after another question
+        ("Which mushrooms may I eat?", ANSWERS[1], "Thanks"),  # the same answer to another question
         (ASKED[0], "Boil them.", ASKED[1], "Leave it out.", "And beans?", "Soak them.", "Thanks"),
     ],
 )
-def test_too_little_in_common_is_nothing(talk: tuple[str, ...]) -> None:
-    assert judged(*talk, among=[recorded(1, *PAIRS)]) == Verdict()
+def test_too_little_in_common_matches_nothing(talk: tuple[str, ...]) -> None:
+    assert verdict_for(*talk, among=[recorded(1, *PAIRS)]) == Verdict()
 
 
 @pytest.mark.parametrize(
     ("stopped_at", "given", "is_known"),
     [
-        ("Fry the onion first, then", "Fry the onion", True),  # the client has less of it
-        ("Fry the onion first, then", LONG, True),  # or more
+        ("Fry the onion first, then", "Fry the onion", True),  # the client received less
+        ("Fry the onion first, then", LONG, True),  # the client received more
         ("Fry", "Fry", True),
-        ("Fry", LONG, False),  # another answer may begin so
+        ("Fry", LONG, False),  # another answer may start this way
     ],
 )
-def test_an_answer_that_was_stopped_is_known_by_its_beginning(stopped_at: str, given: str, is_known: bool) -> None:
+def test_a_stopped_answer_is_recognised_by_its_beginning(stopped_at: str, given: str, is_known: bool) -> None:
     one = recorded(1, (ASKED[0], stopped_at), stopped=True)
-    assert (judged(ASKED[0], given, "Thanks", among=[one]).session_id is not None) == is_known
+    assert (verdict_for(ASKED[0], given, "Thanks", among=[one]).session_id is not None) == is_known
 
 
-def test_two_that_fit_equally_well_are_neither() -> None:
-    verdict = judged(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS)])
+def test_two_equally_good_matches_are_both_rejected() -> None:
+    verdict = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS)])
     assert (verdict.session_id, verdict.rivals) == (None, 1)
     assert verdict.parent in {UUID(int=1), UUID(int=2)}
-    named = judged(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS, named=True)])
+    named = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS, named=True)])
     assert named.session_id == UUID(int=1)
 
 
-def test_what_only_one_has_decides() -> None:
+def test_a_turn_that_only_one_candidate_has_decides() -> None:
     other = recorded(2, ("Is rice better?", "That depends on what you cook it with, and your hunger."), PAIRS[2])
     talk = (ASKED[1], ANSWERS[1], ASKED[2], ANSWERS[2], "Thanks")
-    assert judged(*talk, among=[other, recorded(1, *PAIRS)]).session_id == UUID(int=1)
+    assert verdict_for(*talk, among=[other, recorded(1, *PAIRS)]).session_id == UUID(int=1)
 
 
-def test_the_same_words_come_before_words_that_begin_alike() -> None:
+def test_an_exact_match_beats_a_common_beginning() -> None:
     among = [recorded(1, ("Hi", "Hello.")), recorded(2, ("Hi 3 of you", "Hello.")), recorded(3, ("Hi 3", "Hello."))]
-    assert judged("Hi 3 of you", "Hello.", "Thanks", among=among).session_id == UUID(int=2)
+    assert verdict_for("Hi 3 of you", "Hello.", "Thanks", among=among).session_id == UUID(int=2)
 
 
-def test_a_short_pair_is_not_known_for_ever() -> None:
+def test_a_short_exchange_matches_only_recent_sessions() -> None:
     pairs = [*PAIRS, ("ok", "Good.")]
-    assert judged("ok", "Good.", "More", among=[recorded(1, *pairs)]).session_id == UUID(int=1)
-    assert judged("ok", "Good.", "More", among=[recorded(1, *pairs, fresh=False)]) == Verdict()
+    assert verdict_for("ok", "Good.", "More", among=[recorded(1, *pairs)]).session_id == UUID(int=1)
+    assert verdict_for("ok", "Good.", "More", among=[recorded(1, *pairs, fresh=False)]) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -120,17 +120,17 @@ def test_a_short_pair_is_not_known_for_ever() -> None:
         ("", LONG, 0.0, 0.0),
     ],
 )
-def test_likeness(one: str, other: str, least: float, most: float) -> None:
+def test_similarity(one: str, other: str, least: float, most: float) -> None:
     found = similarity(utterance("assistant", one), utterance("assistant", other))
     assert found == similarity(utterance("assistant", other), utterance("assistant", one))
     assert least <= found <= most
 
 
-def test_a_large_request_is_compared_within_bounds() -> None:
+def test_a_large_request_is_compared_in_limited_time() -> None:
     words = " ".join(f"word{number % 97} of{number % 89}" for number in range(4_000))
     among = [recorded(n, *((f"{n} {at} {words}", f"{at} {n} {words}") for at in range(16))) for n in range(1, 25)]
     repeated = [recorded(n, *((("continue", "Go on."),) * 16)) for n in range(25, 49)]
     began = time.monotonic()
-    judged(*([f"altered {words}"] * 2_001), among=among)
-    judged(*(["continue", "Go on."] * 1_000), "continue", among=repeated)
+    verdict_for(*([f"altered {words}"] * 2_001), among=among)
+    verdict_for(*(["continue", "Go on."] * 1_000), "continue", among=repeated)
     assert time.monotonic() - began < 10

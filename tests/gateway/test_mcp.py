@@ -1,6 +1,5 @@
 """/mcp: JSON-RPC over HTTP, the memory tools of the key's owner"""
 
-import json
 from typing import Any
 
 import pytest
@@ -12,28 +11,7 @@ from memories.database.access import in_thread
 from memories.models import Book, Memory, Owner, Revision
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-
-WRITING = {"add_memory", "update_memory", "delete_memory"}
-READING = {"search_memories", "get_memories", "read"}
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-
-
-def rpc(method: str, id: int | None = 1, **params: Any) -> dict[str, Any]:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
-    return message if id is None else {**message, "id": id}
-
-
-async def call(api: Api, name: str, headers: dict[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
-    """Call a tool; the result it gives to a model."""
-    status, answer = await api.post("/mcp", rpc("tools/call", name=name, arguments=arguments), **(headers or {}))
-    assert status == 200, answer
-    result: dict[str, Any] = answer["result"]
-    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
-    assert result["isError"] is not result["structuredContent"]["ok"]
-    return dict(result["structuredContent"])
+from tests.gateway.mcp import ENVELOPE, READING, WRITING, call, rpc
 
 
 async def tool_names(api: Api) -> set[str]:
@@ -50,24 +28,24 @@ async def test_a_handshake_agrees_on_the_version_of_the_client(alice_api: Api) -
     assert answer["result"]["serverInfo"]["name"] == "daybook"
 
 
-async def test_a_handshake_offers_the_newest_version_to_an_unknown_one(alice_api: Api) -> None:
+async def test_an_unknown_version_is_offered_the_newest_one(alice_api: Api) -> None:
     _, answer = await alice_api.post("/mcp", rpc("initialize", protocolVersion="2031-01-01", capabilities={}))
     assert answer["result"]["protocolVersion"] == "2025-11-25"
 
 
-async def test_a_large_body_is_read_in_a_thread(alice_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the event loop every other request would wait for it."""
-    read: list[str] = []
+async def test_a_large_body_is_parsed_in_a_thread(alice_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsing it on the event loop would block all other requests."""
+    in_thread_calls: list[str] = []
 
-    async def in_a_thread(function: Any, *given: Any) -> Any:
-        read.append(function.__name__)
-        return function(*given)
+    async def in_a_thread(function: Any, *arguments: Any) -> Any:
+        in_thread_calls.append(function.__name__)
+        return function(*arguments)
 
     monkeypatch.setattr(openai_body, "in_read_thread", in_a_thread)
     for size in (10, 100_000):
         status, answer = await alice_api.post("/mcp", rpc("ping", padding="x" * size))
         assert (status, answer["result"]) == (200, {})
-    assert read == ["read_messages"]
+    assert in_thread_calls == ["read_messages"]
 
 
 async def test_parameters_may_be_null(alice_api: Api) -> None:
@@ -89,7 +67,7 @@ async def test_every_memory_tool_is_listed_with_its_schema(alice_api: Api) -> No
     assert {name for name, tool in tools.items() if tool["annotations"]["readOnlyHint"]} == READING
 
 
-async def test_a_tool_writes_on_behalf_of_the_key(alice: Owner, alice_api: Api) -> None:
+async def test_a_tool_write_is_attributed_to_the_key(alice: Owner, alice_api: Api) -> None:
     result = await call(alice_api, "add_memory", content="Is vegetarian.", target="user", category="diet")
     revision = await in_thread(lambda: Revision.objects.select_related("memory", "change_set").get())
     key = await in_thread(lambda: alice.api_keys.get())
@@ -99,7 +77,7 @@ async def test_a_tool_writes_on_behalf_of_the_key(alice: Owner, alice_api: Api) 
     assert (revision.change_set.kind, revision.change_set.run_id) == ("tool", None)
 
 
-async def test_what_was_written_is_found_corrected_and_forgotten(alice_api: Api) -> None:
+async def test_a_memory_can_be_found_updated_and_deleted(alice_api: Api) -> None:
     number = (await call(alice_api, "add_memory", content="Drinks tea."))["id"]
     found = await call(alice_api, "search_memories", query="tea")
     assert [memory["content"] for memory in found["memories"]] == ["Drinks tea."]
@@ -109,14 +87,14 @@ async def test_what_was_written_is_found_corrected_and_forgotten(alice_api: Api)
     assert (await call(alice_api, "get_memories"))["memories"] == []
 
 
-async def test_a_refused_write_is_a_result_that_says_why(alice_api: Api) -> None:
+async def test_a_write_refused_by_the_scan_returns_an_error_result(alice_api: Api) -> None:
     secret = "The password of the router is Tr0ub4dor-9x!k."
     result = await call(alice_api, "add_memory", content=secret)
     assert (result["ok"], result["error"]) == (False, "blocked_by_scan")
     assert not await in_thread(Memory.objects.exists)
 
 
-async def test_wrong_arguments_are_a_result_that_says_which(alice_api: Api) -> None:
+async def test_invalid_arguments_return_an_error_result(alice_api: Api) -> None:
     result = await call(alice_api, "add_memory", text="No such argument.")
     assert result["error"] == "invalid_arguments"
     assert "content" in result["message"]
@@ -130,7 +108,7 @@ async def test_charlie_sees_nothing_of_alice(alice: Owner, charlie_api: Api) -> 
     assert await in_thread(Memory.objects.filter(deleted_at__isnull=True).exists)
 
 
-async def test_a_read_only_key_gets_the_reading_tools_only(alice: Owner) -> None:
+async def test_a_read_only_key_has_only_the_reading_tools(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes jazz.")
     reader = Api((await in_thread(key_make, alice, read_only=True))[1])
     assert await tool_names(reader) == READING
@@ -139,16 +117,16 @@ async def test_a_read_only_key_gets_the_reading_tools_only(alice: Owner) -> None
     assert await in_thread(Memory.objects.count) == 1
 
 
-async def test_a_read_only_key_makes_no_book(alice: Owner) -> None:
+async def test_a_read_only_key_creates_no_book(alice: Owner) -> None:
     reader = Api((await in_thread(key_make, alice, read_only=True))[1])
     for tool, arguments in (("search_memories", {"query": "jazz"}), ("get_memories", {})):
         result = await call(reader, tool, {"x-daybook-book": "unheard-of"}, **arguments)
         assert result["error"] == "not_found"
-    assert (await call(reader, "get_memories"))["memories"] == []  # its own may be empty
+    assert (await call(reader, "get_memories"))["memories"] == []  # its own book may be empty
     assert not await in_thread(Book.objects.filter(name="unheard-of").exists)
 
 
-async def test_a_key_that_became_read_only_a_moment_ago_may_not_write(alice: Owner) -> None:
+async def test_a_key_that_just_became_read_only_cannot_write(alice: Owner) -> None:
     key, plain = await in_thread(key_make, alice)
     writer = Api(plain)
     assert await tool_names(writer) == WRITING | READING
@@ -173,7 +151,7 @@ async def test_a_trusted_key_names_the_end_user(alice: Owner) -> None:
     assert len((await call(app, "get_memories", {"x-daybook-user": "anna"}))["memories"]) == 1
 
 
-async def test_a_key_shared_by_several_end_users_gets_no_memory(alice: Owner) -> None:
+async def test_a_key_shared_by_several_end_users_has_no_memory(alice: Owner) -> None:
     app = Api((await in_thread(key_make, alice))[1])
     await call(app, "get_memories", {"x-openwebui-user-id": "anna"})
     result = await call(app, "add_memory", {"x-openwebui-user-id": "ben"}, content="Likes jazz.")
@@ -197,19 +175,19 @@ async def test_a_key_limited_to_agents_works_on_their_books_only(alice: Owner, a
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://testserver.evil.example"])
-async def test_a_foreign_web_page_is_refused(alice_api: Api, origin: str) -> None:
+async def test_a_foreign_origin_is_refused(alice_api: Api, origin: str) -> None:
     status, body = await alice_api.post("/mcp", rpc("tools/list"), origin=origin)
     assert (status, body["error"]["code"]) == (403, "forbidden")
 
 
-async def test_this_host_and_trusted_origins_are_admitted(alice_api: Api, settings: Any) -> None:
+async def test_this_host_and_trusted_origins_are_allowed(alice_api: Api, settings: Any) -> None:
     settings.TRUSTED_ORIGINS = ["https://chat.example.org"]
     for origin in ("http://testserver", "https://chat.example.org"):
         status, _ = await alice_api.post("/mcp", rpc("tools/list"), origin=origin)
         assert status == 200
 
 
-async def test_a_key_is_needed(alice_api: Api) -> None:
+async def test_a_key_is_required(alice_api: Api) -> None:
     status, body = await Api("dbk_nobody_knows_this_one").post("/mcp", rpc("tools/list"))
     assert (status, body["error"]["code"]) == (401, "unauthorized")
     alice_api.headers.clear()
@@ -218,17 +196,17 @@ async def test_a_key_is_needed(alice_api: Api) -> None:
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])
-async def test_there_are_no_streams_and_no_sessions(alice_api: Api, verb: str) -> None:
+async def test_streams_and_sessions_are_not_supported(alice_api: Api, verb: str) -> None:
     response = await alice_api.raw(verb, "/mcp")
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
-async def test_a_method_that_is_not_offered_is_an_error_of_json_rpc(alice_api: Api) -> None:
+async def test_an_unknown_method_is_a_json_rpc_error(alice_api: Api) -> None:
     status, answer = await alice_api.post("/mcp", rpc("resources/subscribe", id=7))
     assert (status, answer["id"], answer["error"]["code"]) == (200, 7, -32601)
 
 
-async def test_an_unknown_tool_is_an_error_of_json_rpc(alice_api: Api) -> None:
+async def test_an_unknown_tool_is_a_json_rpc_error(alice_api: Api) -> None:
     _, answer = await alice_api.post("/mcp", rpc("tools/call", name="shell", arguments={}))
     assert answer["error"]["code"] == -32602
 
@@ -245,7 +223,7 @@ async def test_an_unknown_tool_is_an_error_of_json_rpc(alice_api: Api) -> None:
         ("7", -32600),
     ],
 )
-async def test_what_is_no_message_is_refused(alice_api: Api, body: str, code: int) -> None:
+async def test_invalid_messages_are_refused(alice_api: Api, body: str, code: int) -> None:
     status, answer = await alice_api.post("/mcp", body)
     assert (status, answer["error"]["code"]) == (400, code)
 
@@ -281,7 +259,7 @@ async def test_an_envelope_that_contradicts_its_headers_is_refused(
     assert (status, answer["error"]["code"]) == (400, code)
 
 
-async def test_a_version_that_is_not_spoken_is_told_which_are(alice_api: Api) -> None:
+async def test_an_unsupported_version_is_answered_with_the_supported_ones(alice_api: Api) -> None:
     headers = {"mcp-protocol-version": "2031-01-01"}
     status, answer = await alice_api.post("/mcp", rpc("tools/list"), **headers)
     assert (status, answer["error"]["code"]) == (400, -32022)

@@ -1,4 +1,4 @@
-"""Writes of a client of /mcp rest on no conversation: the agents of the key say what becomes of them."""
+"""Writes over /mcp have no conversation as evidence: `memory_hold` of the key's agents decides what happens to them"""
 
 from typing import Any
 
@@ -8,21 +8,21 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-from tests.gateway.test_mcp import call
+from tests.gateway.mcp import call
 
 pytestmark = pytest.mark.any_database
 
 FACT: dict[str, Any] = {"content": "Collects stamps.", "target": "user", "evidence": "I collect stamps"}
 
 
-async def test_untrusted_saves_it_and_marks_that_there_is_no_quote(alice_api: Api) -> None:
+async def test_untrusted_saves_the_memory_without_evidence(alice_api: Api) -> None:
     await in_thread(agent_make)
     assert (await call(alice_api, "add_memory", **FACT))["ok"]
     memory = await in_thread(Memory.objects.get)
     assert (memory.evidence.kind, memory.evidence.quote) == ("none", "")
 
 
-async def test_strict_holds_it_until_the_person_decides(alice: Owner, alice_api: Api) -> None:
+async def test_strict_holds_the_memory_until_the_person_decides(alice: Owner, alice_api: Api) -> None:
     await in_thread(lambda: agent_make(memory_hold="strict"))
     held = await call(alice_api, "add_memory", **FACT)
     assert (held["error"], held["rule"]) == ("held", "evidence_none")
@@ -37,7 +37,7 @@ async def test_strict_holds_it_until_the_person_decides(alice: Owner, alice_api:
     assert (memory.content, memory.evidence.kind, memory.write_origin) == ("Likes stamps.", "hand", "tool")
 
 
-async def test_strict_holds_a_correction_and_lets_a_deletion_pass(alice: Owner, alice_api: Api) -> None:
+async def test_strict_holds_an_update_and_allows_a_deletion(alice: Owner, alice_api: Api) -> None:
     await in_thread(lambda: agent_make(memory_hold="strict"))
     await in_thread(memory_make, alice, "Likes tea.")
     held = await call(alice_api, "update_memory", id=1, content="Likes coffee.")
@@ -47,19 +47,19 @@ async def test_strict_holds_a_correction_and_lets_a_deletion_pass(alice: Owner, 
 
 
 @pytest.mark.parametrize(
-    ("chosen", "agents", "book", "held"),
+    ("holds", "agents", "book", "held"),
     [
         ({"one": "off"}, [], "main", False),
         ({"one": "untrusted", "two": "strict"}, [], "main", True),  # the strictest of the book's agents
-        ({"one": "untrusted", "two": "strict"}, ["one"], "main", False),  # that the key may use
+        ({"one": "untrusted", "two": "strict"}, ["one"], "main", False),  # the strictest that the key may use
         ({"one": "untrusted", "two": "strict"}, ["two"], "main", True),
-        ({"one": "strict"}, [], "other", False),  # no agent's book
+        ({"one": "strict"}, [], "other", False),  # no agent uses the book
     ],
 )
-async def test_the_agents_of_the_key_and_the_book_decide(
-    alice: Owner, chosen: dict[str, str], agents: list[str], book: str, held: bool
+async def test_the_strictest_agent_of_the_key_and_book_decides(
+    alice: Owner, holds: dict[str, str], agents: list[str], book: str, held: bool
 ) -> None:
-    for name, hold in chosen.items():
+    for name, hold in holds.items():
         await in_thread(agent_make, name, memory_hold=hold)
     key = Api((await in_thread(lambda: key_make(alice, agents=agents)))[1])
     result = await call(key, "add_memory", headers={"X-Daybook-Book": book}, **FACT)

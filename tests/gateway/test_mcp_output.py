@@ -1,4 +1,4 @@
-"""/mcp: results of tools as their output schemas say, annotations, and the version of the server"""
+"""/mcp: output schemas, annotations of tools, and the version of the server"""
 
 import tomllib
 from pathlib import Path
@@ -15,7 +15,7 @@ from memories.services import Source, book_get_or_create, book_limits_set
 from memories.tools import Stage, output_schema, tools_at
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.gateway.test_mcp import READING, WRITING, call, rpc
+from tests.gateway.mcp import READING, WRITING, call, rpc
 
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 
@@ -29,7 +29,7 @@ def errors(schema: dict[str, Any], result: dict[str, Any]) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(result)]
 
 
-async def test_every_tool_has_a_schema_that_clients_of_all_versions_can_read(alice_api: Api) -> None:
+async def test_every_tool_has_an_output_schema_without_references(alice_api: Api) -> None:
     found = await schemas(alice_api)
     assert found.keys() == WRITING | READING
     for schema in found.values():
@@ -42,18 +42,18 @@ async def test_every_tool_has_a_schema_that_clients_of_all_versions_can_read(ali
         assert errors(schema, {}) != []
 
 
-async def test_results_of_every_tool_are_as_its_schema_says(alice: Owner, alice_api: Api) -> None:
+async def test_results_of_every_tool_match_its_schema(alice: Owner, alice_api: Api) -> None:
     def prepare() -> None:
         artifact_put(book_get_or_create(alice.pk, "main"), "MEMORY.md", "# Tea\n" + "Leaf by leaf.\n" * 2_000, BY_HAND)
         book_limits_set({"main": (100, 30)})
 
     await in_thread(prepare)
     schema = await schemas(alice_api)
-    called: dict[str, list[dict[str, Any]]] = {
+    calls: dict[str, list[dict[str, Any]]] = {
         "add_memory": [
             {"content": "Likes tea."},
             {"content": "Likes tea."},  # known
-            {"content": "Likes green tea."},  # nearly full
+            {"content": "Likes green tea."},  # the book is nearly full
             {"content": "Likes a lot of other things, too."},  # over budget
             {"content": "The password of the router is Tr0ub4dor-9x!k."},  # refused by the scan
             {"text": "no such argument"},
@@ -69,25 +69,30 @@ async def test_results_of_every_tool_are_as_its_schema_says(alice: Owner, alice_
         ],
         "delete_memory": [{"id": 1}, {"id": 1}, {}],
     }
-    assert called.keys() == schema.keys()
+    assert calls.keys() == schema.keys()
     outcomes: dict[str, set[bool]] = {}
-    for name, arguments in called.items():
-        for given in arguments:
-            result = await call(alice_api, name, **given)
-            assert errors(schema[name], result) == [], (name, given, result)
+    for name, arguments in calls.items():
+        for call_arguments in arguments:
+            result = await call(alice_api, name, **call_arguments)
+            assert errors(schema[name], result) == [], (name, call_arguments, result)
             outcomes.setdefault(name, set()).add(result["ok"])
     assert all(seen == {True, False} for seen in outcomes.values()), outcomes
 
 
-async def test_annotations_say_what_a_tool_may_do(alice_api: Api) -> None:
+async def test_annotations_describe_what_a_tool_may_do(alice_api: Api) -> None:
     _, answer = await alice_api.post("/mcp", rpc("tools/list"))
     annotations = {tool["name"]: tool["annotations"] for tool in answer["result"]["tools"]}
-    assert {name for name, said in annotations.items() if said["readOnlyHint"]} == READING
-    assert {name for name, said in annotations.items() if said["destructiveHint"]} == {"update_memory", "delete_memory"}
-    assert all(said["idempotentHint"] and not said["openWorldHint"] and said["title"] for said in annotations.values())
+    assert {name for name, hints in annotations.items() if hints["readOnlyHint"]} == READING
+    assert {name for name, hints in annotations.items() if hints["destructiveHint"]} == {
+        "update_memory",
+        "delete_memory",
+    }
+    assert all(
+        hints["idempotentHint"] and not hints["openWorldHint"] and hints["title"] for hints in annotations.values()
+    )
 
 
-async def test_what_is_called_idempotent_is(alice: Owner, alice_api: Api) -> None:
+async def test_idempotent_tools_are_idempotent(alice: Owner, alice_api: Api) -> None:
     for _ in range(2):
         await call(alice_api, "add_memory", content="Likes tea.")
     for _ in range(2):
@@ -97,31 +102,31 @@ async def test_what_is_called_idempotent_is(alice: Owner, alice_api: Api) -> Non
     assert [revision["action"] for revision in history["data"]] == ["update", "add"]
 
 
-async def test_the_tools_have_one_page(alice_api: Api) -> None:
+async def test_the_tool_list_has_one_page(alice_api: Api) -> None:
     _, answer = await alice_api.post("/mcp", rpc("tools/list", cursor="bW9yZTox"))
     assert answer["error"]["code"] == -32602
     _, answer = await alice_api.post("/mcp", rpc("tools/list", cursor=None))
     assert "nextCursor" not in answer["result"]
 
 
-async def test_the_server_names_the_version_of_the_package(alice_api: Api) -> None:
+async def test_the_server_reports_the_version_of_the_package(alice_api: Api) -> None:
     project = tomllib.loads((Path(settings.BASE_DIR) / "pyproject.toml").read_text())["project"]
     _, answer = await alice_api.post("/mcp", rpc("initialize", protocolVersion="2025-11-25", capabilities={}))
     assert answer["result"]["serverInfo"]["version"] == project["version"]
 
 
-def test_the_version_is_read_from_the_project(tmp_path: Path) -> None:
+def test_the_version_is_read_from_pyproject(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "7.8.9"\n')
     assert package_version(tmp_path) == "7.8.9"
     assert package_version(tmp_path / "elsewhere") == "0+unknown"
 
 
-def test_the_image_brings_the_version_along() -> None:
-    taken = (Path(settings.BASE_DIR) / "deploy" / "Dockerfile.dockerignore").read_text().split()
-    assert "!pyproject.toml" in taken
+def test_the_image_contains_pyproject() -> None:
+    included = (Path(settings.BASE_DIR) / "deploy" / "Dockerfile.dockerignore").read_text().split()
+    assert "!pyproject.toml" in included
 
 
-def test_a_memory_of_a_list_has_its_content_and_more(alice: Owner) -> None:
+def test_a_listed_memory_has_the_documented_fields(alice: Owner) -> None:
     memory_make(alice)
     listed = output_schema(next(tool.result for tool in tools_at(Stage.MCP) if tool.name == "get_memories"))
     assert listed["properties"]["memories"]["items"]["properties"].keys() == {"id", "category", "content", "target"}

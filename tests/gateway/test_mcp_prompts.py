@@ -1,4 +1,4 @@
-"""/mcp: the prompt with which a person goes through what is remembered"""
+"""/mcp: the prompt for reviewing one's memory"""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from memories.database.access import in_thread
 from memories.models import Book, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-from tests.gateway.test_mcp import ENVELOPE, rpc
+from tests.gateway.mcp import ENVELOPE, rpc
 
 
 async def prompt(api: Api, headers: dict[str, str] | None = None, **arguments: Any) -> str:
@@ -23,13 +23,13 @@ async def prompt(api: Api, headers: dict[str, str] | None = None, **arguments: A
 
 async def test_the_prompt_is_listed_with_its_argument(alice_api: Api) -> None:
     _, answer = await alice_api.post("/mcp", rpc("prompts/list"))
-    (one,) = answer["result"]["prompts"]
-    assert (one["name"], one["title"]) == ("review_my_memory", "Review my memory")
-    assert one["description"]
-    assert [(argument["name"], argument["required"]) for argument in one["arguments"]] == [("book", False)]
+    (listed,) = answer["result"]["prompts"]
+    assert (listed["name"], listed["title"]) == ("review_my_memory", "Review my memory")
+    assert listed["description"]
+    assert [(argument["name"], argument["required"]) for argument in listed["arguments"]] == [("book", False)]
 
 
-async def test_it_holds_the_memories_of_the_book_as_data(alice: Owner, alice_api: Api) -> None:
+async def test_the_prompt_contains_the_memories_of_the_book_as_data(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         memory_make(alice, "Likes <tea>.", category="taste")
         memory_make(alice, "Deploys on Fridays.", book="work")
@@ -47,7 +47,7 @@ async def test_it_holds_the_memories_of_the_book_as_data(alice: Owner, alice_api
     assert "Deploys on Fridays." in await prompt(alice_api, {"x-daybook-book": "work"})
 
 
-async def test_what_the_scan_blocks_is_not_in_it(alice: Owner, alice_api: Api) -> None:
+async def test_memories_blocked_by_the_scan_are_left_out(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         memory = memory_make(alice, "Likes tea.")
         alice.memories.filter(pk=memory.pk).update(scan_rule="some_rule", scan_hash="of these words")
@@ -56,7 +56,7 @@ async def test_what_the_scan_blocks_is_not_in_it(alice: Owner, alice_api: Api) -
     assert "Likes tea." not in await prompt(alice_api)
 
 
-async def test_a_book_that_does_not_exist_yet_is_empty_and_is_not_made(alice_api: Api) -> None:
+async def test_a_missing_book_is_treated_as_empty_and_not_created(alice_api: Api) -> None:
     assert "Nothing is remembered" in await prompt(alice_api)
     assert not await in_thread(Book.objects.exists)
 
@@ -74,7 +74,7 @@ async def test_a_book_that_does_not_exist_yet_is_empty_and_is_not_made(alice_api
         {"name": "review_my_memory", "arguments": {"book": "*"}},
     ],
 )
-async def test_a_prompt_that_is_not_there_is_refused(alice_api: Api, params: dict[str, Any]) -> None:
+async def test_unknown_prompts_and_invalid_arguments_are_refused(alice_api: Api, params: dict[str, Any]) -> None:
     _, answer = await alice_api.post("/mcp", rpc("prompts/get", **params))
     assert answer["error"]["code"] == -32602
 
@@ -92,7 +92,7 @@ async def test_a_limited_key_gets_the_prompt_for_its_books_only(alice: Owner, ag
     assert answer["error"]["code"] == -32602
 
 
-async def test_the_newest_version_wants_its_name_in_the_header(alice_api: Api) -> None:
+async def test_the_newest_version_requires_the_prompt_name_in_the_header(alice_api: Api) -> None:
     headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "prompts/get", "mcp-name": "review_my_memory"}
     message = rpc("prompts/get", name="review_my_memory", _meta=ENVELOPE)
     status, answer = await alice_api.post("/mcp", message, **headers)
@@ -102,7 +102,7 @@ async def test_the_newest_version_wants_its_name_in_the_header(alice_api: Api) -
     assert (status, answer["error"]["code"]) == (400, -32020)
 
 
-async def test_the_prompts_have_one_page(alice_api: Api) -> None:
+async def test_the_lists_of_prompts_and_templates_have_one_page(alice_api: Api) -> None:
     for method in ("prompts/list", "resources/templates/list"):
         _, answer = await alice_api.post("/mcp", rpc(method, cursor="bW9yZTox"))
         assert answer["error"]["code"] == -32602

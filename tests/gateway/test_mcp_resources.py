@@ -1,4 +1,4 @@
-"""/mcp: memories and documents as resources, in pages, within the limits of the key"""
+"""/mcp: memories and documents as resources, with paging and the limits of the key"""
 
 import json
 from datetime import timedelta
@@ -17,7 +17,7 @@ from memories.models import ArtifactUsage, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make
-from tests.gateway.test_mcp import ENVELOPE, call, rpc
+from tests.gateway.mcp import ENVELOPE, call, rpc
 
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 NOT_FOUND = -32002
@@ -35,30 +35,30 @@ async def listed(api: Api, cursor: Any = None, **headers: str) -> dict[str, Any]
 
 
 async def uris(api: Api, **headers: str) -> list[str]:
-    """The addresses of all pages."""
+    """Return the URIs of all pages."""
     page = await listed(api, **headers)
-    found = [one["uri"] for one in page["resources"]]
+    found = [resource["uri"] for resource in page["resources"]]
     while cursor := page.get("nextCursor"):
         page = await listed(api, cursor, **headers)
-        found += [one["uri"] for one in page["resources"]]
+        found += [resource["uri"] for resource in page["resources"]]
     return found
 
 
 async def contents(api: Api, uri: str, **headers: str) -> str:
     status, answer = await api.post("/mcp", rpc("resources/read", uri=uri), **headers)
     assert status == 200, answer
-    (one,) = answer["result"]["contents"]
-    assert one["uri"] == uri
-    return str(one["text"])
+    (content,) = answer["result"]["contents"]
+    assert content["uri"] == uri
+    return str(content["text"])
 
 
-async def refused(api: Api, uri: Any, **headers: str) -> int:
+async def error_code(api: Api, uri: Any, **headers: str) -> int:
     status, answer = await api.post("/mcp", rpc("resources/read", uri=uri), **headers)
     assert status == 200, answer
     return int(answer["error"]["code"])
 
 
-async def test_documents_come_first_and_memories_newest_first(alice: Owner, alice_api: Api) -> None:
+async def test_documents_are_listed_first_then_memories_newest_first(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         document_make(alice, "memory_summary.md", "Likes tea.")
         document_make(alice, "MEMORY.md")
@@ -80,7 +80,7 @@ async def test_documents_come_first_and_memories_newest_first(alice: Owner, alic
     assert memory["annotations"]["lastModified"].endswith("Z")
 
 
-async def test_every_resource_that_is_listed_can_be_read(alice: Owner, alice_api: Api) -> None:
+async def test_every_listed_resource_can_be_read(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         document_make(alice, "memory_summary.md", "Likes tea.")
         document_make(alice, "skills/brew-tea/SKILL.md", "# Brew\nBoil water.")
@@ -103,7 +103,7 @@ async def test_reading_a_document_counts_as_use(alice: Owner, alice_api: Api) ->
 
 
 @pytest.mark.parametrize(("documents", "memories"), [(0, 7), (7, 0), (4, 4), (4, 9), (5, 3), (8, 4)])
-async def test_pages_hold_everything_once(
+async def test_pages_contain_every_resource_once(
     alice: Owner, alice_api: Api, monkeypatch: pytest.MonkeyPatch, documents: int, memories: int
 ) -> None:
     def make() -> None:
@@ -133,16 +133,16 @@ async def test_pages_hold_everything_once(
         cursor_of("documents", "a\x00"),
     ],
 )
-async def test_a_cursor_of_somebody_else_is_refused(alice_api: Api, cursor: Any) -> None:
+async def test_an_invalid_cursor_is_error_code(alice_api: Api, cursor: Any) -> None:
     _, answer = await alice_api.post("/mcp", rpc("resources/list", cursor=cursor))
     assert answer["error"]["code"] == -32602
 
 
 async def test_the_templates_are_listed(alice_api: Api) -> None:
     _, answer = await alice_api.post("/mcp", rpc("resources/templates/list"))
-    templates = {one["uriTemplate"]: one for one in answer["result"]["resourceTemplates"]}
+    templates = {template["uriTemplate"]: template for template in answer["result"]["resourceTemplates"]}
     assert templates.keys() == {"memory://memories/{id}", "memory://root/skills/{name}/SKILL.md"}
-    assert all(one["name"] and one["description"] and one["mimeType"] for one in templates.values())
+    assert all(template["name"] and template["description"] and template["mimeType"] for template in templates.values())
 
 
 @pytest.mark.parametrize(
@@ -159,17 +159,17 @@ async def test_the_templates_are_listed(alice_api: Api) -> None:
         "",
     ],
 )
-async def test_what_is_not_there_is_not_found(alice: Owner, alice_api: Api, uri: str) -> None:
+async def test_an_unknown_resource_is_not_found(alice: Owner, alice_api: Api, uri: str) -> None:
     await in_thread(memory_make, alice)
-    assert await refused(alice_api, uri) == NOT_FOUND
+    assert await error_code(alice_api, uri) == NOT_FOUND
 
 
 @pytest.mark.parametrize("uri", [None, 7, "memory://" + "x" * 255])
-async def test_what_is_no_address_is_refused(alice_api: Api, uri: Any) -> None:
-    assert await refused(alice_api, uri) == -32602
+async def test_an_invalid_uri_is_error_code(alice_api: Api, uri: Any) -> None:
+    assert await error_code(alice_api, uri) == -32602
 
 
-async def test_the_newest_version_says_not_found_in_its_own_way(alice_api: Api) -> None:
+async def test_the_newest_version_has_its_own_error_for_not_found(alice_api: Api) -> None:
     uri = "memory://memories/4711"
     headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "resources/read", "mcp-name": uri}
     status, answer = await alice_api.post("/mcp", rpc("resources/read", uri=uri, _meta=ENVELOPE), **headers)
@@ -179,15 +179,15 @@ async def test_the_newest_version_says_not_found_in_its_own_way(alice_api: Api) 
     assert (status, answer["error"]["code"]) == (400, -32020)
 
 
-async def test_nobody_reads_or_lists_what_is_of_others(alice: Owner, charlie_api: Api) -> None:
+async def test_resources_of_other_owners_are_neither_listed_nor_read(alice: Owner, charlie_api: Api) -> None:
     def make() -> None:
         memory_make(alice, "Likes jazz.")
         document_make(alice, "MEMORY.md")
 
     await in_thread(make)
     assert await uris(charlie_api) == []
-    assert await refused(charlie_api, "memory://memories/1") == NOT_FOUND
-    assert await refused(charlie_api, "memory://root/MEMORY.md") == NOT_FOUND
+    assert await error_code(charlie_api, "memory://memories/1") == NOT_FOUND
+    assert await error_code(charlie_api, "memory://root/MEMORY.md") == NOT_FOUND
 
 
 async def test_a_limited_key_reads_and_lists_its_books_only(alice: Owner, agent: Agent) -> None:
@@ -201,13 +201,13 @@ async def test_a_limited_key_reads_and_lists_its_books_only(alice: Owner, agent:
     clerk = await in_thread(make)
     assert await uris(clerk) == ["memory://root/MEMORY.md", "memory://memories/2"]
     assert await contents(clerk, "memory://root/MEMORY.md") == "# office"
-    assert await refused(clerk, "memory://memories/1") == NOT_FOUND
-    assert await refused(clerk, "memory://root/MEMORY.md", **{"x-daybook-book": "main"}) == NOT_FOUND
+    assert await error_code(clerk, "memory://memories/1") == NOT_FOUND
+    assert await error_code(clerk, "memory://root/MEMORY.md", **{"x-daybook-book": "main"}) == NOT_FOUND
     _, answer = await clerk.post("/mcp", rpc("resources/list"), **{"x-daybook-book": "main"})
     assert answer["error"]["code"] == NOT_FOUND
 
 
-async def test_a_header_chooses_the_book_whose_resources_are_listed(alice: Owner, alice_api: Api) -> None:
+async def test_the_book_header_selects_the_listed_resources(alice: Owner, alice_api: Api) -> None:
     await in_thread(lambda: memory_make(alice, "Deploys on Fridays.", book="work"))
     assert await uris(alice_api) == []
     assert await uris(alice_api, **{"x-daybook-book": "work"}) == ["memory://memories/1"]
@@ -215,7 +215,7 @@ async def test_a_header_chooses_the_book_whose_resources_are_listed(alice: Owner
     assert "Fridays" in await contents(alice_api, "memory://memories/1")
 
 
-async def test_what_is_blocked_expired_or_deleted_is_not_there(alice: Owner, alice_api: Api) -> None:
+async def test_blocked_expired_and_deleted_resources_are_not_found(alice: Owner, alice_api: Api) -> None:
     def make() -> None:
         for content in ("Is blocked.", "Has expired.", "Was deleted."):
             memory_make(alice, content)
@@ -229,10 +229,10 @@ async def test_what_is_blocked_expired_or_deleted_is_not_there(alice: Owner, ali
     await alice_api.call("DELETE", "/api/memories/3")
     assert await uris(alice_api) == ["memory://root/MEMORY.md"]
     for uri in ("memory://memories/1", "memory://memories/2", "memory://memories/3", "memory://root/MEMORY.md"):
-        assert await refused(alice_api, uri) == NOT_FOUND
+        assert await error_code(alice_api, uri) == NOT_FOUND
 
 
-async def test_a_key_that_several_people_share_reads_nothing(alice: Owner) -> None:
+async def test_a_key_shared_by_several_people_reads_nothing(alice: Owner) -> None:
     await in_thread(memory_make, alice)
     shared = Api((await in_thread(key_make, alice))[1])
     await listed(shared, **{"x-openwebui-user-id": "anna"})

@@ -1,4 +1,4 @@
-"""`/memory` in native turns and in /v1: answered by the gateway, stored as a command, and nothing else."""
+"""`/memory` in native turns and in /v1: answered by the gateway and stored as a command, without a model call"""
 
 import re
 from typing import Any
@@ -27,17 +27,9 @@ from memories.services import Source, book_get_or_create
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
 from tests.factories import agent_make, key_make, memory_make, session_make
-from tests.gateway.v1 import stream
+from tests.gateway.v1 import assistant, stream, user
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-def assistant(text: str) -> dict[str, Any]:
-    return {"role": "assistant", "content": text}
 
 
 async def turn(api: Api, session: Session, content: str, **more: Any) -> dict[str, Any]:
@@ -47,7 +39,7 @@ async def turn(api: Api, session: Session, content: str, **more: Any) -> dict[st
 
 
 async def complete(api: Api, *messages: dict[str, Any], **headers: str) -> tuple[str, str]:
-    """`(answer, session)` of a request to /v1."""
+    """Return `(answer, session)` of a request to /v1."""
     body = {"model": "assistant", "messages": list(messages)}
     response = await api.raw("POST", "/v1/chat/completions", body, **headers)
     assert response.status_code == 200, response.content
@@ -61,8 +53,8 @@ async def complete(api: Api, *messages: dict[str, Any], **headers: str) -> tuple
         "/memory view",
         "  /memory help\n",
         "/MEMORY Clear confirm abcd2345",
-        "/memory clear confirm ab",  # cut short
-        "/memory clear confirm abcd2345.",  # with the full stop of a sentence
+        "/memory clear confirm ab",  # an incomplete code
+        "/memory clear confirm abcd2345.",  # a code followed by a full stop
     ],
 )
 def test_a_whole_message_is_a_command(text: str) -> None:
@@ -86,11 +78,11 @@ def test_a_whole_message_is_a_command(text: str) -> None:
         "",
     ],
 )
-def test_talk_about_one_is_none(text: str) -> None:
+def test_a_message_that_only_mentions_a_command_is_not_a_command(text: str) -> None:
     assert not is_command(text)
 
 
-def test_parts_of_a_command() -> None:
+def test_a_command_is_parsed_into_verb_and_code() -> None:
     parsed = parse_command("/memory Reset confirm ab12CD")
     assert parsed is not None
     assert (parsed.verb, parsed.code) == ("reset", "ab12CD")
@@ -98,7 +90,7 @@ def test_parts_of_a_command() -> None:
 
 
 @pytest.mark.parametrize("text", ["/memory", "/memory bogus", "/memory --help", "  /MEMORY Forget\n", "/memory ?"])
-async def test_whatever_else_is_asked_of_memory_is_answered_with_the_help(
+async def test_an_unknown_memory_command_is_answered_with_the_help(
     alice_api: Api, session: Session, model: ScriptedModel, text: str
 ) -> None:
     native = (await turn(alice_api, session, text))["content"]
@@ -114,7 +106,7 @@ async def test_whatever_else_is_asked_of_memory_is_answered_with_the_help(
     assert [m["content"] for m in model.calls[0].messages] == ["You are terse.", "Hi"]
 
 
-async def test_help_alone_is_ours_in_the_chat_and_the_clients_on_v1(
+async def test_help_alone_is_a_command_in_the_chat_but_not_on_v1(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     assert "`/memory view`" in (await turn(alice_api, session, " /Help "))["content"]
@@ -123,13 +115,13 @@ async def test_help_alone_is_ours_in_the_chat_and_the_clients_on_v1(
     assert (await complete(alice_api, user("/help")))[0] == "I can help."
 
 
-def test_every_command_is_carried_out_and_no_other_can_be_registered() -> None:
+def test_every_command_has_a_handler_and_no_other_can_be_registered() -> None:
     assert set(_handlers) == set(VERBS)
     with pytest.raises(LookupError, match="/memory forget"):
         register_handler("forget", lambda call: CommandReply(text=""))
 
 
-async def test_the_page_offers_the_commands_of_the_table(client: Client, alice: Owner) -> None:
+async def test_the_page_lists_the_commands(client: Client, alice: Owner) -> None:
     def page() -> str:
         client.force_login(alice.user)
         return client.get("/new/").content.decode()
@@ -140,7 +132,7 @@ async def test_the_page_offers_the_commands_of_the_table(client: Client, alice: 
     assert offered[-1] == ("/help", "Show commands and shortcuts.")
 
 
-async def test_help_names_every_verb_and_asks_no_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_help_lists_every_verb_and_calls_no_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     body = await turn(alice_api, session, "/memory help")
     assert set(VERBS) == {"view", "clear", "reset", "enqueue", "rebuild", "help"}
     assert all(f"/memory {verb}" in body["content"] for verb in VERBS)
@@ -149,7 +141,7 @@ async def test_help_names_every_verb_and_asks_no_model(alice_api: Api, session: 
     assert model.calls == []
 
 
-async def test_view_shows_the_injection_exactly(
+async def test_view_shows_exactly_the_injected_text(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     def prepare() -> None:
@@ -167,11 +159,11 @@ async def test_view_shows_the_injection_exactly(
     assert f"\n````\n{injected}\n````" in shown
 
 
-async def test_view_says_when_there_is_nothing(alice_api: Api, session: Session) -> None:
+async def test_view_says_that_nothing_is_injected(alice_api: Api, session: Session) -> None:
     assert "Nothing of book main is given" in (await turn(alice_api, session, "/memory view"))["content"]
 
 
-async def test_view_says_what_recall_may_find_where_nothing_is_frozen(alice: Owner, alice_api: Api) -> None:
+async def test_view_describes_recall_without_a_frozen_block(alice: Owner, alice_api: Api) -> None:
     def prepare() -> list[Session]:
         settings = {"frozen_char_limit": 0, "max_inject_memories": 3}
         memory_make(alice, "Likes tea.")
@@ -188,7 +180,7 @@ async def test_view_says_what_recall_may_find_where_nothing_is_frozen(alice: Own
     assert (await turn(alice_api, off, "/memory view"))["content"] == nothing
 
 
-async def test_view_says_what_recall_may_add_to_the_frozen_block(alice: Owner, alice_api: Api) -> None:
+async def test_view_describes_recall_in_addition_to_the_frozen_block(alice: Owner, alice_api: Api) -> None:
     def prepare() -> Session:
         for number in range(5):
             memory_make(alice, f"Likes tea number {number}.")
@@ -202,7 +194,7 @@ async def test_view_says_what_recall_may_add_to_the_frozen_block(alice: Owner, a
     )
 
 
-async def test_it_is_stored_as_a_command_and_not_counted_recorded_or_reviewed(
+async def test_a_command_is_stored_but_not_counted_recorded_or_reviewed(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script("Hello.", "Again.")
@@ -225,7 +217,7 @@ async def test_it_is_stored_as_a_command_and_not_counted_recorded_or_reviewed(
     assert (view.command, view.said, view.answer) == (True, "/memory help", body["content"])
 
 
-async def test_it_is_streamed_like_a_turn(alice_api: Api, session: Session) -> None:
+async def test_a_command_is_streamed_like_a_turn(alice_api: Api, session: Session) -> None:
     status, text = await alice_api.stream(
         f"/api/sessions/{session.pk}/turns", {"content": "/memory help", "stream": True}
     )
@@ -233,7 +225,7 @@ async def test_it_is_streamed_like_a_turn(alice_api: Api, session: Session) -> N
     assert (status, names) == (200, ["started", "delta", "done"])
 
 
-async def test_v1_answers_a_command_itself(alice_api: Api, agent: object, model: ScriptedModel) -> None:
+async def test_v1_answers_a_command_without_the_model(alice_api: Api, agent: object, model: ScriptedModel) -> None:
     late_system = {"role": "system", "content": "Be brief."}
     for messages in ([user("/memory help")], [late_system, user("/memory help")], [user("/memory help"), late_system]):
         answer, _ = await complete(alice_api, *messages)
@@ -247,7 +239,7 @@ async def test_v1_answers_a_command_itself(alice_api: Api, agent: object, model:
     assert model.calls == []
 
 
-async def test_v1_commands_stay_in_their_session_and_never_go_upstream(
+async def test_v1_commands_stay_in_their_session_and_are_not_sent_upstream(
     alice_api: Api, agent: object, model: ScriptedModel
 ) -> None:
     model.script("Hello.", "Fine.")
@@ -263,7 +255,7 @@ async def test_v1_commands_stay_in_their_session_and_never_go_upstream(
     assert await in_thread(lambda: Session.objects.get().turns) == 2
 
 
-async def test_v1_a_conversation_that_begins_with_commands_goes_on_in_their_session(
+async def test_v1_a_conversation_that_begins_with_commands_continues_in_their_session(
     alice: Owner, alice_api: Api, agent: object, model: ScriptedModel
 ) -> None:
     model.script("Hello.", "Fine.")
@@ -287,7 +279,7 @@ async def test_v1_a_conversation_that_begins_with_commands_goes_on_in_their_sess
     assert await in_thread(stored) == (2, ["command"] * 4 + ["chat"] * 4, ["Hi"])
 
 
-async def test_v1_commands_of_many_new_chats_fill_no_list(
+async def test_v1_commands_of_new_chats_share_one_session(
     alice_api: Api, charlie_api: Api, agent: object, model: ScriptedModel
 ) -> None:
     model.script("Hello.", "Hello again.")
@@ -297,33 +289,33 @@ async def test_v1_commands_of_many_new_chats_fill_no_list(
     temporary = {"model": "assistant", "messages": [user("/memory help")], "metadata": {"temporary": "true"}}
     response = await alice_api.raw("POST", "/v1/chat/completions", temporary)
     assert (first == second, len({first, charlies, response["x-daybook-session"]})) == (True, 3)
-    _, talked = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
-    assert talked == first
+    _, of_conversation = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
+    assert of_conversation == first
     _, third = await complete(alice_api, user("/memory help"))
-    assert third not in {first, charlies}, "where people talk, a new chat's command does not go"
+    assert third not in {first, charlies}, "a session with a conversation takes no command of a new chat"
     _, other = await complete(alice_api, user("Hi"))
-    assert other not in {first, third}, "a chat without that command is another one"
+    assert other not in {first, third}, "a chat without that command is a new session"
 
 
-async def test_v1_a_command_opened_in_the_chat_page_stays_there(
+async def test_v1_a_resent_command_does_not_join_a_session_of_the_chat_page(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     await turn(alice_api, session, "/memory help")
     answer, named = await complete(alice_api, user("/memory help"))
     assert named != str(session.pk)
     model.script("Hello.")
-    _, talked = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
-    assert talked == named
+    _, of_conversation = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
+    assert of_conversation == named
 
 
-async def test_v1_takes_a_session_by_name(alice_api: Api, agent: object) -> None:
+async def test_v1_commands_accept_a_session_by_name(alice_api: Api, agent: object) -> None:
     _, one = await complete(alice_api, user("/memory help"), x_daybook_session="mine")
     _, two = await complete(alice_api, user("/memory view"), x_daybook_session="mine")
     assert one == two
     assert await in_thread(Session.objects.count) == 1
 
 
-def test_the_last_command_that_was_answered() -> None:
+def test_without_commands_returns_the_last_answered_command() -> None:
     _, answered = without_commands(
         [user("/memory view"), assistant("A"), user("/memory help"), assistant("B"), assistant("C"), user("Hi")]
     )
@@ -334,19 +326,23 @@ def test_the_last_command_that_was_answered() -> None:
     assert without_commands([user("/memory view"), user("Hi"), assistant("A")])[1] is None
 
 
-def test_resent_commands_are_stripped_with_their_answers_only() -> None:
-    kept = [user("Hi"), assistant("Hello."), {"role": "system", "content": "S"}, user("Bye")]
+def test_resent_commands_are_removed_together_with_their_answers() -> None:
+    remaining = [user("Hi"), assistant("Hello."), {"role": "system", "content": "S"}, user("Bye")]
     command = [user("/memory view"), assistant("```\n…\n```")]
     parts = {"role": "user", "content": [{"type": "text", "text": "/memory help"}]}
     picture = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "/memory help"}]}
     assert (
-        list(without_commands([*command, kept[0], kept[1], *command, kept[2], parts, assistant("x"), kept[3]])[0])
-        == kept
+        list(
+            without_commands(
+                [*command, remaining[0], remaining[1], *command, remaining[2], parts, assistant("x"), remaining[3]]
+            )[0]
+        )
+        == remaining
     )
     assert list(without_commands([picture])[0]) == [picture]
 
 
-async def test_a_read_only_key_can_give_none(alice: Owner, agent: object, session: Session) -> None:
+async def test_a_read_only_key_cannot_use_commands(alice: Owner, agent: object, session: Session) -> None:
     plain = (await in_thread(lambda: key_make(alice, read_only=True)))[1]
     api = Api(plain)
     status, body = await api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory clear"})
@@ -355,27 +351,27 @@ async def test_a_read_only_key_can_give_none(alice: Owner, agent: object, sessio
     assert (await api.post("/v1/chat/completions", body))[0] == 403
 
 
-async def test_charlie_can_give_none_in_alices_session(charlie_api: Api, session: Session) -> None:
+async def test_commands_in_another_owners_session_are_not_found(charlie_api: Api, session: Session) -> None:
     status, _ = await charlie_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory clear"})
     assert status == 404
 
 
 @pytest.mark.parametrize("verb", ["clear", "reset"])
-async def test_clear_only_says_what_would_go_and_names_the_line(
+async def test_clear_asks_for_confirmation_before_deleting(
     alice: Owner, alice_api: Api, session: Session, verb: str
 ) -> None:
     await in_thread(memory_make, alice)
-    asked = (await turn(alice_api, session, f"/memory {verb}"))["content"]
-    assert "This deletes 1 memory, 0 documents" in asked
+    confirmation = (await turn(alice_api, session, f"/memory {verb}"))["content"]
+    assert "This deletes 1 memory, 0 documents" in confirmation
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
-    line = asked.split("`")[1]
+    line = confirmation.split("`")[1]
     assert line.startswith(f"/memory {verb} confirm ")
     done = await turn(alice_api, session, line)
     assert done["content"].startswith("Deleted 1 memory, 0 documents")
     assert [change["action"] for change in done["memory_changes"]] == ["delete"]
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 0
     await in_thread(lambda: memory_make(alice, "Likes coffee."))
-    assert "Nothing was deleted" in (await turn(alice_api, session, line))["content"], "a code is good once"
+    assert "Nothing was deleted" in (await turn(alice_api, session, line))["content"], "a code works once"
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
 
 
@@ -383,10 +379,10 @@ async def test_v1_clears_after_the_same_confirmation(
     alice: Owner, alice_api: Api, agent: object, model: ScriptedModel
 ) -> None:
     await in_thread(memory_make, alice)
-    asked, named = await complete(alice_api, user("/memory clear"))
+    confirmation, named = await complete(alice_api, user("/memory clear"))
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
-    line = asked.split("`")[1]
-    done, then = await complete(alice_api, user("/memory clear"), assistant(asked), user(line))
+    line = confirmation.split("`")[1]
+    done, then = await complete(alice_api, user("/memory clear"), assistant(confirmation), user(line))
     assert done.startswith("Deleted 1 memory, 0 documents")
     assert (then == named, await in_thread(Memory.objects.filter(deleted_at=None).count)) == (True, 0)
     assert model.calls == []
@@ -414,11 +410,11 @@ async def test_rebuild_schedules_a_forced_run(alice_api: Api, session: Session) 
     assert await in_thread(ConsolidationRun.objects.count) == 1
 
 
-async def test_a_busy_session_takes_no_command(alice: Owner, alice_api: Api, session: Session) -> None:
-    def busy() -> None:
-        from_now = Session.objects.get().created_at.replace(year=2100)
-        Run.objects.create(owner=alice, session=session, turn=1, request_id="r", lease_expires_at=from_now)
+async def test_a_busy_session_refuses_commands(alice: Owner, alice_api: Api, session: Session) -> None:
+    def add_running_run() -> None:
+        far_future = Session.objects.get().created_at.replace(year=2100)
+        Run.objects.create(owner=alice, session=session, turn=1, request_id="r", lease_expires_at=far_future)
 
-    await in_thread(busy)
+    await in_thread(add_running_run)
     status, body = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory view"})
     assert (status, body["error"]["code"]) == (409, "conflict")

@@ -1,5 +1,5 @@
-"""Memory never breaks a turn: a fault at each step of injection, on each API. The turn is answered, the run's trace and
-the metrics name the step, and nothing of the fault's text is logged."""
+"""Memory never breaks a turn: a fault at each step of injection, on each API. The turn is answered, the trace and the
+metrics name the step, and the text of the exception is not logged."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable
@@ -32,13 +32,13 @@ from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
-WAYS = ["native", "v1 streamed", "v1 in one piece"]
+APIS = ["native", "v1 streamed", "v1 in one piece"]
 SECRET = "the words of a person"
 
 
-class Faulty(ScriptedModel):
-    """Answers a keyword request with `keywords`, a whole answer as some servers give to a streamed request, or raises
-    it; everything else is scripted."""
+class FaultyModel(ScriptedModel):
+    """Answers a keyword request with the unstreamed completion in `keywords`, as some servers do, or raises it if it is
+    an exception. Everything else is scripted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Faulty(ScriptedModel):
             yield chunk_of_completion(self.keywords)
 
 
-class Broken(MemoryProvider):
+class BrokenProvider(MemoryProvider):
     name = "broken"
 
     async def retrieve_context(self, scope: Any, query: str) -> Any:
@@ -62,8 +62,8 @@ class Broken(MemoryProvider):
 
 
 @pytest.fixture
-def faulty() -> Any:
-    model = Faulty()
+def faulty_model() -> Any:
+    model = FaultyModel()
     previous = upstream.install(model)
     yield model
     upstream.install(previous)
@@ -71,8 +71,8 @@ def faulty() -> Any:
 
 
 @pytest.fixture
-def talked(alice: Owner) -> Session:
-    """A session of an agent for which every step of injection has something to do."""
+def session_with_memory(alice: Owner) -> Session:
+    """A session whose agent uses every step of injection."""
     settings_make()
     memory_make(alice, "Is allergic to hazelnuts.")
     source = Source(actor="user:1", origin=WriteOrigin.USER)
@@ -80,59 +80,59 @@ def talked(alice: Owner) -> Session:
     return session_make(alice, agent_make(inject_memories_strategy="llm", frozen_char_limit=0, tools=[]))
 
 
-async def say(api: Api, session: Session, way: str, content: str) -> str:
-    """One turn; returns its answer as it came."""
-    if way == "native":
+async def say(api: Api, session: Session, api_kind: str, content: str) -> str:
+    """Run one turn and return its raw answer."""
+    if api_kind == "native":
         status, turn = await api.post(f"/api/sessions/{session.pk}/turns", {"content": content})
         assert status == 200, turn
         return str(turn["content"])
     body: dict[str, Any] = {"model": "assistant", "messages": [{"role": "user", "content": content}]}
-    body["stream"] = way == "v1 streamed"
+    body["stream"] = api_kind == "v1 streamed"
     status, text = await api.stream("/v1/chat/completions", body, x_daybook_session=str(session.pk))
     assert status == 200, text
     return text
 
 
-def raising(error: Exception) -> Callable[..., Any]:
+def raiser(error: Exception) -> Callable[..., Any]:
     def fault(*args: object, **kwargs: object) -> Any:
         raise error
 
     return fault
 
 
-def no_snapshot(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr("memories.recall.snapshot.load_view", raising(OperationalError(SECRET)))
+def no_snapshot(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
+    patch.setattr("memories.recall.snapshot.load_view", raiser(OperationalError(SECRET)))
 
 
-def no_thread(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr(threads.thread_reader, "_value", raising(OperationalError(SECRET)))
+def no_thread(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
+    patch.setattr(threads.thread_reader, "_value", raiser(OperationalError(SECRET)))
 
 
-def no_short_term(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr(ThreadView, "search", raising(RuntimeError(SECRET)))
+def no_short_term(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
+    patch.setattr(ThreadView, "search", raiser(RuntimeError(SECRET)))
 
 
-def no_long_term(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr(BookIndex, "search", raising(RuntimeError(SECRET)))
+def no_long_term(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
+    patch.setattr(BookIndex, "search", raiser(RuntimeError(SECRET)))
 
 
-def no_guidance(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr("memories.recall.snapshot.guidance", raising(PromptError(SECRET)))
+def no_guidance(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
+    patch.setattr("memories.recall.snapshot.guidance", raiser(PromptError(SECRET)))
 
 
-def no_blocks(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    patch.setattr("memories.recall.two_lanes.thread_block", raising(PromptError(SECRET)))
+def no_blocks(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
+    patch.setattr("memories.recall.two_lanes.thread_block", raiser(PromptError(SECRET)))
 
 
-def no_embedding(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+def no_embedding(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
     settings.EMBEDDING_MODEL, model.embedding_fault = "letters", TypeError(SECRET)
 
 
-def no_provider(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
-    settings.MEMORY_PROVIDERS = [f"{__name__}.Broken"]
+def no_provider(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
+    settings.MEMORY_PROVIDERS = [f"{__name__}.BrokenProvider"]
 
 
-def no_providers(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+def no_providers(patch: pytest.MonkeyPatch, settings: Any, model: FaultyModel) -> None:
     settings.MEMORY_PROVIDERS = ["no.such.Provider"]
 
 
@@ -149,29 +149,31 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("api_kind", APIS)
 @pytest.mark.parametrize("name", FAULTS)
-async def test_a_fault_leaves_the_turn_and_is_named(
+async def test_a_fault_does_not_fail_the_turn_and_is_named_in_the_trace(
     alice_api: Api,
-    talked: Session,
-    faulty: Faulty,
+    session_with_memory: Session,
+    faulty_model: FaultyModel,
     settings: Any,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     name: str,
-    way: str,
+    api_kind: str,
 ) -> None:
-    faulty.script("Noted.", "Yes.")
-    await say(alice_api, talked, "v1 in one piece", "The gate code is on the blue door, near the hazelnuts.")
-    # In a native session, too, the first turn has left the window.
-    await in_thread(compaction.store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    faulty_model.script("Noted.", "Yes.")
+    await say(
+        alice_api, session_with_memory, "v1 in one piece", "The gate code is on the blue door, near the hazelnuts."
+    )
+    # Move the first turn out of the window of a native session as well.
+    await in_thread(compaction.store, session_with_memory.pk, epoch=0, up_to=2, summary="They spoke of a door.")
     snapshots.clear()
     thread_cache.clear()
     fault, kind = FAULTS[name]
-    fault(monkeypatch, settings, faulty)
+    fault(monkeypatch, settings, faulty_model)
     counted = recall_lanes[name, "failed"]
     with caplog.at_level(logging.INFO, logger="daybook"):
-        assert "Yes." in await say(alice_api, talked, way, "What is on the blue door, hazelnuts?")
+        assert "Yes." in await say(alice_api, session_with_memory, api_kind, "What is on the blue door, hazelnuts?")
     run = await in_thread(Run.objects.latest, "id")
     assert (run.state, run.superseded, run.text) == ("completed", False, "Yes.")
     trace = run.trace["recall"][name]
@@ -181,37 +183,37 @@ async def test_a_fault_leaves_the_turn_and_is_named(
     assert SECRET not in str(run.trace)
 
 
-async def test_an_earlier_conversation_that_cannot_be_rendered_leaves_the_turn(
-    alice_api: Api, talked: Session, faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+async def test_a_summary_that_cannot_be_rendered_does_not_fail_the_turn(
+    alice_api: Api, session_with_memory: Session, faulty_model: FaultyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faulty.script("Noted.", "Yes.")
-    await say(alice_api, talked, "native", "The gate code is on the blue door.")
-    await in_thread(compaction.store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
-    monkeypatch.setattr("gateway.turns.injection.earlier_block", raising(PromptError(SECRET)))
-    assert await say(alice_api, talked, "native", "What is on the blue door?") == "Yes."
+    faulty_model.script("Noted.", "Yes.")
+    await say(alice_api, session_with_memory, "native", "The gate code is on the blue door.")
+    await in_thread(compaction.store, session_with_memory.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    monkeypatch.setattr("gateway.turns.injection.earlier_block", raiser(PromptError(SECRET)))
+    assert await say(alice_api, session_with_memory, "native", "What is on the blue door?") == "Yes."
     run = await in_thread(Run.objects.latest, "id")
     assert run.trace["recall"]["earlier_conversation"] == {"state": "failed", "kind": "PromptError"}
 
 
-async def test_a_failed_snapshot_leaves_the_short_term_lane(
-    alice_api: Api, talked: Session, faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+async def test_a_failed_snapshot_does_not_affect_the_short_term_lane(
+    alice_api: Api, session_with_memory: Session, faulty_model: FaultyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faulty.script("Noted.", "Yes.")
-    await say(alice_api, talked, "v1 in one piece", "The gate code is on the blue door.")
+    faulty_model.script("Noted.", "Yes.")
+    await say(alice_api, session_with_memory, "v1 in one piece", "The gate code is on the blue door.")
     snapshots.clear()
-    no_snapshot(monkeypatch, None, faulty)
-    await say(alice_api, talked, "v1 in one piece", "What is on the blue door?")
-    assert "The gate code is on the blue door." in str(faulty.calls[-1].messages)
+    no_snapshot(monkeypatch, None, faulty_model)
+    await say(alice_api, session_with_memory, "v1 in one piece", "What is on the blue door?")
+    assert "The gate code is on the blue door." in str(faulty_model.calls[-1].messages)
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_keyword_answer_without_a_message_falls_back_to_the_rule(
-    alice_api: Api, talked: Session, faulty: Faulty, way: str
+@pytest.mark.parametrize("api_kind", APIS)
+async def test_a_keyword_answer_without_a_message_falls_back_to_the_local_rule(
+    alice_api: Api, session_with_memory: Session, faulty_model: FaultyModel, api_kind: str
 ) -> None:
-    faulty.keywords = {"choices": [{"message": None}]}
-    faulty.script("Yes.")
-    assert "Yes." in await say(alice_api, talked, way, "May I serve hazelnuts?")
-    assert "Is allergic to hazelnuts." in str(faulty.calls[-1].messages)
+    faulty_model.keywords = {"choices": [{"message": None}]}
+    faulty_model.script("Yes.")
+    assert "Yes." in await say(alice_api, session_with_memory, api_kind, "May I serve hazelnuts?")
+    assert "Is allergic to hazelnuts." in str(faulty_model.calls[-1].messages)
 
 
 @pytest.mark.parametrize(
@@ -230,46 +232,48 @@ async def test_a_keyword_answer_without_a_message_falls_back_to_the_rule(
         (KeyError(SECRET), "failed:KeyError"),
     ],
 )
-async def test_an_odd_keyword_answer_falls_back_to_the_rule(
-    alice_api: Api, talked: Session, faulty: Faulty, keywords: Any, fallback: str
+async def test_an_unusable_keyword_answer_falls_back_to_the_local_rule(
+    alice_api: Api, session_with_memory: Session, faulty_model: FaultyModel, keywords: Any, fallback: str
 ) -> None:
-    faulty.keywords = keywords
-    faulty.script("Yes.")
-    assert await say(alice_api, talked, "native", "May I serve hazelnuts?") == "Yes."
-    assert "Is allergic to hazelnuts." in str(faulty.calls[-1].messages)
+    faulty_model.keywords = keywords
+    faulty_model.script("Yes.")
+    assert await say(alice_api, session_with_memory, "native", "May I serve hazelnuts?") == "Yes."
+    assert "Is allergic to hazelnuts." in str(faulty_model.calls[-1].messages)
     run = await in_thread(Run.objects.get)
     assert run.trace["recall"]["keywords"] == {"strategy": "llm", "fallback": fallback, "usage": {}}
 
 
-async def test_a_keyword_answer_may_come_in_parts(alice_api: Api, talked: Session, faulty: Faulty) -> None:
+async def test_a_keyword_answer_may_be_a_list_of_parts(
+    alice_api: Api, session_with_memory: Session, faulty_model: FaultyModel
+) -> None:
     parts = [{"type": "text", "text": "hazelnuts, "}, {"type": "text", "text": "cake"}]
-    faulty.keywords = {"choices": [{"message": {"content": parts}}]}
-    faulty.script("No.")
-    await say(alice_api, talked, "native", "May I serve it?")
-    assert "Is allergic to hazelnuts." in str(faulty.calls[-1].messages)
+    faulty_model.keywords = {"choices": [{"message": {"content": parts}}]}
+    faulty_model.script("No.")
+    await say(alice_api, session_with_memory, "native", "May I serve it?")
+    assert "Is allergic to hazelnuts." in str(faulty_model.calls[-1].messages)
     assert (await in_thread(Run.objects.get)).trace["recall"]["keywords"]["found"] == 2
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("api_kind", APIS)
 @pytest.mark.parametrize("inject", [True, False])
-async def test_a_provider_that_cannot_be_told_leaves_the_completed_answer(
-    alice_api: Api, alice: Owner, model: ScriptedModel, settings: Any, way: str, inject: bool
+async def test_an_unusable_provider_does_not_affect_the_answer(
+    alice_api: Api, alice: Owner, model: ScriptedModel, settings: Any, api_kind: str, inject: bool
 ) -> None:
     settings.MEMORY_PROVIDERS = ["no.such.Provider"]
     agent = await in_thread(agent_make, inject_memories=inject)
     session = await in_thread(session_make, alice, agent)
     model.script("Yes.")
-    assert "Yes." in await say(alice_api, session, way, "Hi")
+    assert "Yes." in await say(alice_api, session, api_kind, "Hi")
     await providers.recorded()
     run = await in_thread(Run.objects.get)
     assert (run.state, run.superseded, run.text, run.error) == ("completed", False, "Yes.", None)
     assert (await in_thread(Session.objects.get, pk=session.pk)).turns == 1
 
 
-async def test_a_record_that_cannot_be_kept_in_the_process_leaves_the_completed_answer(
+async def test_a_failure_to_cache_the_record_does_not_affect_the_answer(
     alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ThreadCache, "append", raising(RuntimeError(SECRET)))
+    monkeypatch.setattr(ThreadCache, "append", raiser(RuntimeError(SECRET)))
     model.script("Yes.")
     assert await say(alice_api, session, "native", "Hi") == "Yes."
     run = await in_thread(Run.objects.get)

@@ -1,4 +1,4 @@
-"""POST /v1/messages: the turns of chat completions in the form of the Anthropic Messages API"""
+"""POST /v1/messages: turns in the format of the Anthropic Messages API"""
 
 import asyncio
 import json
@@ -13,22 +13,21 @@ from memories.errors import UpstreamError
 from memories.models import Memory
 from tests.conftest import Api
 from tests.factories import key_make
-from tests.gateway.messages import PATH, asks, result, send, stream
+from tests.gateway.client_tools import ADD, FIRST, SECOND
+from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
 pytestmark = pytest.mark.any_database
 
 LOOKUP = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
-FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 
 
 async def test_a_message_is_answered(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
-    got = await send(alice_api, "hi", system="Be kind.", temperature=0.5, stop_sequences=["END"], top_k=3)
-    assert got.status == 200
-    assert got.json == {
-        "id": got.json["id"],
+    response = await send(alice_api, "hi", system="Be kind.", temperature=0.5, stop_sequences=["END"], top_k=3)
+    assert response.status == 200
+    assert response.json == {
+        "id": response.json["id"],
         "type": "message",
         "role": "assistant",
         "model": "assistant",
@@ -42,8 +41,8 @@ async def test_a_message_is_answered(alice_api: Api, agent: Agent, model: Script
             "cache_read_input_tokens": 0,
         },
     }
-    assert got.json["id"].startswith("msg_")
-    assert got.headers["request-id"] == got.headers["x-request-id"]
+    assert response.json["id"].startswith("msg_")
+    assert response.headers["request-id"] == response.headers["x-request-id"]
     asked = model.calls[0]
     assert asked.parameters == {"max_tokens": 500, "temperature": 0.5, "stop": ["END"], "top_k": 3}
     assert asked.messages == (
@@ -51,10 +50,10 @@ async def test_a_message_is_answered(alice_api: Api, agent: Agent, model: Script
         {"role": "user", "content": "hi"},
     )
     run = await in_thread(Run.objects.get)
-    assert (str(run.pk), str(run.session_id), run.text) == (got.run, got.session, "Hello.")
+    assert (str(run.pk), str(run.session_id), run.text) == (response.run, response.session, "Hello.")
 
 
-async def test_a_stream_has_its_events_in_order(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_events_of_a_stream_are_in_order(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     events = await stream(alice_api, "hi")
     assert [event["type"] for event in events] == [
@@ -74,10 +73,10 @@ async def test_a_stream_has_its_events_in_order(alice_api: Api, agent: Agent, mo
     assert (events[-2]["usage"]["input_tokens"], events[-2]["usage"]["output_tokens"]) == (7, 3)
 
 
-async def test_a_stream_begins_with_an_estimate_of_what_it_was_given(
+async def test_a_stream_begins_with_an_estimate_of_the_input_tokens(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
-    """Cline and its kin read the size of a conversation there, and nowhere else."""
+    """Cline and similar clients read the size of a conversation from this event only."""
     model.script("Hello.", "Hello.", "A title.")
     asked: list[tuple[str, dict[str, Any]]] = [
         ("hi", {}),
@@ -93,7 +92,9 @@ async def test_a_stream_begins_with_an_estimate_of_what_it_was_given(
     assert all(usage["output_tokens"] == 0 for usage in starts)
 
 
-async def test_tools_of_the_client_go_on_with_their_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_run_waits_for_the_tools_of_the_client_and_resumes(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)), "Found it.", "Yes.")
     first = await send(alice_api, "Look it up", tools=[LOOKUP])
     text, one, two = first.json["content"]
@@ -107,10 +108,10 @@ async def test_tools_of_the_client_go_on_with_their_run(alice_api: Api, agent: A
         "function": {"name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}},
     }
     said = {"role": "assistant", "content": first.json["content"]}
-    results = {"role": "user", "content": [result(one, "A"), result(two, [{"type": "text", "text": "B"}])]}
+    results = {"role": "user", "content": [tool_result(one, "A"), tool_result(two, [{"type": "text", "text": "B"}])]}
     second = await send(alice_api, "Look it up", said, results, tools=[LOOKUP])
     assert (second.run, second.session, second.text) == (first.run, first.session, "Found it.")
-    assert second.json["id"] != first.json["id"]  # clients take messages of one id for one
+    assert second.json["id"] != first.json["id"]  # clients merge messages with the same ID
     assert second.json["usage"]["output_tokens"] == 3
     assert [(sent["role"], sent.get("content")) for sent in model.calls[1].messages[-2:]] == [
         ("tool", "A"),
@@ -122,25 +123,25 @@ async def test_tools_of_the_client_go_on_with_their_run(alice_api: Api, agent: A
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
-async def test_a_tool_has_a_longer_name_than_chat_completions_take(
+async def test_tool_names_longer_than_64_characters_are_shortened_upstream(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     name = "mcp__" + "very_" * 20 + "long"
     tools = [{**LOOKUP, "name": name}]
-    known_as = short_name(name)
-    assert len(known_as) == 64
-    model.script(calls((known_as, "{}")), "Found.")
+    upstream_name = short_name(name)
+    assert len(upstream_name) == 64
+    model.script(calls((upstream_name, "{}")), "Found.")
     first = await send(alice_api, "Look", tools=tools, tool_choice={"type": "tool", "name": name})
     (use,) = first.json["content"]
-    assert (use["name"], model.calls[0].tools[0]["function"]["name"]) == (name, known_as)
-    assert model.calls[0].parameters["tool_choice"]["function"]["name"] == known_as
+    assert (use["name"], model.calls[0].tools[0]["function"]["name"]) == (name, upstream_name)
+    assert model.calls[0].parameters["tool_choice"]["function"]["name"] == upstream_name
     said = {"role": "assistant", "content": [use]}
-    second = await send(alice_api, "Look", said, {"role": "user", "content": [result(use, "A")]}, tools=tools)
+    second = await send(alice_api, "Look", said, {"role": "user", "content": [tool_result(use, "A")]}, tools=tools)
     assert (second.text, second.run) == ("Found.", first.run)
-    assert model.calls[1].messages[2]["tool_calls"][0]["function"]["name"] == known_as
+    assert model.calls[1].messages[2]["tool_calls"][0]["function"]["name"] == upstream_name
 
 
-async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
+async def test_text_beside_results_starts_a_new_turn_unless_it_is_a_reminder(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(calls(FIRST), calls(SECOND), "Stopped.")
@@ -148,7 +149,7 @@ async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
     reminder = {"type": "text", "text": "<system-reminder>\nNo todos.\n</system-reminder>"}
     tail = [
         {"role": "assistant", "content": first.json["content"]},
-        {"role": "user", "content": [result(first.json["content"][0]), reminder]},
+        {"role": "user", "content": [tool_result(first.json["content"][0]), reminder]},
     ]
     second = await send(alice_api, "Look it up", *tail, tools=[LOOKUP])
     assert second.run == first.run
@@ -157,7 +158,7 @@ async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
         {"role": "assistant", "content": second.json["content"]},
         {
             "role": "user",
-            "content": [result(second.json["content"][0]), {"type": "text", "text": "Enough."}],
+            "content": [tool_result(second.json["content"][0]), {"type": "text", "text": "Enough."}],
         },
     ]
     tail[-1]["content"].append(reminder)
@@ -167,20 +168,20 @@ async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
-async def test_ours_run_and_stay_hidden(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_our_calls_are_executed_and_hidden(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(ADD, FIRST), "Done.")
     first = await send(alice_api, "Look it up", tools=[LOOKUP])
     (call,) = first.json["content"]
     assert call["name"] == "lookup"
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
-    tail = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result(call)]}]
+    tail = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [tool_result(call)]}]
     assert (await send(alice_api, "Look it up", *tail, tools=[LOOKUP])).text == "Done."
 
 
 async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    got = await send(alice_api, "/memory help")
-    assert "/memory view" in got.text
-    assert got.json["stop_reason"] == "end_turn"
+    response = await send(alice_api, "/memory help")
+    assert "/memory view" in response.text
+    assert response.json["stop_reason"] == "end_turn"
     events = await stream(alice_api, "/memory help")
     assert "/memory view" in "".join(
         event["delta"]["text"] for event in events if "index" in event and "delta" in event
@@ -188,14 +189,16 @@ async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent
     assert model.calls == []
 
 
-async def test_a_temporary_message_leaves_nothing(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_temporary_session_neither_reads_nor_writes_memory(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script("Hello.")
     await send(alice_api, "I am vegetarian", metadata={"temporary": "true"})
     assert (await in_thread(Session.objects.get)).temporary
     assert model.calls[0].tools == ()
 
 
-async def test_a_key_may_come_as_x_api_key(agent: Agent, model: ScriptedModel, alice: Any) -> None:
+async def test_the_x_api_key_header_is_accepted(agent: Agent, model: ScriptedModel, alice: Any) -> None:
     model.script("Hello.")
     api = Api("")
     api.headers = {"x-api-key": (await in_thread(key_make, alice))[1]}
@@ -223,35 +226,39 @@ async def test_a_key_may_come_as_x_api_key(agent: Agent, model: ScriptedModel, a
         ({"tool_choice": {"type": "some"}}, "auto, any, tool, none"),
     ],
 )
-async def test_what_is_wrong_is_named(alice_api: Api, agent: Agent, body: dict[str, Any], words: str) -> None:
-    status, got = await alice_api.post(PATH, {**asks("hi"), **body})
-    assert (status, got["type"], got["error"]["type"]) == (400, "error", "invalid_request_error")
-    assert words in got["error"]["message"]
+async def test_errors_name_the_invalid_field(alice_api: Api, agent: Agent, body: dict[str, Any], words: str) -> None:
+    status, response = await alice_api.post(PATH, {**request_body("hi"), **body})
+    assert (status, response["type"], response["error"]["type"]) == (400, "error", "invalid_request_error")
+    assert words in response["error"]["message"]
 
 
-async def test_an_upstream_that_fails_is_an_api_error(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_an_upstream_failure_is_an_api_error(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(UpstreamError("It is down."), UpstreamError("It is down."))
-    got = await send(alice_api, "hi")
-    assert got.error == (502, "api_error")
-    status, text = await alice_api.stream(PATH, asks("hi", stream=True))
+    response = await send(alice_api, "hi")
+    assert response.error == (502, "api_error")
+    status, text = await alice_api.stream(PATH, request_body("hi", stream=True))
     assert (status, json.loads(text)["error"]) == (502, {"type": "api_error", "message": "It is down."})
 
 
-async def test_a_stream_that_breaks_ends_with_an_error_event(
+async def test_a_failure_during_a_stream_ends_it_with_an_error_event(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(calls(ADD), Says(pieces=("Well",), calls=(ADD,)), UpstreamError("It is down."))
-    _, text = await alice_api.stream(PATH, asks("hi", stream=True))
+    _, text = await alice_api.stream(PATH, request_body("hi", stream=True))
     name, data = text.strip().split("\n\n")[-1].split("\n")
     assert name == "event: error"
-    told = json.loads(data.removeprefix("data: "))
-    assert (told["type"], told["error"]["type"], told["error"]["message"]) == ("error", "api_error", "It is down.")
-    assert len(told["error"]["details"]["memory_changes"]) == 1
+    error_event = json.loads(data.removeprefix("data: "))
+    assert (error_event["type"], error_event["error"]["type"], error_event["error"]["message"]) == (
+        "error",
+        "api_error",
+        "It is down.",
+    )
+    assert len(error_event["error"]["details"]["memory_changes"]) == 1
 
 
-async def test_a_client_that_goes_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_client_that_disconnects_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Hangs(pieces=("Hel", "lo")), "Yes.")
-    response = await alice_api.raw("POST", PATH, asks("hi", stream=True))
+    response = await alice_api.raw("POST", PATH, request_body("hi", stream=True))
     async with asyncio.timeout(2):
         while b'"lo"' not in await anext(response.source):
             pass

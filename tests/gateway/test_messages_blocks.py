@@ -1,4 +1,4 @@
-"""/v1/messages: what a request holds, as the model server gets it"""
+"""/v1/messages: translation of requests for the model server"""
 
 import json
 from typing import Any
@@ -35,19 +35,19 @@ def use(call_id: str = "toolu_1") -> dict[str, Any]:
     return {"type": "tool_use", "id": call_id, "name": "lookup", "input": {"q": "ä"}}
 
 
-def brought(call_id: str = "toolu_1", **more: Any) -> dict[str, Any]:
+def tool_result(call_id: str = "toolu_1", **more: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": call_id, **more}
 
 
 async def sent(api: Api, model: ScriptedModel, *messages: Any, **body: Any) -> list[dict[str, Any]]:
-    """The messages that go upstream, behind our system message."""
+    """Return the messages that are sent upstream after our system message."""
     model.script("Yes.")
-    got = await send(api, *messages, **body)
-    assert got.status == 200, got.json
+    response = await send(api, *messages, **body)
+    assert response.status == 200, response.json
     return list(model.calls[-1].messages[1:])
 
 
-async def test_the_marks_of_a_cache_are_kept(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_cache_control_is_kept(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     billing = text("x-anthropic-billing-header: v=2; cch=12345;")
     (asked,) = await sent(
         alice_api, model, user(text("hi", **CACHED)), system=[billing, text("Be kind."), text("Be terse.", **CACHED)]
@@ -60,7 +60,7 @@ async def test_the_marks_of_a_cache_are_kept(alice_api: Api, agent: Agent, model
     ]
 
 
-async def test_images_and_documents(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_images_and_documents_are_translated(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     pdf = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}
     (asked,) = await sent(
         alice_api,
@@ -86,7 +86,7 @@ async def test_images_and_documents(alice_api: Api, agent: Agent, model: Scripte
     ]
 
 
-async def test_the_context_of_a_file_stands_before_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_context_of_a_document_precedes_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Yes.")
     pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
     document = {"type": "document", "source": pdf, "title": "a.pdf", "context": "The report of 2026."}
@@ -96,16 +96,16 @@ async def test_the_context_of_a_file_stands_before_it(alice_api: Api, agent: Age
     assert parts[0]["text"] == "[File a.pdf]\nThe report of 2026."
 
 
-async def test_a_session_is_called_by_what_was_said_behind_a_document(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_session_title_ignores_documents(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     attached = {"type": "document", "title": "a.txt", "source": {"type": "text", "data": "Words."}}
     await sent(alice_api, model, user(attached, text("What is it?")))
     assert (await in_thread(Session.objects.get)).title == "What is it?"
 
 
-async def test_results_of_a_client_s_own_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    """Calls that Daybook did not make: a conversation that began elsewhere."""
+async def test_calls_and_results_from_elsewhere_are_translated(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """Calls that Daybook did not make, in a conversation that began elsewhere."""
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "of somebody else"}
     server = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {}}
     asked = await sent(
@@ -125,9 +125,9 @@ async def test_results_of_a_client_s_own_calls(alice_api: Api, agent: Agent, mod
             ],
         },
         user(
-            brought("a", content=[text("No"), text("good")], is_error=True),
-            brought("b"),
-            brought("c", content=[text("Seen:"), PNG], **CACHED),
+            tool_result("a", content=[text("No"), text("good")], is_error=True),
+            tool_result("b"),
+            tool_result("c", content=[text("Seen:"), PNG], **CACHED),
             text("And?"),
         ),
     )
@@ -146,7 +146,7 @@ async def test_results_of_a_client_s_own_calls(alice_api: Api, agent: Agent, mod
     ]
 
 
-async def test_system_messages_keep_their_place_and_part_no_call_from_its_result(
+async def test_system_messages_keep_their_place_but_never_separate_call_and_result(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     def system(words: str) -> dict[str, Any]:
@@ -161,7 +161,7 @@ async def test_system_messages_keep_their_place_and_part_no_call_from_its_result
         user(text("Look it up")),
         {"role": "assistant", "content": [use()]},
         system("Two."),
-        user(brought(content="42")),
+        user(tool_result(content="42")),
         system("Three."),
         user(text("And?")),
     )
@@ -178,7 +178,7 @@ async def test_system_messages_keep_their_place_and_part_no_call_from_its_result
 
 
 def parameters(**body: Any) -> dict[str, Any]:
-    """What is asked for beside the messages."""
+    """Return the parameters and tools of a request."""
     asked = {"model": "assistant", "messages": [{"role": "user", "content": "hi"}], **body}
     read = read_messages(json.dumps(asked).encode())
     return {**read.parameters, **({"tools": list(read.tools)} if read.tools else {})}
@@ -197,11 +197,11 @@ def parameters(**body: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_choice_of_a_tool(choice: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_tool_choice_is_translated(choice: dict[str, Any], expected: dict[str, Any]) -> None:
     assert parameters(tool_choice=choice) == expected
 
 
-def test_tools_that_anthropic_defines_are_not_offered() -> None:
+def test_anthropic_defined_tools_are_not_offered() -> None:
     custom = {"type": "custom", "name": "lookup", "input_schema": {"type": "object"}, **CACHED}
     search = {"type": "web_search_20260101", "name": "web_search"}
     function = {"name": "lookup", "parameters": {"type": "object"}}
@@ -231,15 +231,13 @@ def test_thinking_becomes_the_reasoning_effort(asked: dict[str, Any], effort: st
     assert parameters(**asked) == ({"reasoning_effort": effort} if effort else {})
 
 
-async def test_the_model_server_gets_the_effort_and_never_the_thinking(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_thinking_is_sent_upstream_as_an_effort_only(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     await sent(alice_api, model, user(text("hi")), thinking={"type": "enabled", "budget_tokens": 8_000})
     parameters = dict(model.calls[-1].parameters)
     assert (parameters["reasoning_effort"], "thinking" in parameters) == ("medium", False)
 
 
-def test_what_has_no_counterpart_is_left_out() -> None:
+def test_fields_without_a_counterpart_are_dropped() -> None:
     form = {"type": "json_schema", "schema": {"type": "object"}}
     assert parameters(
         thinking={"type": "adaptive"},
@@ -283,7 +281,7 @@ _REST = odd_object(
 
 @BOUNDED
 @given(_MESSAGES, _REST)
-def test_whatever_comes_is_read_or_refused(messages: list[Any], rest: dict[str, Any]) -> None:
+def test_any_request_is_read_or_refused(messages: list[Any], rest: dict[str, Any]) -> None:
     raw = json.dumps({**rest, "model": "assistant", "messages": messages}).encode()
     try:
         body = read_messages(raw)

@@ -1,4 +1,4 @@
-"""/v1/messages: every error has Anthropic's form, also those made before the view"""
+"""/v1/messages: every error has Anthropic's format, including those raised before the view"""
 
 import asyncio
 import json
@@ -16,34 +16,34 @@ from memories.errors import Overloaded, RateLimited
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
-from tests.gateway.messages import PATH, asks, send
+from tests.gateway.messages import PATH, request_body, send
 from tests.scripted_model import ScriptedModel, says
 
 pytestmark = pytest.mark.any_database
 
 
 async def raw(
-    method: str, path: str, body: bytes = b"{}", kind: str = "application/json", **headers: str
+    method: str, path: str, body: bytes = b"{}", content_type: str = "application/json", **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
-    """A request through the whole of the server: status, JSON, headers."""
-    given = {"host": "localhost", "content-type": kind, "content-length": str(len(body)), **headers}
+    """Send a request through the whole ASGI application. Return status, JSON and headers."""
+    all_headers = {"host": "localhost", "content-type": content_type, "content-length": str(len(body)), **headers}
     scope = {
         "type": "http",
         "method": method,
         "path": path,
         "query_string": b"",
-        "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()],
+        "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in all_headers.items()],
     }
-    talk = ApplicationCommunicator(application, scope)
-    await talk.send_input({"type": "http.request", "body": body})
-    start = await talk.receive_output(5)
-    answer = await talk.receive_output(5)
-    told = {name.decode().lower(): value.decode() for name, value in start["headers"]}
-    return start["status"], json.loads(answer["body"]), told
+    communicator = ApplicationCommunicator(application, scope)
+    await communicator.send_input({"type": "http.request", "body": body})
+    start = await communicator.receive_output(5)
+    answer = await communicator.receive_output(5)
+    response_headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+    return start["status"], json.loads(answer["body"]), response_headers
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "kind", "with_key", "expected"),
+    ("method", "path", "content_type", "with_key", "expected"),
     [
         ("POST", PATH, "application/json", False, (401, "authentication_error")),
         ("POST", f"{PATH}/count_tokens", "application/json", False, (401, "authentication_error")),
@@ -53,29 +53,29 @@ async def raw(
         ("POST", PATH, "application/json", True, (400, "invalid_request_error")),
     ],
 )
-async def test_errors_made_before_the_view(
-    alice: Owner, method: str, path: str, kind: str, with_key: bool, expected: tuple[int, str]
+async def test_errors_before_the_view_have_anthropics_format(
+    alice: Owner, method: str, path: str, content_type: str, with_key: bool, expected: tuple[int, str]
 ) -> None:
     headers = {"x_api_key": (await in_thread(key_make, alice))[1]} if with_key else {}
-    status, body, told = await raw(method, path, kind=kind, x_request_id="mine", **headers)
+    status, body, response_headers = await raw(method, path, content_type=content_type, x_request_id="mine", **headers)
     assert (status, body["error"]["type"]) == expected
     assert (body["type"], body["request_id"]) == ("error", "mine")
     assert body["error"].keys() == {"type", "message"}
-    assert (told["request-id"], told["x-request-id"]) == ("mine", "mine")
+    assert (response_headers["request-id"], response_headers["x-request-id"]) == ("mine", "mine")
 
 
-async def test_a_body_that_is_too_large(alice: Owner, settings: Any) -> None:
+async def test_a_too_large_body_has_anthropics_error_format(alice: Owner, settings: Any) -> None:
     settings.DAYBOOK_MAX_BODY = 1000
     headers = {"x_api_key": (await in_thread(key_make, alice))[1], "x_request_id": "mine"}
-    status, body, told = await raw("POST", PATH, b" " * 2000, **headers)
+    status, body, response_headers = await raw("POST", PATH, b" " * 2000, **headers)
     assert (status, body["error"]["type"], body["request_id"]) == (413, "request_too_large", "mine")
-    assert told["request-id"] == "mine"
+    assert response_headers["request-id"] == "mine"
 
 
-async def test_errors_elsewhere_stay_openai_s(alice: Owner) -> None:
-    status, body, told = await raw("POST", "/v1/chat/completions")
+async def test_other_paths_keep_openais_error_format(alice: Owner) -> None:
+    status, body, response_headers = await raw("POST", "/v1/chat/completions")
     assert (status, body["error"]["code"]) == (401, "unauthorized")
-    assert "request-id" not in told
+    assert "request-id" not in response_headers
 
 
 @pytest.mark.parametrize(
@@ -90,18 +90,18 @@ async def test_errors_elsewhere_stay_openai_s(alice: Owner) -> None:
         ),
     ],
 )
-async def test_errors_of_a_turn(
+async def test_errors_of_a_turn_have_anthropics_format(
     alice_api: Api, agent: Agent, model: ScriptedModel, error: Exception, expected: tuple[int, str], words: str
 ) -> None:
     model.script(error)
-    got = await send(alice_api, "hi")
-    assert (got.error, got.json["error"]["message"]) == (expected, words)
-    if got.status == 429:
-        assert got.headers["retry-after"] == "7"
+    response = await send(alice_api, "hi")
+    assert (response.error, response.json["error"]["message"]) == (expected, words)
+    if response.status == 429:
+        assert response.headers["retry-after"] == "7"
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"stream": "false"},
         {"max_tokens": "9"},
@@ -115,34 +115,34 @@ async def test_errors_of_a_turn(
         {"messages": [{"role": "user", "content": [{"text": "hi"}, {"type": "text", "text": "there"}]}]},
     ],
 )
-async def test_fields_of_another_type_are_refused(alice_api: Api, agent: Agent, wrong: dict[str, Any]) -> None:
-    assert (await send(alice_api, "hi", **wrong)).error == (400, "invalid_request_error")
+async def test_fields_of_the_wrong_type_are_refused(alice_api: Api, agent: Agent, invalid: dict[str, Any]) -> None:
+    assert (await send(alice_api, "hi", **invalid)).error == (400, "invalid_request_error")
 
 
-async def test_an_agent_that_is_not_there(alice_api: Api, agent: Agent) -> None:
-    got = await send(alice_api, "hi", model="claude-opus")
-    assert got.error == (404, "not_found_error")
-    assert "claude-opus" in got.json["error"]["message"]
-    assert "/v1/models" in got.json["error"]["message"]
+async def test_an_unknown_agent_is_not_found(alice_api: Api, agent: Agent) -> None:
+    response = await send(alice_api, "hi", model="claude-opus")
+    assert response.error == (404, "not_found_error")
+    assert "claude-opus" in response.json["error"]["message"]
+    assert "/v1/models" in response.json["error"]["message"]
 
 
-async def test_what_is_not_there_names_what_is(alice_api: Api) -> None:
+async def test_an_unknown_path_lists_the_existing_ones(alice_api: Api) -> None:
     status, body = await alice_api.post(f"{PATH}/batches")
     assert (status, body["error"]["type"]) == (404, "not_found_error")
     assert f"POST {PATH}/count_tokens" in body["error"]["message"]
 
 
-async def test_keys_that_may_less(alice: Owner, agent: Agent) -> None:
-    reads = Api((await in_thread(key_make, alice, read_only=True))[1])
-    assert (await send(reads, "hi")).error == (403, "permission_error")
-    assert (await reads.post(f"{PATH}/count_tokens", asks("hi")))[0] == 200
+async def test_read_only_and_limited_keys_are_enforced(alice: Owner, agent: Agent) -> None:
+    reader = Api((await in_thread(key_make, alice, read_only=True))[1])
+    assert (await send(reader, "hi")).error == (403, "permission_error")
+    assert (await reader.post(f"{PATH}/count_tokens", request_body("hi")))[0] == 200
     await in_thread(agent_make, "other")
     limited = Api((await in_thread(key_make, alice, agents=["other"]))[1])
     assert (await send(limited, "hi")).error == (404, "not_found_error")
-    assert (await limited.post(f"{PATH}/count_tokens", asks("hi")))[0] == 404
+    assert (await limited.post(f"{PATH}/count_tokens", request_body("hi")))[0] == 404
 
 
-async def test_a_key_s_rate_holds_here_too(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_rate_limit_of_a_key_applies(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.")
     api = Api((await in_thread(key_make, alice, requests_per_minute=1))[1])
     assert (await send(api, "hi")).status == 200
@@ -151,23 +151,23 @@ async def test_a_key_s_rate_holds_here_too(alice: Owner, agent: Agent, model: Sc
     assert int(refused.headers["retry-after"]) > 0
 
 
-async def test_a_silent_stream_sends_pings(
+async def test_an_idle_stream_sends_pings(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.01)
-    goes_on, streamed = asyncio.Event(), model.stream
+    may_continue, scripted_stream = asyncio.Event(), model.stream
     model.script(says("Yes."))
 
     async def slow(request: Any) -> Any:
-        await goes_on.wait()
-        async for chunk in streamed(request):
+        await may_continue.wait()
+        async for chunk in scripted_stream(request):
             yield chunk
 
     monkeypatch.setattr(model, "stream", slow)
-    response = await alice_api.raw("POST", PATH, asks("hi", stream=True))
+    response = await alice_api.raw("POST", PATH, request_body("hi", stream=True))
     async with asyncio.timeout(2):
         assert await anext(response.source) == b'event: ping\ndata: {"type": "ping"}\n\n'
-    goes_on.set()
+    may_continue.set()
     rest = b"".join([piece async for piece in response.source])
     assert b"event: message_start" in rest
     assert b"event: message_stop" in rest

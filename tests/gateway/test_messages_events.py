@@ -1,4 +1,4 @@
-"""/v1/messages: blocks and events, from pieces in any order"""
+"""/v1/messages: content blocks and events from streamed pieces in any order"""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -9,7 +9,7 @@ import pytest
 from gateway.api.anthropic_answer import assemble
 from gateway.models import Agent
 from tests.conftest import Api
-from tests.gateway.messages import result, send, stream
+from tests.gateway.messages import send, stream, tool_result
 from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -26,14 +26,14 @@ def piece(index: int, arguments: str = "", name: str = "") -> dict[str, Any]:
 
 @pytest.fixture
 def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
-    """Let the model answer with these steps, each a list of deltas; the last choice of each has `end`. The requests."""
+    """Return a function that scripts steps as lists of deltas, ends each with `end`, and returns the model requests."""
 
-    def put(*steps: Sequence[dict[str, Any]], usage: Any = None, **end: Any) -> list[Any]:
-        waiting, asked = list(steps), []
+    def script(*steps: Sequence[dict[str, Any]], usage: Any = None, **end: Any) -> list[Any]:
+        waiting, requests = list(steps), []
         last = {"finish_reason": "stop", **end}
 
-        async def streamed(request: Any) -> AsyncGenerator[dict[str, Any]]:
-            asked.append(request)
+        async def stream_steps(request: Any) -> AsyncGenerator[dict[str, Any]]:
+            requests.append(request)
             for delta in waiting.pop(0):
                 yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
             yield {"choices": [{"index": 0, "delta": {}, **last}]}
@@ -41,21 +41,21 @@ def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
                 yield {"choices": [], "usage": usage}
 
         async def complete(request: Any) -> dict[str, Any]:
-            asked.append(request)
+            requests.append(request)
             message: dict[str, Any] = {"role": "assistant"}
             for delta in waiting.pop(0):
                 message |= delta
             return {"choices": [{"index": 0, "message": message, **last}], "usage": usage}
 
-        monkeypatch.setattr(model, "stream", streamed)
+        monkeypatch.setattr(model, "stream", stream_steps)
         monkeypatch.setattr(model, "complete", complete)
-        return asked
+        return requests
 
-    return put
+    return script
 
 
 async def blocks(api: Api, **body: Any) -> list[dict[str, Any]]:
-    """The blocks that a stream is put together to."""
+    """Return the blocks assembled from a stream."""
     content: list[dict[str, Any]] = assemble(await stream(api, "hi", **body))["content"]
     return content
 
@@ -73,27 +73,27 @@ async def test_thinking_is_a_block_with_a_signature(alice_api: Api, agent: Agent
     assert events[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
 
 
-async def test_an_answer_in_one_piece_says_the_same(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_an_unstreamed_answer_has_the_same_blocks(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([{"reasoning_content": "Hm."}, {"content": "Yes."}])
-    got = await send(alice_api, "hi")
-    assert got.json["content"] == [
+    answer = await send(alice_api, "hi")
+    assert answer.json["content"] == [
         {"type": "thinking", "thinking": "Hm.", "signature": "daybook"},
         {"type": "text", "text": "Yes."},
     ]
 
 
-async def test_thinking_after_text_is_a_block_of_its_own(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_thinking_after_text_is_a_separate_block(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([{"content": "Yes"}, {"reasoning": "Really?"}, {"content": " indeed."}])
     assert [block["type"] for block in await blocks(alice_api)] == ["text", "thinking", "text"]
 
 
-async def test_white_space_before_a_call_is_no_block(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_whitespace_before_a_call_is_not_a_block(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([{"content": ""}, {"content": "\n\n"}, piece(0, "{}", name="lookup")])
     (call,) = await blocks(alice_api, tools=[LOOKUP])
     assert (call["type"], call["input"]) == ("tool_use", {})
 
 
-async def test_pieces_of_several_calls_are_sorted(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_pieces_of_several_calls_are_sorted_into_blocks(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays(
         [
             {"content": "So:"},
@@ -114,8 +114,8 @@ async def test_pieces_of_several_calls_are_sorted(alice_api: Api, agent: Agent, 
 async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([piece(0, '{"q": "a"}', name="lookup"), piece(1, '{"q": ', name="lookup"), piece(1, '"b"}')])
     events = await stream(alice_api, "hi", tools=[LOOKUP])
-    told = [event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta"]
-    assert told == ['{"q": "a"}', '{"q": ', '"b"}']
+    arguments = [event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta"]
+    assert arguments == ['{"q": "a"}', '{"q": ', '"b"}']
 
 
 @pytest.mark.parametrize(
@@ -129,19 +129,19 @@ async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, agent
         ([" {", '"a": 1}'], {"a": 1}),
     ],
 )
-async def test_a_stream_says_the_same_object_of_a_call_s_arguments(
+async def test_a_stream_and_a_whole_answer_agree_on_the_arguments(
     alice_api: Api, agent: Agent, plays: Plays, pieces: list[str], expected: dict[str, Any]
 ) -> None:
     deltas = [piece(0, name="lookup"), *(piece(0, text) for text in pieces)]
     plays(deltas, [piece(0, "".join(pieces), "lookup")])
     events = await stream(alice_api, "hi", tools=[LOOKUP])
-    said = "".join(event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta")
-    assert json.loads(said or "{}") == expected
+    text = "".join(event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta")
+    assert json.loads(text or "{}") == expected
     whole = (await send(alice_api, "hello", tools=[LOOKUP])).json
     assert [block["input"] for block in whole["content"]] == [expected]
 
 
-async def test_arguments_that_are_no_object_stand_in_one(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_arguments_that_are_not_an_object_are_wrapped_in_one(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([piece(0, "[1", name="lookup")])
     (call,) = (await send(alice_api, "hi", tools=[LOOKUP])).json["content"]
     assert call["input"] == {"arguments": "[1"}
@@ -158,24 +158,24 @@ async def test_arguments_that_are_no_object_stand_in_one(alice_api: Api, agent: 
         ({"finish_reason": "tool_calls"}, ("end_turn", None)),
     ],
 )
-async def test_why_the_model_stopped(
+async def test_the_stop_reason_is_translated(
     alice_api: Api, agent: Agent, plays: Plays, end: dict[str, Any], expected: tuple[str, str | None]
 ) -> None:
     plays([{"content": "Yes."}], [{"content": "Yes."}], **end)
     stop = (await stream(alice_api, "hi", stop_sequences=["END"]))[-2]["delta"]
     assert (stop["stop_reason"], stop["stop_sequence"]) == expected
-    got = (await send(alice_api, "hello", stop_sequences=["END"])).json
-    assert (got["stop_reason"], got["stop_sequence"]) == expected
+    answer = (await send(alice_api, "hello", stop_sequences=["END"])).json
+    assert (answer["stop_reason"], answer["stop_sequence"]) == expected
 
 
-async def test_a_refusal_is_why_the_model_stopped(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_a_refusal_sets_the_stop_reason(alice_api: Api, agent: Agent, plays: Plays) -> None:
     plays([{"refusal": "I will not "}, {"refusal": "do that."}], [{"refusal": "I will not do that."}])
     assert (await stream(alice_api, "hi"))[-2]["delta"]["stop_reason"] == "refusal"
-    got = (await send(alice_api, "hello")).json
-    assert (got["stop_reason"], got["content"][0]["text"]) == ("refusal", "I will not do that.")
+    answer = (await send(alice_api, "hello")).json
+    assert (answer["stop_reason"], answer["content"][0]["text"]) == ("refusal", "I will not do that.")
 
 
-async def test_cached_tokens_are_counted_apart(alice_api: Api, agent: Agent, plays: Plays) -> None:
+async def test_cached_tokens_are_counted_separately(alice_api: Api, agent: Agent, plays: Plays) -> None:
     details = {"cached_tokens": 60, "cache_write_tokens": 30}
     plays([{"content": "Yes."}], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
     assert (await stream(alice_api, "hi"))[-2]["usage"] == {
@@ -186,12 +186,12 @@ async def test_cached_tokens_are_counted_apart(alice_api: Api, agent: Agent, pla
     }
 
 
-async def test_what_a_server_said_with_a_call_goes_back_to_it(alice_api: Api, agent: Agent, plays: Plays) -> None:
-    """The thinking block that the client sends back is not needed for it."""
-    asked = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], [{"content": "Found."}])
+async def test_reasoning_sent_with_a_call_is_returned_to_the_server(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    """This does not depend on the thinking block that the client sends back."""
+    requests = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], [{"content": "Found."}])
     events = await stream(alice_api, "hi", tools=[LOOKUP])
     content = json.loads(json.dumps(assemble(events)["content"]))
-    said = {"role": "assistant", "content": content}
-    await stream(alice_api, "hi", said, {"role": "user", "content": [result(content[-1])]}, tools=[LOOKUP])
-    sent = asked[1].body(stream=True)["messages"][-2]
+    message = {"role": "assistant", "content": content}
+    await stream(alice_api, "hi", message, {"role": "user", "content": [tool_result(content[-1])]}, tools=[LOOKUP])
+    sent = requests[1].body(stream=True)["messages"][-2]
     assert (sent["reasoning_content"], sent["tool_calls"][0]["id"]) == ("Hm.", "up_0")

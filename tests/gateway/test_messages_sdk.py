@@ -1,4 +1,4 @@
-"""/v1/messages with the anthropic package: what it makes of whole answers, streams, tool loops and errors"""
+"""/v1/messages with the anthropic package: whole answers, streams, tool loops and errors"""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -20,61 +20,61 @@ pytestmark = pytest.mark.any_database
 anthropic: Any = Late("anthropic")
 LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
 FIRST = ("lookup", '{"q": "a"}')
-ASKED: dict[str, Any] = {"model": "assistant", "max_tokens": 100, "tools": [LOOKUP]}
+BODY: dict[str, Any] = {"model": "assistant", "max_tokens": 100, "tools": [LOOKUP]}
 
 
 @pytest_asyncio.fixture
 async def client(alice: Owner, agent: Agent) -> AsyncGenerator[Any]:
-    """The SDK, talking to this process with a key of alice."""
+    """Yield the SDK's client, connected to this process with a key of alice."""
     key = (await in_thread(key_make, alice))[1]
     transport = httpx2.ASGITransport(app=application)  # type: ignore[arg-type]
     async with httpx2.AsyncClient(transport=transport) as http:
         yield anthropic.AsyncAnthropic(base_url="http://localhost", api_key=key, max_retries=0, http_client=http)
 
 
-async def test_a_tool_loop(client: Any, model: ScriptedModel) -> None:
+async def test_the_sdk_runs_a_tool_loop(client: Any, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One ", "moment."), calls=(FIRST,)), "Found it.", "Yes.")
     messages: list[Any] = [{"role": "user", "content": "Look it up"}]
-    async with client.messages.stream(messages=messages, **ASKED) as stream:
+    async with client.messages.stream(messages=messages, **BODY) as stream:
         said = [text async for text in stream.text_stream]
         first = await stream.get_final_message()
     assert said == ["One ", "moment."]
     assert (first.stop_reason, first.content[1].input, first.usage.output_tokens) == ("tool_use", {"q": "a"}, 3)
     results = [{"type": "tool_result", "tool_use_id": first.content[1].id, "content": "42"}]
     messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": results}]
-    second = await client.messages.create(messages=messages, **ASKED)
+    second = await client.messages.create(messages=messages, **BODY)
     assert (second.content[0].text, second.stop_reason) == ("Found it.", "end_turn")
     messages += [{"role": "assistant", "content": second.content}, {"role": "user", "content": "Sure?"}]
-    assert (await client.messages.create(messages=messages, **ASKED)).content[0].text == "Yes."
+    assert (await client.messages.create(messages=messages, **BODY)).content[0].text == "Yes."
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
-async def test_thinking_is_asked_for_as_an_effort(client: Any, model: ScriptedModel) -> None:
+async def test_thinking_is_sent_upstream_as_an_effort(client: Any, model: ScriptedModel) -> None:
     model.script(Says(thinks=("Hm.",), pieces=("Yes.",)), "Still yes.")
     messages: list[Any] = [{"role": "user", "content": "Really?"}]
-    asked = {**ASKED, "max_tokens": 20_000, "thinking": {"type": "enabled", "budget_tokens": 10_000}}
-    first = await client.messages.create(messages=messages, **asked)
+    body = {**BODY, "max_tokens": 20_000, "thinking": {"type": "enabled", "budget_tokens": 10_000}}
+    first = await client.messages.create(messages=messages, **body)
     assert [block.type for block in first.content] == ["thinking", "text"]
     messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": "Sure?"}]
-    await client.messages.create(messages=messages, **{**asked, "thinking": {"type": "disabled"}})
+    await client.messages.create(messages=messages, **{**body, "thinking": {"type": "disabled"}})
     assert [dict(call.parameters)["reasoning_effort"] for call in model.calls] == ["medium", "none"]
 
 
-async def test_its_own_runner_of_tools(client: Any, model: ScriptedModel) -> None:
+async def test_the_tool_runner_of_the_sdk_works(client: Any, model: ScriptedModel) -> None:
     @anthropic.beta_async_tool
     async def lookup(q: str) -> str:
         """Look it up."""
         return f"{q} is 42"
 
     model.script(calls(FIRST), "Found it.")
-    asked = {**ASKED, "tools": [lookup], "messages": [{"role": "user", "content": "Look it up"}]}
-    last = await client.beta.messages.tool_runner(**asked).until_done()
+    body = {**BODY, "tools": [lookup], "messages": [{"role": "user", "content": "Look it up"}]}
+    last = await client.beta.messages.tool_runner(**body).until_done()
     assert last.content[0].text == "Found it."
     assert model.calls[1].messages[-1]["content"] == "a is 42"
 
 
-async def test_its_runner_goes_on_without_threads(client: Any, model: ScriptedModel) -> None:
-    """By default it sends new messages only, without instructions and tools, for the server to add to a thread."""
+async def test_the_tool_runner_continues_without_threads(client: Any, model: ScriptedModel) -> None:
+    """With threads the SDK would send new messages only, without instructions and tools."""
 
     @anthropic.beta_async_tool
     async def lookup(q: str) -> str:
@@ -82,15 +82,15 @@ async def test_its_runner_goes_on_without_threads(client: Any, model: ScriptedMo
         return f"{q} is 42"
 
     model.script(calls(FIRST), calls(FIRST), "Found it.")
-    asked = {**ASKED, "tools": [lookup], "system": "Be brief.", "messages": [{"role": "user", "content": "Look it up"}]}
-    last = await client.beta.messages.tool_runner(**asked).until_done()
+    body = {**BODY, "tools": [lookup], "system": "Be brief.", "messages": [{"role": "user", "content": "Look it up"}]}
+    last = await client.beta.messages.tool_runner(**body).until_done()
     assert last.content[0].text == "Found it."
     assert all("Be brief." in call.messages[0]["content"] for call in model.calls)
     assert all("lookup" in {tool["function"]["name"] for tool in call.tools} for call in model.calls)
     assert (await in_thread(Session.objects.get)).turns == 1
 
 
-async def test_a_thread_is_refused_until_it_may_go_on_without(client: Any, model: ScriptedModel) -> None:
+async def test_threads_are_refused_unless_the_client_may_continue_without(client: Any, model: ScriptedModel) -> None:
     said: list[Any] = [{"role": "user", "content": "My cat is called Biscuit."}, {"role": "user", "content": "And?"}]
     with pytest.raises(anthropic.BadRequestError, match="thread"):
         await client.beta.messages.thread(model="assistant", max_tokens=100).send(said[0])
@@ -104,17 +104,17 @@ async def test_a_thread_is_refused_until_it_may_go_on_without(client: Any, model
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
-async def test_errors_and_counts(client: Any, model: ScriptedModel) -> None:
+async def test_errors_and_token_counts_are_understood_by_the_sdk(client: Any, model: ScriptedModel) -> None:
     messages = [{"role": "user", "content": "hi"}]
     with pytest.raises(anthropic.NotFoundError) as missing:
-        await client.messages.create(**{**ASKED, "model": "claude"}, messages=messages)
+        await client.messages.create(**{**BODY, "model": "claude"}, messages=messages)
     assert missing.value.request_id == missing.value.body["request_id"]
     with pytest.raises(anthropic.AuthenticationError):
-        await client.with_options(api_key="nobody's").messages.create(**ASKED, messages=messages)
+        await client.with_options(api_key="nobody's").messages.create(**BODY, messages=messages)
     assert (await client.messages.count_tokens(model="assistant", messages=messages)).input_tokens > 0
 
 
-async def test_agents_are_its_models(client: Any) -> None:
+async def test_agents_are_listed_as_models(client: Any) -> None:
     page = await client.models.list(limit=1000)
     assert [(row.id, row.type, row.display_name) for row in page.data] == [("assistant", "model", "assistant")]
     assert page.data[0].created_at.tzinfo

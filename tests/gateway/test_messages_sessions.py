@@ -1,4 +1,4 @@
-"""/v1/messages: how Claude Code names its sessions, and what of its requests is no turn"""
+"""/v1/messages: sessions of Claude Code, and which of its requests are not turns"""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
-from tests.gateway.messages import PATH, asks, result, send, stream
+from tests.gateway.messages import PATH, request_body, send, stream, tool_result
 from tests.scripted_model import ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
@@ -28,7 +28,7 @@ LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
         ({}, json.dumps({"device_id": "d", "session_id": ID})),
     ],
 )
-async def test_claude_code_s_session_is_a_session(
+async def test_a_session_of_claude_code_is_a_session_here(
     alice_api: Api, agent: Agent, model: ScriptedModel, headers: dict[str, str], user_id: str | None
 ) -> None:
     model.script("One.", "Two.")
@@ -41,9 +41,7 @@ async def test_claude_code_s_session_is_a_session(
     assert "metadata" not in model.calls[0].parameters
 
 
-async def test_its_agents_and_ours_have_sessions_of_their_own(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_subagents_and_agents_have_separate_sessions(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     await in_thread(agent_make, "small")
     model.script("One.", "Two.", "Three.", "Four.")
     headers = {"x_claude_code_session_id": ID}
@@ -56,15 +54,13 @@ async def test_its_agents_and_ours_have_sessions_of_their_own(
 
 
 @pytest.mark.parametrize("user_id", ["somebody", "{", "[1]", '{"session_id": 3}', f"_session_{'a' * 300}", 5])
-async def test_other_users_ids_name_no_session(
-    alice_api: Api, agent: Agent, model: ScriptedModel, user_id: Any
-) -> None:
+async def test_other_user_ids_name_no_session(alice_api: Api, agent: Agent, model: ScriptedModel, user_id: Any) -> None:
     model.script("One.")
     await send(alice_api, "hi", metadata={"user_id": user_id})
     assert (await in_thread(Session.objects.get)).external_id is None
 
 
-async def test_the_header_of_daybook_wins(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_daybook_header_takes_precedence(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("One.")
     await send(alice_api, "hi", headers={"x_daybook_session": "mine", "x_claude_code_session_id": ID})
     assert (await in_thread(Session.objects.get)).external_id == "mine"
@@ -75,12 +71,12 @@ def with_reminder(words: str) -> dict[str, Any]:
     return {"role": "user", "content": [reminder, {"type": "text", "text": words}]}
 
 
-async def test_reminders_are_nobody_s_words(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_reminders_are_not_part_of_the_message(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.", "Fine.")
     first = await send(alice_api, with_reminder("hi"))
     assert "at hi" in model.calls[0].messages[0]["content"]
     second = await send(alice_api, "hi", "Hello.", with_reminder("How are you?"))
-    assert second.session == first.session  # although the first reminder is gone
+    assert second.session == first.session  # although the client no longer sends the first reminder
     roles = [message["role"] for message in model.calls[1].messages]
     assert roles == ["system", "user", "assistant", "system", "user"]
     assert "at How are you?" in model.calls[1].messages[3]["content"]
@@ -111,7 +107,7 @@ TASKS: list[tuple[list[Any], dict[str, Any], dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("messages", "body", "headers"), TASKS)
-async def test_its_own_tasks_are_no_turns(
+async def test_background_tasks_of_claude_code_are_not_turns(
     alice_api: Api,
     agent: Agent,
     model: ScriptedModel,
@@ -121,8 +117,8 @@ async def test_its_own_tasks_are_no_turns(
 ) -> None:
     model.script("Yes.")
     headers = {**headers, "x_claude_code_session_id": ID}
-    got = await send(alice_api, *messages, headers=headers, **body)
-    assert (got.status, got.text, got.session) == (200, "Yes.", "")
+    answer = await send(alice_api, *messages, headers=headers, **body)
+    assert (answer.status, answer.text, answer.session) == (200, "Yes.", "")
     assert not await in_thread(Session.objects.exists)
     assert model.calls[0].messages[-1] == {"role": "user", "content": messages[-1]}
     assert "You are terse." not in str(model.calls[0].messages)
@@ -139,7 +135,7 @@ async def test_its_own_tasks_are_no_turns(
         (["Please summarise: Your task is to create a detailed summary of the conversation so far"], {}),
     ],
 )
-async def test_what_only_looks_like_one_is_a_turn(
+async def test_a_turn_that_resembles_a_task_is_a_turn(
     alice_api: Api, agent: Agent, model: ScriptedModel, messages: list[Any], body: dict[str, Any]
 ) -> None:
     model.script("Yes.")
@@ -147,25 +143,25 @@ async def test_what_only_looks_like_one_is_a_turn(
     assert await in_thread(Run.objects.count) == 1
 
 
-async def test_a_task_is_streamed_with_its_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_task_with_tool_calls_is_streamed(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(("lookup", '{"q": "a"}')))
     events = await stream(alice_api, "[SUGGESTION MODE: now]", tools=[LOOKUP])
     assert events[1]["content_block"]["name"] == "lookup"
     assert events[-2]["delta"]["stop_reason"] == "tool_use"
     model.script("Yes.")
-    made = assemble(events)["content"]
-    tail = [{"role": "assistant", "content": made}, {"role": "user", "content": [result(made[0])]}]
+    content = assemble(events)["content"]
+    tail = [{"role": "assistant", "content": content}, {"role": "user", "content": [tool_result(content[0])]}]
     assert (await send(alice_api, "[SUGGESTION MODE: now]", *tail, tools=[LOOKUP])).text == "Yes."
     assert not await in_thread(Message.objects.exists)
 
 
 async def count(api: Api, *messages: Any, **body: Any) -> int:
-    status, got = await api.post(f"{PATH}/count_tokens", asks(*messages, **body))
-    assert (status, list(got)) == (200, ["input_tokens"])
-    return int(got["input_tokens"])
+    status, answer = await api.post(f"{PATH}/count_tokens", request_body(*messages, **body))
+    assert (status, list(answer)) == (200, ["input_tokens"])
+    return int(answer["input_tokens"])
 
 
-async def test_tokens_are_counted_with_what_daybook_adds(alice_api: Api, alice: Owner, agent: Agent) -> None:
+async def test_token_counts_include_what_daybook_adds(alice_api: Api, alice: Owner, agent: Agent) -> None:
     few = await count(alice_api, "hi")
     assert few > 0
     assert await count(alice_api, "hi " * 400) >= few + 250
@@ -173,11 +169,11 @@ async def test_tokens_are_counted_with_what_daybook_adds(alice_api: Api, alice: 
     assert await count(alice_api, "hi", system="Be kind.") > few
     await in_thread(memory_make, alice, "Likes tea with milk and sugar.")
     assert await count(alice_api, "hi") > few
-    assert await count(alice_api, "quota", max_tokens=1) < few  # a task of the client gets nothing of ours
+    assert await count(alice_api, "quota", max_tokens=1) < few  # nothing is added to a task of the client
     assert not await in_thread(Session.objects.exists)
     assert not await in_thread(Run.objects.exists)
 
 
-async def test_tokens_for_an_agent_that_is_not_there(alice_api: Api, agent: Agent) -> None:
-    status, got = await alice_api.post(f"{PATH}/count_tokens", asks("hi", model="other"))
-    assert (status, got["error"]["type"]) == (404, "not_found_error")
+async def test_counting_tokens_for_an_unknown_agent_is_not_found(alice_api: Api, agent: Agent) -> None:
+    status, answer = await alice_api.post(f"{PATH}/count_tokens", request_body("hi", model="other"))
+    assert (status, answer["error"]["type"]) == (404, "not_found_error")

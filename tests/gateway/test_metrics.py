@@ -45,18 +45,18 @@ def value(samples: Samples, name: str, **labels: str) -> float:
     return samples.get((name, tuple(sorted(labels.items()))), 0.0)
 
 
-async def fresh() -> Samples:
+async def scrape_uncached() -> Samples:
     metrics._last = None
     return await scrape()
 
 
-async def test_it_is_off_unless_asked_for(db: None, settings: Any) -> None:
+async def test_metrics_are_off_by_default(db: None, settings: Any) -> None:
     settings.METRICS = False
     response = await AsyncClient().get("/metrics")
     assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
 
 
-async def test_a_turn_is_counted_with_its_time_and_tokens(
+async def test_a_turn_is_counted_with_its_duration_and_tokens(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     before = await scrape()
@@ -64,13 +64,15 @@ async def test_a_turn_is_counted_with_its_time_and_tokens(
     await alice_api.stream(f"/api/sessions/{session.pk}/turns", {"content": "Hi", "stream": True})
     after = await scrape()
 
-    def grown(name: str, **labels: str) -> float:
+    def increase(name: str, **labels: str) -> float:
         return value(after, name, **labels) - value(before, name, **labels)
 
-    assert grown("daybook_turns_total", state="completed") == 1
-    assert grown("daybook_turn_seconds_count", state="completed") == 1
-    assert grown("daybook_first_token_seconds_count") == 1
-    tokens = grown("daybook_model_tokens_total", kind="prompt") + grown("daybook_model_tokens_total", kind="completion")
+    assert increase("daybook_turns_total", state="completed") == 1
+    assert increase("daybook_turn_seconds_count", state="completed") == 1
+    assert increase("daybook_first_token_seconds_count") == 1
+    tokens = increase("daybook_model_tokens_total", kind="prompt") + increase(
+        "daybook_model_tokens_total", kind="completion"
+    )
     assert tokens == 10
 
 
@@ -83,7 +85,7 @@ async def test_a_failed_turn_is_counted_as_failed(alice_api: Api, session: Sessi
     assert value(after, **failed) - value(before, **failed) == 1
 
 
-async def test_what_the_scan_refuses_is_counted_by_rule(alice: Owner) -> None:
+async def test_scan_blocks_are_counted(alice: Owner) -> None:
     before = sum(count for (name, _), count in (await scrape()).items() if name == "daybook_scan_blocks_total")
     with pytest.raises(BlockedByScan):
         await in_thread(memory_make, alice, "The password of the router is Tr0ub4dor-9x!k.")
@@ -92,7 +94,7 @@ async def test_what_the_scan_refuses_is_counted_by_rule(alice: Owner) -> None:
 
 
 @pytest.mark.any_database
-async def test_lanes_of_recall_are_counted_by_outcome(
+async def test_recall_lanes_are_counted_by_outcome(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     for number in range(30):
@@ -103,7 +105,7 @@ async def test_lanes_of_recall_are_counted_by_outcome(
     assert value(await scrape(), "daybook_recall_lanes_total", lane="long_term", state="ok") - before == 1
 
 
-async def test_writes_and_reviews_of_all_processes_come_from_the_database(alice: Owner, session: Session) -> None:
+async def test_writes_and_reviews_of_all_processes_are_read_from_the_database(alice: Owner, session: Session) -> None:
     memory = await in_thread(memory_make, alice, "Likes tea.")
     await in_thread(
         lambda: ReviewRun.objects.create(
@@ -118,7 +120,7 @@ async def test_writes_and_reviews_of_all_processes_come_from_the_database(alice:
             usage={"total_tokens": 42},
         )
     )
-    samples = await fresh()
+    samples = await scrape_uncached()
     assert value(samples, "daybook_recent_memory_writes", origin="user") == 1
     assert value(samples, "daybook_open_reviews", state="scheduled") == 1
     assert value(samples, "daybook_recent_reviews", state="scheduled") == 1
@@ -126,7 +128,7 @@ async def test_writes_and_reviews_of_all_processes_come_from_the_database(alice:
     assert value(samples, "daybook_database_up") == 1
 
 
-async def test_an_open_websocket_is_counted_while_it_is_open(alice: Owner) -> None:
+async def test_an_open_websocket_is_counted_while_it_is_connected(alice: Owner) -> None:
     before = value(await scrape(), "daybook_open_websockets")
     plain = (await in_thread(key_make, alice))[1]
     headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
@@ -137,17 +139,17 @@ async def test_an_open_websocket_is_counted_while_it_is_open(alice: Owner) -> No
     assert value(await scrape(), "daybook_open_websockets") == before
 
 
-async def test_the_database_is_not_asked_at_every_scrape(alice: Owner) -> None:
-    before = value(await fresh(), "daybook_recent_memory_writes", origin="user")
+async def test_the_database_is_not_queried_at_every_scrape(alice: Owner) -> None:
+    before = value(await scrape_uncached(), "daybook_recent_memory_writes", origin="user")
     await in_thread(memory_make, alice, "Likes tea.")
     assert value(await scrape(), "daybook_recent_memory_writes", origin="user") == before
-    assert value(await fresh(), "daybook_recent_memory_writes", origin="user") == before + 1
+    assert value(await scrape_uncached(), "daybook_recent_memory_writes", origin="user") == before + 1
 
 
-async def test_no_label_names_an_owner_or_what_was_said(alice: Owner) -> None:
+async def test_labels_contain_no_owner_and_no_memory_text(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea in Lisbon.")
-    labels = {label for _, given in await fresh() for label, _ in given}
-    values = " ".join(text for _, given in await fresh() for _, text in given)
+    labels = {label for _, pairs in await scrape_uncached() for label, _ in pairs}
+    values = " ".join(text for _, pairs in await scrape_uncached() for _, text in pairs)
     known = {"state", "kind", "lane", "rule", "provider", "origin", "le", "generation", "upstream", "model", "outcome"}
     assert labels <= known
     assert not re.search(r"alice|Lisbon", values)

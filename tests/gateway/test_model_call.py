@@ -1,4 +1,4 @@
-"""gateway.model_call: one way to ask a model outside a turn."""
+"""gateway.model_call: model calls outside a turn"""
 
 import pytest
 
@@ -11,7 +11,7 @@ TARGET = ModelTarget("local", "llama")
 MESSAGES = ({"role": "user", "content": "Hi"},)
 
 
-async def test_it_gathers_text_calls_usage_and_model(model: ScriptedModel) -> None:
+async def test_ask_collects_text_calls_usage_and_model(model: ScriptedModel) -> None:
     model.script(Says(pieces=("One ", "moment."), calls=(("add", "{}"),)))
     tool = {"type": "function", "function": {"name": "add"}}
     answer = await ask(TARGET, MESSAGES, seconds=7, tools=[tool], request_id="r")
@@ -23,7 +23,7 @@ async def test_it_gathers_text_calls_usage_and_model(model: ScriptedModel) -> No
     assert 0 < sent.seconds <= 7
 
 
-async def test_its_errors_are_typed(model: ScriptedModel) -> None:
+async def test_ask_raises_typed_errors(model: ScriptedModel) -> None:
     model.script(RateLimited("Later.", status=429), Hangs(pieces=("Half",)), "A long answer.")
     with pytest.raises(RateLimited):
         await ask(TARGET, MESSAGES, seconds=5)

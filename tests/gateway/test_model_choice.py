@@ -1,4 +1,4 @@
-"""gateway.agents.model_choice: which upstream and model answer."""
+"""gateway.agents.model_choice: which upstream and model are used"""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def _two_upstreams(settings: Settings) -> None:
 
 
 def background(role: str, **agent: Any) -> ModelTarget:
-    """The model of a role for what was said to an agent."""
+    """Return the background model of a role for conversations with an agent."""
     return BackgroundModels.now().of_agent(AgentSettings(**agent), role)
 
 
@@ -48,11 +48,11 @@ def background(role: str, **agent: Any) -> ModelTarget:
         ("local/", ("here", "local/")),
     ],
 )
-def test_a_name_holds_an_upstream_only_where_that_is_configured(name: str, target: tuple[str, str]) -> None:
+def test_a_prefix_is_an_upstream_only_if_one_is_configured_under_that_name(name: str, target: tuple[str, str]) -> None:
     assert named_target(name, "here") == ModelTarget(*target)
 
 
-def test_a_turn_is_answered_by_the_agents_model_on_its_upstream() -> None:
+def test_a_turn_uses_the_agents_model_and_upstream() -> None:
     assert agent_target(AgentSettings(upstream="local", model="llama")) == ModelTarget("local", "llama")
     assert agent_target(AgentSettings()) == ModelTarget("default", "house-model")
 
@@ -61,15 +61,13 @@ def test_a_turn_is_answered_by_the_agents_model_on_its_upstream() -> None:
     ("review_model", "target"),
     [("", ("local", "llama")), ("small", ("local", "small")), ("default/gpt", ("default", "gpt"))],
 )
-def test_a_review_is_answered_on_the_agents_upstream_unless_it_names_one(
-    review_model: str, target: tuple[str, str]
-) -> None:
-    kept = {"upstream": "local", "model": "llama", "memory_review_model": review_model}
-    assert review_target(kept) == ModelTarget(*target)
+def test_a_review_uses_the_agents_upstream_unless_it_names_one(review_model: str, target: tuple[str, str]) -> None:
+    settings = {"upstream": "local", "model": "llama", "memory_review_model": review_model}
+    assert review_target(settings) == ModelTarget(*target)
 
 
 @pytest.mark.django_db
-def test_roles_hold_on_the_default_upstream_and_on_the_one_they_name() -> None:
+def test_a_role_applies_to_the_default_upstream_or_the_one_it_names() -> None:
     assert background("smol", model="gpt") == ModelTarget("default", "house-model")
     configuration_save("model_roles", {"default": "big", "smol": "local/small"})
     assert background("default", model="gpt") == ModelTarget("default", "big")
@@ -79,22 +77,22 @@ def test_roles_hold_on_the_default_upstream_and_on_the_one_they_name() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", ["big", "default/big", "other/big"])
-def test_an_agent_on_an_upstream_of_its_own_keeps_its_work_there(role: str) -> None:
+def test_background_work_stays_on_the_upstream_of_the_agent(role: str) -> None:
     configuration_save("model_roles", {"default": role, "smol": ""})
     assert background("default", upstream="local", model="llama") == ModelTarget("local", "llama")
     assert background("smol", upstream="local", model="llama") == ModelTarget("local", "llama")
 
 
 @pytest.mark.django_db
-def test_plain_names_belong_to_the_only_upstream_there_is(settings: Settings) -> None:
+def test_plain_model_names_belong_to_the_only_upstream(settings: Settings) -> None:
     settings.DAYBOOK_UPSTREAMS = {"local": ADDRESS}
     configuration_save("model_roles", {"default": "big"})
     assert background("default", upstream="local", model="llama") == ModelTarget("local", "big")
-    assert background("default", model="gpt") == ModelTarget("default", "gpt"), "and never to an agent of another"
+    assert background("default", model="gpt") == ModelTarget("default", "gpt"), "not for an agent of another upstream"
 
 
 @pytest.mark.django_db
-def test_a_shared_book_waits_until_an_upstream_is_named_for_it() -> None:
+def test_a_shared_book_waits_until_its_upstream_is_configured() -> None:
     agent_make("assistant")
     agent_make("private", upstream="local", model="llama")
     agent_make("coder", upstream="local", model="llama", book="code")
@@ -118,7 +116,7 @@ def test_a_shared_book_waits_until_an_upstream_is_named_for_it() -> None:
 
 
 @pytest.mark.django_db
-def test_an_upstream_for_shared_books_must_be_configured() -> None:
+def test_the_upstream_for_shared_books_must_exist() -> None:
     agent_make("assistant")
     agent_make("private", upstream="local")
     configuration_save("memories", {"upstream": "gone"})
@@ -126,7 +124,7 @@ def test_an_upstream_for_shared_books_must_be_configured() -> None:
 
 
 @pytest.mark.django_db
-def test_a_book_that_no_agent_uses_is_given_to_the_only_upstream_there_is(settings: Settings) -> None:
+def test_a_book_without_agents_uses_the_only_upstream(settings: Settings) -> None:
     assert "No agent uses the book old" in BackgroundModels.now().obstacle("old")
     settings.DAYBOOK_UPSTREAMS = {"default": ADDRESS}
     assert BackgroundModels.now().of_book("old", "smol") == ModelTarget("default", "house-model")
@@ -135,14 +133,14 @@ def test_a_book_that_no_agent_uses_is_given_to_the_only_upstream_there_is(settin
 
 
 @pytest.mark.django_db
-def test_a_session_whose_agent_moved_elsewhere_makes_its_book_a_shared_one() -> None:
+def test_a_session_whose_agent_moved_makes_its_book_shared() -> None:
     agent_make("assistant")
     moved = AgentSettings(upstream="local", book="other")
     with pytest.raises(UpstreamUndecided):
         BackgroundModels.now("main").of_session("main", moved, "default")
 
 
-def test_texts_go_to_another_upstreams_embedding_model_only_where_it_was_named(settings: Settings) -> None:
+def test_texts_are_embedded_by_another_upstream_only_if_it_is_named(settings: Settings) -> None:
     settings.EMBEDDING_UPSTREAM = ""
     assert (may_embed({"default"}), may_embed({"local"})) == (True, False)
     settings.EMBEDDING_UPSTREAM = "default"
@@ -151,6 +149,6 @@ def test_texts_go_to_another_upstreams_embedding_model_only_where_it_was_named(s
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("key", ["upstream", "enabled"])
-def test_the_upstream_of_shared_books_is_a_name(key: str) -> None:
+def test_the_upstream_for_shared_books_must_be_a_name(key: str) -> None:
     with pytest.raises(InvalidRequest, match=f"memories.{key}"):
         configuration_save("memories", {key: "http://127.0.0.1:9/v1"})

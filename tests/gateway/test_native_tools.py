@@ -1,4 +1,4 @@
-"""Native turns with content parts, parameters and the client's own tools."""
+"""Native turns with content parts, parameters and tools of the client"""
 
 import json
 from typing import Any
@@ -10,23 +10,18 @@ from memories.database.access import in_thread
 from memories.models import ThreadRecord
 from prompts.conversation import NO_RESULT
 from tests.conftest import Api
+from tests.gateway.client_tools import ADD, FIRST, LOOKUP, SECOND
+from tests.gateway.native import turns_path
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 PARTS = [{"type": "text", "text": "What is this?"}, IMAGE]
 
 
-def turns(session: Session) -> str:
-    return f"/api/sessions/{session.pk}/turns"
-
-
-async def waiting(api: Api, session: Session, model: ScriptedModel) -> dict[str, Any]:
-    """A turn that waits for the results of two calls."""
+async def waiting_turn(api: Api, session: Session, model: ScriptedModel) -> dict[str, Any]:
+    """Start a turn that waits for the results of two calls."""
     model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)))
-    status, turn = await api.post(turns(session), {"content": "Look it up", "tools": [LOOKUP]})
+    status, turn = await api.post(turns_path(session), {"content": "Look it up", "tools": [LOOKUP]})
     assert (status, turn["state"], turn["content"]) == (200, "awaiting_client_tools", "One moment.")
     return dict(turn)
 
@@ -37,33 +32,33 @@ def results(turn: dict[str, Any], *texts: str) -> list[dict[str, str]]:
     ]
 
 
-async def test_content_parts_go_to_the_model_and_stay_in_the_transcript(
+async def test_content_parts_reach_the_model_and_stay_in_the_transcript(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script("A dot.", "Red.")
-    status, turn = await alice_api.post(turns(session), {"content": PARTS})
+    status, turn = await alice_api.post(turns_path(session), {"content": PARTS})
     assert (status, turn["content"]) == (200, "A dot.")
     assert model.calls[0].messages[-1]["content"] == PARTS
     _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
     assert listed["data"][0]["content"] == PARTS
-    await alice_api.post(turns(session), {"content": "Its colour?"})
+    await alice_api.post(turns_path(session), {"content": "Its colour?"})
     assert model.calls[1].messages[1]["content"] == PARTS
     assert (await in_thread(Session.objects.get)).title == "What is this?"
 
 
-async def test_a_turn_is_answered_again_with_what_was_attached(
+async def test_regenerating_a_turn_keeps_its_attachments(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script("A dot.", "A red dot.")
-    _, turn = await alice_api.post(turns(session), {"content": PARTS})
-    status, again = await alice_api.post(turns(session), {"replaces": turn["id"]})
+    _, turn = await alice_api.post(turns_path(session), {"content": PARTS})
+    status, again = await alice_api.post(turns_path(session), {"replaces": turn["id"]})
     assert (status, again["content"]) == (200, "A red dot.")
     assert [message["content"] for message in model.calls[1].messages[1:]] == [PARTS]
 
 
 async def test_an_image_alone_is_a_message(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("A dot.")
-    status, _ = await alice_api.post(turns(session), {"content": [IMAGE]})
+    status, _ = await alice_api.post(turns_path(session), {"content": [IMAGE]})
     assert status == 200
 
 
@@ -71,37 +66,37 @@ async def test_an_image_alone_is_a_message(alice_api: Api, session: Session, mod
     "content",
     ["", "  ", [], [{"type": "text", "text": " "}], [{"text": "no type"}], ["text"], [{"type": 5}], 5, None, {}],
 )
-async def test_content_that_says_nothing_is_refused(
+async def test_empty_and_malformed_content_is_refused(
     alice_api: Api, session: Session, model: ScriptedModel, content: Any
 ) -> None:
-    status, body = await alice_api.post(turns(session), {"content": content})
+    status, body = await alice_api.post(turns_path(session), {"content": content})
     assert (status, body["error"]["code"]) == (400, "invalid_request")
     assert "content" in str(body["error"]["param"])
 
 
-async def test_parameters_go_to_the_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_parameters_reach_the_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Hi.")
-    await alice_api.post(turns(session), {"content": "Hi", "parameters": {"temperature": 0.2}})
+    await alice_api.post(turns_path(session), {"content": "Hi", "parameters": {"temperature": 0.2}})
     assert model.calls[0].parameters == {"temperature": 0.2}
 
 
 @pytest.mark.parametrize("name", ["model", "messages", "stream", "tools"])
-async def test_parameters_that_the_session_says_are_refused(
+async def test_parameters_set_by_the_session_are_refused(
     alice_api: Api, session: Session, model: ScriptedModel, name: str
 ) -> None:
-    status, body = await alice_api.post(turns(session), {"content": "Hi", "parameters": {name: []}})
+    status, body = await alice_api.post(turns_path(session), {"content": "Hi", "parameters": {name: []}})
     assert (status, body["error"]["param"]) == (400, "parameters")
     assert name in body["error"]["message"]
 
 
-async def test_a_turn_waits_for_the_client_and_goes_on(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_a_turn_waits_for_the_client_and_resumes(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     assert [call["function"]["name"] for call in turn["tool_calls"]] == ["lookup", "lookup"]
-    _, shown = await alice_api.get(f"{turns(session)}/{turn['id']}")
+    _, shown = await alice_api.get(f"{turns_path(session)}/{turn['id']}")
     assert (shown["state"], shown["tool_calls"]) == ("awaiting_client_tools", turn["tool_calls"])
     model.script("Found it.")
     body = {"results": results(turn, "A", "B"), "tools": [LOOKUP]}
-    status, done = await alice_api.post(f"{turns(session)}/{turn['id']}/results", body)
+    status, done = await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", body)
     assert (status, done["id"], done["state"], done["tool_calls"]) == (200, turn["id"], "completed", [])
     assert done["content"] == "One moment.\n\nFound it."
     sent = model.calls[1].messages
@@ -111,133 +106,141 @@ async def test_a_turn_waits_for_the_client_and_goes_on(alice_api: Api, session: 
     session = await in_thread(Session.objects.get)
     assert (session.turns, await in_thread(ThreadRecord.objects.count)) == (1, 1)
     model.script("Yes.")
-    await alice_api.post(turns(session), {"content": "Good"})
+    await alice_api.post(turns_path(session), {"content": "Good"})
     assert [message["role"] for message in model.calls[2].messages[1:]] == [
         "user", "assistant", "tool", "tool", "assistant", "user",
     ]  # fmt: skip
 
 
-async def test_the_rest_is_streamed_from_where_it_waited(
-    alice_api: Api, session: Session, model: ScriptedModel
-) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_the_continuation_is_streamed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script(says("Found", " it."))
     body = {"results": results(turn, "A", "B"), "stream": True}
-    status, text = await alice_api.stream(f"{turns(session)}/{turn['id']}/results", body)
+    status, text = await alice_api.stream(f"{turns_path(session)}/{turn['id']}/results", body)
     assert status == 200
     events = [block.splitlines() for block in text.strip().split("\n\n")]
-    told = [(lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))) for lines in events]
-    assert "".join(data["text"] for name, data in told if name == "delta") == "\n\nFound it."
-    assert (told[-1][0], told[-1][1]["content"]) == ("done", "One moment.\n\nFound it.")
+    parsed_events = [
+        (lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))) for lines in events
+    ]
+    assert "".join(data["text"] for name, data in parsed_events if name == "delta") == "\n\nFound it."
+    assert (parsed_events[-1][0], parsed_events[-1][1]["content"]) == ("done", "One moment.\n\nFound it.")
 
 
-async def test_what_is_given_from_memory_stays_the_same(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_the_injected_memory_stays_the_same_after_results(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
     model.script(calls(ADD, FIRST))
-    _, turn = await alice_api.post(turns(session), {"content": "I'm vegetarian", "tools": [LOOKUP]})
+    _, turn = await alice_api.post(turns_path(session), {"content": "I'm vegetarian", "tools": [LOOKUP]})
     assert [change["after"] for change in turn["memory_changes"]] == ["Is vegetarian."]
     assert [call["function"]["name"] for call in turn["tool_calls"]] == ["lookup"]
     model.script("Done.")
-    await alice_api.post(f"{turns(session)}/{turn['id']}/results", {"results": results(turn, "A")})
+    await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", {"results": results(turn, "A")})
     assert model.calls[1].messages[0] == model.calls[0].messages[0]
 
 
-async def test_a_call_without_a_result_is_told_so(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_a_call_without_a_result_is_sent_with_a_placeholder(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script("Half.")
-    await alice_api.post(f"{turns(session)}/{turn['id']}/results", {"results": results(turn, "A")})
+    await alice_api.post(f"{turns_path(session)}/{turn['id']}/results", {"results": results(turn, "A")})
     assert [message["content"] for message in model.calls[1].messages[-2:]] == ["A", NO_RESULT]
 
 
-async def test_the_next_message_ends_a_turn_that_waits(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_the_next_message_completes_a_waiting_turn(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script("As you like.")
-    status, _ = await alice_api.post(turns(session), {"content": "Never mind"})
+    status, _ = await alice_api.post(turns_path(session), {"content": "Never mind"})
     assert status == 200
     sent = model.calls[1].messages
     assert [message["role"] for message in sent[1:]] == ["user", "assistant", "tool", "tool", "user"]
     assert [message["content"] for message in sent[3:5]] == [NO_RESULT, NO_RESULT]
     assert (await in_thread(Run.objects.get, pk=turn["id"])).state == "completed"
-    status, body = await alice_api.post(f"{turns(session)}/{turn['id']}/results", {"results": results(turn, "A", "B")})
+    status, body = await alice_api.post(
+        f"{turns_path(session)}/{turn['id']}/results", {"results": results(turn, "A", "B")}
+    )
     assert (status, body["error"]["code"], body["error"]["details"]) == (409, "conflict", {"state": "completed"})
 
 
 @pytest.mark.parametrize("kind", ["zz", "", "input_text", "video", "tool_use"])
 async def test_a_content_part_of_an_unknown_type_is_refused(alice_api: Api, session: Session, kind: str) -> None:
     content = [*PARTS, {"type": kind, kind or "x": {}}]
-    status, answer = await alice_api.post(turns(session), {"content": content})
+    status, answer = await alice_api.post(turns_path(session), {"content": content})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "content[2].type")
     assert "text, image_url, input_audio or file" in answer["error"]["message"]
     results = {"results": [{"tool_call_id": "c", "content": content}]}
-    status, answer = await alice_api.post(f"{turns(session)}/{session.pk}/results", results)
+    status, answer = await alice_api.post(f"{turns_path(session)}/{session.pk}/results", results)
     assert (status, answer["error"]["param"]) == (400, "results[0].content[2].type")
 
 
 @pytest.mark.parametrize("part", [{"type": "text", "text": 5}, {"type": "text", "text": None}, {"type": "text"}])
-async def test_a_text_part_holds_text(alice_api: Api, session: Session, part: Any) -> None:
-    status, answer = await alice_api.post(turns(session), {"content": [*PARTS, part]})
+async def test_a_text_part_must_contain_text(alice_api: Api, session: Session, part: Any) -> None:
+    status, answer = await alice_api.post(turns_path(session), {"content": [*PARTS, part]})
     assert (status, answer["error"]["param"]) == (400, "content[2].text")
 
 
-async def test_every_known_type_of_a_content_part_is_passed_on(
+async def test_every_known_type_of_content_part_is_passed_on(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     content = [*PARTS, {"type": "input_audio", "input_audio": {}}, {"type": "file", "file": {}}]
     model.script("Yes.")
-    assert (await alice_api.post(turns(session), {"content": content}))[0] == 200
+    assert (await alice_api.post(turns_path(session), {"content": content}))[0] == 200
     assert model.calls[0].messages[-1]["content"] == content
 
 
 @pytest.mark.parametrize("stream", ["false", "true", 0, 1, [], "x"])
-async def test_stream_is_true_or_false(alice_api: Api, session: Session, stream: Any) -> None:
+async def test_stream_must_be_a_boolean(alice_api: Api, session: Session, stream: Any) -> None:
     for path, body in (
-        (turns(session), {"content": "Hi"}),
-        (f"{turns(session)}/{session.pk}/results", {"results": [{"tool_call_id": "c", "content": "x"}]}),
+        (turns_path(session), {"content": "Hi"}),
+        (f"{turns_path(session)}/{session.pk}/results", {"results": [{"tool_call_id": "c", "content": "x"}]}),
     ):
         status, answer = await alice_api.post(path, {**body, "stream": stream})
         assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "stream")
 
 
 @pytest.mark.parametrize("replaces", ["", "zz"])
-async def test_what_names_no_turn_replaces_none(alice_api: Api, session: Session, replaces: str) -> None:
-    status, answer = await alice_api.post(turns(session), {"content": "Hi", "replaces": replaces})
+async def test_replacing_an_unknown_turn_is_not_found(alice_api: Api, session: Session, replaces: str) -> None:
+    status, answer = await alice_api.post(turns_path(session), {"content": "Hi", "replaces": replaces})
     assert (status, answer["error"]["code"]) == (404, "not_found")
 
 
-async def test_a_stream_that_is_null_is_none(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_stream_may_be_null(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Yes.")
-    status, turn = await alice_api.post(turns(session), {"content": "Hi", "stream": None})
+    status, turn = await alice_api.post(turns_path(session), {"content": "Hi", "stream": None})
     assert (status, turn["content"]) == (200, "Yes.")
 
 
-async def test_a_turn_that_waits_can_be_stopped(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
-    path = f"{turns(session)}/{turn['id']}"
+async def test_a_waiting_turn_can_be_stopped(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
+    path = f"{turns_path(session)}/{turn['id']}"
     for _ in range(2):
         assert (await alice_api.post(f"{path}/stop"))[1]["state"] == "stopped"
     assert (await alice_api.post(f"{path}/results", {"results": results(turn, "A", "B")}))[0] == 409
     stored = await in_thread(Session.objects.get)
     assert (stored.turns, await in_thread(ThreadRecord.objects.count)) == (0, 0)
     model.script("Gladly.")
-    await alice_api.post(turns(session), {"content": "Never mind"})
+    await alice_api.post(turns_path(session), {"content": "Never mind"})
     sent = model.calls[-1].messages[1:]
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user"]
     assert [message["content"] for message in sent[2:4]] == [NO_RESULT, NO_RESULT]
 
 
-async def test_a_turn_that_waits_can_be_replaced(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    turn = await waiting(alice_api, session, model)
+async def test_a_waiting_turn_can_be_replaced(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting_turn(alice_api, session, model)
     model.script("Plainly.")
-    status, again = await alice_api.post(turns(session), {"content": "Just say it", "replaces": turn["id"]})
+    status, again = await alice_api.post(turns_path(session), {"content": "Just say it", "replaces": turn["id"]})
     assert (status, again["state"]) == (200, "completed"), again
     assert [message["content"] for message in model.calls[1].messages[1:]] == ["Just say it"]
     assert (await in_thread(Session.objects.get)).turns == 1
 
 
-async def test_results_of_other_calls_change_nothing(
+async def test_results_for_other_calls_change_nothing(
     alice_api: Api, session: Session, model: ScriptedModel, charlie_api: Api
 ) -> None:
-    turn = await waiting(alice_api, session, model)
-    address = f"{turns(session)}/{turn['id']}/results"
+    turn = await waiting_turn(alice_api, session, model)
+    address = f"{turns_path(session)}/{turn['id']}/results"
     foreign = {"results": [{"tool_call_id": "call_x", "content": "A"}]}
     status, body = await alice_api.post(address, foreign)
     assert (status, body["error"]["param"]) == (400, "results")

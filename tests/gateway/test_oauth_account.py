@@ -1,4 +1,4 @@
-"""Connected apps: seen and ended by the person and by an administrator, swept, and gone with the person"""
+"""Connected apps: listed and disconnected by their person or an administrator, swept, and deleted with the person"""
 
 from datetime import timedelta
 from typing import Any
@@ -30,10 +30,10 @@ pytestmark = pytest.mark.django_db
 TABLES: tuple[Any, ...] = (Grant, AccessToken, RefreshToken)
 
 
-def tokens_make(key: ApiKey, *, lives: timedelta = timedelta(hours=1)) -> str:
-    """A code, an access token and its refresh token of a connection; the access token's plain text."""
+def tokens_make(key: ApiKey, *, lifetime: timedelta = timedelta(hours=1)) -> str:
+    """Create a code, an access token and a refresh token for a connection. Return the plain access token."""
     plain, shared = access_token_make(None), {"user_id": key.owner.user_id, "application": key.client}
-    access = AccessToken(expires=timezone.now() + lives, scope="memory:read", resource=["r"], **shared)
+    access = AccessToken(expires=timezone.now() + lifetime, scope="memory:read", resource=["r"], **shared)
     set_token_value(access, plain)
     access.save()
     refresh = RefreshToken(access_token=access, **shared)
@@ -47,13 +47,13 @@ def counts() -> list[int]:
     return [table.objects.count() for table in TABLES]
 
 
-def test_the_account_page_says_what_an_app_has_and_when_it_used_it(alice: Owner) -> None:
+def test_the_account_page_shows_the_rights_and_last_use_of_an_app(alice: Owner) -> None:
     page = client_of(alice)
     assert "No apps yet." in html_of(page, "/account/")
     app_make(alice, book="code", read_only=True)
     shown = text_of(html_of(page, "/account/"))
-    for said in ("Claude", "May read the book code", "claude.example", "connected", "Never used", "testserver/mcp"):
-        assert said in shown, said
+    for words in ("Claude", "May read the book code", "claude.example", "connected", "Never used", "testserver/mcp"):
+        assert words in shown, words
     assert "No keys yet." in shown
     ApiKey.objects.update(last_used_at=timezone.now())
     assert "Last used today" in text_of(html_of(page, "/account/"))
@@ -72,7 +72,7 @@ def test_a_person_disconnects_an_app(alice: Owner) -> None:
     assert page.post(f"/account/apps/{key.pk}/disconnect/").status_code == 404
 
 
-def test_nobody_else_sees_or_ends_it(alice: Owner, charlie: Owner) -> None:
+def test_nobody_else_sees_or_disconnects_an_app(alice: Owner, charlie: Owner) -> None:
     key, other = app_make(alice), client_of(charlie)
     assert "Claude" not in html_of(other, "/account/")
     assert other.post(f"/account/apps/{key.pk}/disconnect/").status_code == 404
@@ -80,7 +80,7 @@ def test_nobody_else_sees_or_ends_it(alice: Owner, charlie: Owner) -> None:
     assert key.revoked_at is None
 
 
-def test_a_connected_app_is_no_key(alice: Owner) -> None:
+def test_a_connected_app_is_not_managed_as_a_key(alice: Owner) -> None:
     app, key = app_make(alice), key_make(alice)[0]
     page = client_of(alice)
     assert page.post(f"/account/keys/{app.pk}/revoke/").status_code == 404
@@ -90,7 +90,7 @@ def test_a_connected_app_is_no_key(alice: Owner) -> None:
     assert own_key_create(owner=alice, name="one more", by=SYSTEM)
 
 
-def test_who_asks_for_a_key_or_connects_an_app_waits_for_their_other_requests(alice: Owner) -> None:
+def test_creating_a_key_or_connection_locks_the_owner_first(alice: Owner) -> None:
     client = app_make(alice).client
     assert client is not None
     ApiKey.objects.filter(client=client).delete()
@@ -105,7 +105,7 @@ def test_who_asks_for_a_key_or_connects_an_app_waits_for_their_other_requests(al
         assert first.endswith("FOR UPDATE") is connection.features.has_select_for_update
 
 
-def test_an_administrator_sees_and_disconnects_it(alice: Owner) -> None:
+def test_an_administrator_sees_and_disconnects_an_app(alice: Owner) -> None:
     key, root = app_make(alice, book="code"), staff_client(superuser=True)
     plain = tokens_make(key)
     listed = root.get(reverse("admin:gateway_connectedapp_changelist")).content.decode()
@@ -120,46 +120,46 @@ def test_an_administrator_sees_and_disconnects_it(alice: Owner) -> None:
     assert (entry.kind, entry.object_id, entry.owner) == ("connected app", str(key.pk), "alice")
 
 
-def test_the_librarys_own_pages_are_not_there() -> None:
+def test_the_admin_pages_of_the_oauth_library_are_hidden() -> None:
     assert not [model for model in site._registry if model._meta.app_label == "oauth2_provider"]
     assert staff_client(superuser=True).get("/admin/oauth2_provider/accesstoken/").status_code == 404
 
 
 @pytest.mark.parametrize("scope", [Scope.ACCOUNT, Scope.OWNER])
-def test_a_person_who_is_forgotten_takes_their_connections_along(alice: Owner, charlie: Owner, scope: Scope) -> None:
+def test_deleting_a_person_deletes_their_connections(alice: Owner, charlie: Owner, scope: Scope) -> None:
     tokens_make(app_make(alice))
-    theirs = tokens_make(app_make(charlie))
+    charlies_token = tokens_make(app_make(charlie))
     forget_owner(alice) if scope == Scope.ACCOUNT else forget_only_rows(alice)
     assert counts() == [1, 1, 1]
-    assert token_find(token_hash(theirs)) is not None
+    assert token_find(token_hash(charlies_token)) is not None
     assert [key.owner_id for key in ApiKey.objects.all()] == [charlie.pk]
 
 
 def forget_only_rows(owner: Owner) -> None:
-    """Forget an owner whose login stays."""
+    """Delete the data of an owner whose login stays."""
     finish(erasure_slices(erasure_begin(owner.pk, Scope.OWNER)))
 
 
-def test_forgetting_what_is_remembered_keeps_connections_as_it_keeps_keys(alice: Owner) -> None:
+def test_forgetting_memories_keeps_connections(alice: Owner) -> None:
     plain = tokens_make(app_make(alice))
     forget_memories(alice.pk)
     assert token_find(token_hash(plain)) is not None
 
 
-def test_the_sweep_deletes_what_is_over(alice: Owner) -> None:
+def test_the_sweep_deletes_expired_rows(alice: Owner) -> None:
     plain = tokens_make(app_make(alice))
     accounts_sweep()
     assert counts() == [1, 1, 1]
     with time_machine.travel(timezone.now() + timedelta(days=29)):
         accounts_sweep()
-        assert counts() == [0, 1, 1]  # it can be refreshed still
+        assert counts() == [0, 1, 1]  # the token can still be refreshed
         assert token_find(token_hash(plain)) is None
     with time_machine.travel(timezone.now() + timedelta(days=32)):
         accounts_sweep()
         assert counts() == [0, 0, 0]
 
 
-def test_a_used_refresh_token_is_kept_for_as_long_as_it_could_be_replayed(alice: Owner) -> None:
+def test_a_used_refresh_token_is_kept_as_long_as_it_could_be_replayed(alice: Owner) -> None:
     tokens_make(app_make(alice))
     RefreshToken.objects.update(revoked=timezone.now())
     with time_machine.travel(timezone.now() + timedelta(days=29)):
@@ -170,7 +170,7 @@ def test_a_used_refresh_token_is_kept_for_as_long_as_it_could_be_replayed(alice:
         assert not RefreshToken.objects.exists()
 
 
-def test_an_app_that_was_disconnected_long_ago_is_gone(alice: Owner, settings: Any) -> None:
+def test_an_app_that_was_disconnected_long_ago_is_deleted(alice: Owner, settings: Any) -> None:
     key = app_make(alice)
     ApiKey.objects.update(revoked_at=timezone.now())
     with time_machine.travel(timezone.now() + timedelta(days=settings.REVOKED_KEY_DAYS + 1)):
@@ -179,7 +179,7 @@ def test_an_app_that_was_disconnected_long_ago_is_gone(alice: Owner, settings: A
     assert not Application.objects.exists()
 
 
-def test_connecting_again_after_a_disconnection_is_a_new_connection(alice: Owner) -> None:
+def test_reconnecting_after_a_disconnection_creates_a_new_connection(alice: Owner) -> None:
     first = app_make(alice)
     client = first.client
     assert client is not None

@@ -1,4 +1,4 @@
-"""The page on which a person connects an app"""
+"""/oauth/authorize: the page on which a person connects an app"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,20 +15,20 @@ from gateway.oauth.registration import client_register
 from memories.audit.log import audit_sentence
 from memories.models import AuditEntry, Owner
 from tests.factories import memory_make
-from tests.gateway.oauth_app import CALLBACK, App, answered, person_of
+from tests.gateway.oauth_app import CALLBACK, App, browser_of, callback_parameters
 
 CONNECT = {"decision": "connect", "book": "main", "rights": "write"}
 
 
 @pytest.fixture
 def register(db: None) -> Callable[..., App]:
-    def registered(*redirects: str, name: str = "Claude") -> App:
+    def register_app(*redirects: str, name: str = "Claude") -> App:
         app = App()
         app.redirects = redirects or (CALLBACK,)
         app.client_id = client_register(name, app.redirects).client_id
         return app
 
-    return registered
+    return register_app
 
 
 @pytest.fixture
@@ -40,17 +40,17 @@ def text(response: Any) -> str:
     return str(response.content.decode())
 
 
-def test_the_page_names_the_app_where_it_goes_back_to_the_books_and_the_rights(alice: Owner, app: App) -> None:
+def test_the_page_shows_the_app_its_redirect_the_books_and_the_rights(alice: Owner, app: App) -> None:
     memory_make(alice, "Tests with pytest.", book="code")
-    page = person_of(alice).get(app.address())
+    page = browser_of(alice).get(app.address())
     assert page.status_code == 200
-    for said in ("Claude", "claude.example", "alice", ">main<", ">code<", "Read and write"):
-        assert said in text(page), said
+    for words in ("Claude", "claude.example", "alice", ">main<", ">code<", "Read and write"):
+        assert words in text(page), words
     assert not ApiKey.objects.exists()
 
 
-def test_the_page_can_be_neither_framed_nor_kept_and_runs_no_inline_script(alice: Owner, app: App) -> None:
-    page = person_of(alice).get(app.address())
+def test_the_page_cannot_be_framed_or_cached_and_has_no_inline_script(alice: Owner, app: App) -> None:
+    page = browser_of(alice).get(app.address())
     policy = page.headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in policy
     assert "form-action 'self' https://claude.example;" in policy
@@ -62,7 +62,7 @@ def test_the_page_can_be_neither_framed_nor_kept_and_runs_no_inline_script(alice
     assert "onclick" not in text(page)
 
 
-def test_a_decision_needs_the_csrf_token_of_the_page(alice: Owner, app: App) -> None:
+def test_a_decision_needs_the_csrf_token(alice: Owner, app: App) -> None:
     person = Client(enforce_csrf_checks=True)
     person.force_login(User.objects.get(pk=alice.user_id))
     assert person.post(app.address(), CONNECT).status_code == 403
@@ -71,7 +71,7 @@ def test_a_decision_needs_the_csrf_token_of_the_page(alice: Owner, app: App) -> 
     assert ApiKey.objects.count() == 1
 
 
-def test_a_person_signs_in_first_and_comes_back(alice: Owner, app: App) -> None:
+def test_a_person_signs_in_first_and_returns(alice: Owner, app: App) -> None:
     person = Client()
     sent = person.get(app.address())
     assert sent.headers["Location"] == f"/login/?next={quote(app.address(), safe='/')}"
@@ -86,20 +86,20 @@ def test_a_person_signs_in_first_and_comes_back(alice: Owner, app: App) -> None:
     assert person.get(app.address()).status_code == 200
 
 
-def test_other_sign_ins_cut_the_tie_to_the_window_that_opened_them(db: None) -> None:
+def test_other_sign_ins_sever_the_opener_window(db: None) -> None:
     assert Client().get("/login/?next=/account/").headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
-def test_sign_ins_on_the_way_are_throttled_as_always(alice: Owner, app: App) -> None:
+def test_sign_ins_on_the_way_are_throttled(alice: Owner, app: App) -> None:
     person = Client()
     address = person.get(app.address()).headers["Location"]
     wrong = {"username": "alice", "password": "no", "next": app.address()}
     assert [person.post(address, wrong).status_code for _ in range(11)][-1] == 429
 
 
-def test_cancelling_tells_the_app_and_connects_nothing(alice: Owner, app: App) -> None:
-    answer = person_of(alice).post(app.address(), {**CONNECT, "decision": "cancel"})
-    assert answered(answer) == {"error": "access_denied", "state": "s1", "iss": "http://testserver"}
+def test_cancelling_returns_an_error_to_the_app_and_connects_nothing(alice: Owner, app: App) -> None:
+    answer = browser_of(alice).post(app.address(), {**CONNECT, "decision": "cancel"})
+    assert callback_parameters(answer) == {"error": "access_denied", "state": "s1", "iss": "http://testserver"}
     assert not ApiKey.objects.exists()
     assert not Grant.objects.exists()
 
@@ -117,11 +117,11 @@ def test_cancelling_tells_the_app_and_connects_nothing(alice: Owner, app: App) -
         {"state": "s" * 5000},
     ],
 )
-def test_an_app_or_address_that_is_not_known_is_never_gone_back_to(
+def test_an_unknown_app_or_redirect_is_never_redirected_to(
     alice: Owner, app: App, changed: dict[str, str | None]
 ) -> None:
-    for ask in (person_of(alice).get, lambda address: person_of(alice).post(address, CONNECT)):
-        answer = ask(app.address(**changed))
+    for send in (browser_of(alice).get, lambda address: browser_of(alice).post(address, CONNECT)):
+        answer = send(app.address(**changed))
         assert answer.status_code == 400
         assert "was not connected" in text(answer)
     assert not ApiKey.objects.exists()
@@ -138,95 +138,97 @@ def test_an_app_or_address_that_is_not_known_is_never_gone_back_to(
         ({"response_type": "token"}, "unsupported_response_type"),
     ],
 )
-def test_other_refusals_go_back_to_the_app(alice: Owner, app: App, changed: dict[str, str | None], error: str) -> None:
-    for ask in (person_of(alice).get, lambda address: person_of(alice).post(address, CONNECT)):
-        answer = ask(app.address(**changed))
+def test_other_errors_are_returned_to_the_app(
+    alice: Owner, app: App, changed: dict[str, str | None], error: str
+) -> None:
+    for send in (browser_of(alice).get, lambda address: browser_of(alice).post(address, CONNECT)):
+        answer = send(app.address(**changed))
         assert answer.headers["Location"].startswith(f"{CALLBACK}?")
-        found = answered(answer)
-        assert (found["error"], found["state"], found["iss"]) == (error, "s1", "http://testserver")
+        parameters = callback_parameters(answer)
+        assert (parameters["error"], parameters["state"], parameters["iss"]) == (error, "s1", "http://testserver")
     assert not ApiKey.objects.exists()
 
 
 @pytest.mark.parametrize("resource", [None, "http://testserver/mcp/", "HTTP://TESTSERVER/mcp"])
 def test_every_code_is_for_mcp_at_this_address(alice: Owner, app: App, resource: str | None) -> None:
-    assert person_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
+    assert browser_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
     assert Grant.objects.get().resource == ["http://testserver/mcp"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
-def test_an_app_on_this_computer_may_come_from_any_port(alice: Owner, register: Callable[..., App], host: str) -> None:
+def test_a_loopback_redirect_may_use_any_port(alice: Owner, register: Callable[..., App], host: str) -> None:
     app = register(f"http://{host}:1234/callback")
-    answer = person_of(alice).post(app.address(redirect_uri=f"http://{host}:50123/callback"), CONNECT)
+    answer = browser_of(alice).post(app.address(redirect_uri=f"http://{host}:50123/callback"), CONNECT)
     assert answer.headers["Location"].startswith(f"http://{host}:50123/callback?")
-    page = person_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/callback"))
+    page = browser_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/callback"))
     assert "an app on this computer" in text(page)
-    assert person_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/other")).status_code == 400
+    assert browser_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/other")).status_code == 400
 
 
-def test_an_app_with_a_scheme_of_its_own_is_gone_back_to(alice: Owner, register: Callable[..., App]) -> None:
+def test_a_redirect_with_a_custom_scheme_is_supported(alice: Owner, register: Callable[..., App]) -> None:
     callback = "cursor://anysphere.cursor-mcp/oauth/callback"
     app = register(callback)
-    assert "the app that opens cursor: addresses" in text(person_of(alice).get(app.address()))
-    answer = person_of(alice).post(app.address(), CONNECT)
+    assert "the app that opens cursor: addresses" in text(browser_of(alice).get(app.address()))
+    answer = browser_of(alice).post(app.address(), CONNECT)
     assert answer.headers["Location"].startswith(f"{callback}?")
     assert dict(parse_qsl(urlsplit(answer.headers["Location"]).query))["code"]
 
 
 @pytest.mark.parametrize("chosen", [{"book": "charlies"}, {"book": ""}, {"rights": "all"}, {"rights": ""}])
-def test_only_own_books_and_known_rights_can_be_chosen(
+def test_only_own_books_and_known_rights_are_accepted(
     alice: Owner, charlie: Owner, app: App, chosen: dict[str, str]
 ) -> None:
     memory_make(charlie, "Likes rum.", book="charlies")
-    answer = person_of(alice).post(app.address(), CONNECT | chosen)
+    answer = browser_of(alice).post(app.address(), CONNECT | chosen)
     assert (answer.status_code, "Choose" in text(answer)) == (400, True)
     assert not ApiKey.objects.exists()
 
 
-def test_an_app_that_asked_to_read_gets_no_more(alice: Owner, app: App) -> None:
+def test_an_app_that_asked_to_read_gets_read_only_rights(alice: Owner, app: App) -> None:
     reading = app.address(scope="memory:read")
-    assert "Read and write" not in text(person_of(alice).get(reading))
-    assert person_of(alice).post(reading, CONNECT).status_code == 400
-    assert person_of(alice).post(reading, CONNECT | {"rights": "read"}).status_code == 302
+    assert "Read and write" not in text(browser_of(alice).get(reading))
+    assert browser_of(alice).post(reading, CONNECT).status_code == 400
+    assert browser_of(alice).post(reading, CONNECT | {"rights": "read"}).status_code == 302
     assert ApiKey.objects.get().read_only is True
 
 
-def test_scopes_that_are_not_known_are_passed_over(alice: Owner, app: App) -> None:
-    assert person_of(alice).post(app.address(scope="openid offline_access"), CONNECT).status_code == 302
+def test_unknown_scopes_are_ignored(alice: Owner, app: App) -> None:
+    assert browser_of(alice).post(app.address(scope="openid offline_access"), CONNECT).status_code == 302
     assert Grant.objects.get().scope == "memory:read memory:write"
 
 
-def test_a_consent_and_a_disconnection_are_in_the_audit_log(alice: Owner, app: App) -> None:
-    person = person_of(alice)
+def test_consent_and_disconnection_are_audited(alice: Owner, app: App) -> None:
+    person = browser_of(alice)
     person.post(app.address(), CONNECT)
     key = ApiKey.objects.get()
     assert person.post(f"/account/apps/{key.pk}/disconnect/").status_code == 302
-    said = [audit_sentence(entry) for entry in AuditEntry.objects.filter(kind="connected app").order_by("at")]
-    assert said == [
+    sentences = [audit_sentence(entry) for entry in AuditEntry.objects.filter(kind="connected app").order_by("at")]
+    assert sentences == [
         f"alice allowed connected app {key.pk} of alice. It may read and write.",
         f"alice revoked connected app {key.pk} of alice.",
     ]
 
 
 @pytest.mark.any_database
-def test_a_person_has_so_many_connections_at_most(
+def test_the_number_of_connections_is_limited(
     alice: Owner, register: Callable[..., App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
-    person = person_of(alice)
+    person = browser_of(alice)
     apps = [register() for _ in range(4)]
     assert [person.post(app.address(), CONNECT).status_code for app in apps] == [302] * 3 + [409]
     assert person.post(apps[0].address(), CONNECT | {"rights": "read"}).status_code == 302
 
 
-def test_what_an_app_calls_itself_is_only_text(alice: Owner, register: Callable[..., App]) -> None:
-    page = text(person_of(alice).get(register(name="<script>alert(1)</script>").address()))
+def test_the_name_of_an_app_is_escaped(alice: Owner, register: Callable[..., App]) -> None:
+    page = text(browser_of(alice).get(register(name="<script>alert(1)</script>").address()))
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
 
 
 def test_a_client_that_was_swept_meanwhile_is_refused(alice: Owner, app: App) -> None:
     Application.objects.all().delete()
-    assert person_of(alice).post(app.address(), CONNECT).status_code == 400
+    assert browser_of(alice).post(app.address(), CONNECT).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -242,8 +244,8 @@ def test_a_client_that_was_swept_meanwhile_is_refused(alice: Owner, app: App) ->
         "=&&&=;",
     ],
 )
-def test_odd_addresses_are_refused_with_a_page(alice: Owner, query: str) -> None:
-    person = person_of(alice)
+def test_malformed_queries_are_refused_with_a_page(alice: Owner, query: str) -> None:
+    person = browser_of(alice)
     for answer in (person.get(f"/oauth/authorize?{query}"), person.post(f"/oauth/authorize?{query}", CONNECT)):
         assert answer.status_code == 400
 
@@ -261,6 +263,6 @@ def test_odd_addresses_are_refused_with_a_page(alice: Owner, query: str) -> None
         {"code_challenge": "é" * 43},
     ],
 )
-def test_odd_values_are_refused_by_page_or_by_answer(alice: Owner, app: App, changed: dict[str, str | None]) -> None:
-    assert person_of(alice).get(app.address(**changed)).status_code in {200, 302, 400}
-    assert person_of(alice).post(app.address(**changed), CONNECT).status_code in {302, 400}
+def test_malformed_values_never_cause_a_server_error(alice: Owner, app: App, changed: dict[str, str | None]) -> None:
+    assert browser_of(alice).get(app.address(**changed)).status_code in {200, 302, 400}
+    assert browser_of(alice).post(app.address(**changed), CONNECT).status_code in {302, 400}

@@ -1,4 +1,4 @@
-"""Connecting an app: consent, tokens, refreshing, and what they let it do"""
+"""The OAuth flow of an app: consent, tokens, refreshes, and the access they give"""
 
 import json
 from datetime import timedelta
@@ -21,59 +21,60 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
-from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, answered, rpc
+from tests.gateway.mcp import rpc
+from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, callback_parameters
 from tests.queries import statements
 
 
-async def connected(owner: Owner, **consent: Any) -> App:
+async def connected_app(owner: Owner, **consent: Any) -> App:
     return await (await App().registered()).connect(owner, **consent)
 
 
-def found(answer: Any) -> list[str]:
+def found_memories(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.content
     return [row["content"] for row in answer.json()["result"]["structuredContent"]["memories"]]
 
 
-async def test_an_app_is_connected_and_calls_tools(alice: Owner) -> None:
+async def test_a_connected_app_calls_tools(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (app.tokens["token_type"], app.tokens["expires_in"]) == ("Bearer", 3600)
     assert set(app.tokens["scope"].split()) == {"memory:read", "memory:write"}
-    assert found(await app.call()) == ["Likes tea."]
+    assert found_memories(await app.call()) == ["Likes tea."]
     assert (await app.call("add_memory", content="Is vegetarian.", target="user")).status_code == 200
     assert (await in_thread(Memory.objects.get, content="Is vegetarian.")).owner_id == alice.pk
 
 
-async def test_the_answer_goes_back_with_state_and_issuer(alice: Owner) -> None:
+async def test_the_redirect_contains_state_and_issuer(alice: Owner) -> None:
     answer = await (await App().registered()).consent(alice)
     assert answer.headers["Location"].startswith(f"{CALLBACK}?")
-    assert (answered(answer)["state"], answered(answer)["iss"]) == ("s1", "http://testserver")
+    assert (callback_parameters(answer)["state"], callback_parameters(answer)["iss"]) == ("s1", "http://testserver")
 
 
-async def test_a_token_gets_the_book_that_was_chosen_and_no_other(alice: Owner) -> None:
+async def test_a_token_gives_access_to_the_chosen_book_only(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     await in_thread(memory_make, alice, "Tests with pytest.", book="code")
-    app = await connected(alice, book="code")
+    app = await connected_app(alice, book="code")
     everything = rpc("tools/call", name="get_memories", arguments={})
-    assert found(await app.post("/mcp", everything)) == ["Tests with pytest."]
+    assert found_memories(await app.post("/mcp", everything)) == ["Tests with pytest."]
     other = await app.post("/mcp", everything, **{"x-daybook-book": "main"})
     assert other.json()["result"]["structuredContent"]["error"] == "not_found"
 
 
-async def test_an_app_may_not_name_end_users(alice: Owner) -> None:
-    """It would show the memories of the person who connected it to all of them."""
+async def test_an_app_must_not_name_end_users(alice: Owner) -> None:
+    """Otherwise every end user would see the memories of the person who connected it."""
     await in_thread(memory_make, alice, "Likes tea.")
-    app = await connected(alice)
+    app = await connected_app(alice)
     everything = rpc("tools/call", name="get_memories", arguments={})
     refused = await app.post("/mcp", everything, **{"x-daybook-user": "eve"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
-    assert found(await app.post("/mcp", everything, **{"x-openwebui-user-id": "eve"})) == ["Likes tea."]
+    assert found_memories(await app.post("/mcp", everything, **{"x-openwebui-user-id": "eve"})) == ["Likes tea."]
     second = await app.post("/mcp", everything, **{"x-openwebui-user-id": "mallory"})
     assert "Likes tea." not in second.content.decode()
 
 
-async def test_a_reading_app_is_told_which_scope_it_lacks(alice: Owner) -> None:
-    app = await connected(alice, rights="read")
+async def test_a_read_only_app_is_told_the_missing_scope(alice: Owner) -> None:
+    app = await connected_app(alice, rights="read")
     assert app.tokens["scope"] == "memory:read"
     listed = (await app.post("/mcp", rpc("tools/list"))).json()["result"]["tools"]
     assert {tool["name"] for tool in listed} == {"search_memories", "get_memories", "read"}
@@ -86,37 +87,37 @@ async def test_a_reading_app_is_told_which_scope_it_lacks(alice: Owner) -> None:
     assert not await in_thread(Memory.objects.exists)
 
 
-async def test_a_token_of_a_reading_consent_stays_so_after_a_wider_one(alice: Owner) -> None:
-    app = await connected(alice, rights="read")
+async def test_a_read_only_token_stays_so_after_a_wider_consent(alice: Owner) -> None:
+    app = await connected_app(alice, rights="read")
     await app.consent(alice, rights="write")
     assert (await app.call("add_memory", content="Is vegetarian.")).status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/api/memories", "/v1/models", "/api/keys"])
-async def test_a_token_is_for_mcp_only(alice: Owner, path: str) -> None:
-    app = await connected(alice)
+async def test_a_token_works_for_mcp_only(alice: Owner, path: str) -> None:
+    app = await connected_app(alice)
     assert (await app.call()).status_code == 200
     answer = await app.client.get(path, headers={"authorization": f"Bearer {app.tokens['access_token']}"})
     assert answer.status_code == 401
 
 
-async def test_a_token_is_for_the_address_that_it_was_given_for(alice: Owner, settings: Any) -> None:
-    app = await connected(alice)
+async def test_a_token_works_only_at_the_address_it_was_issued_for(alice: Owner, settings: Any) -> None:
+    app = await connected_app(alice)
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 200
     settings.TRUSTED_ORIGINS = ["https://testserver"]
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 401
 
 
-async def test_nothing_that_was_given_out_is_stored(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_no_token_is_stored_in_plain_text(alice: Owner) -> None:
+    app = await connected_app(alice)
     access, refresh = await in_thread(AccessToken.objects.get), await in_thread(RefreshToken.objects.get)
     assert (access.token, refresh.token) == ("", "")
     assert app.tokens["access_token"] not in str(access.__dict__)
     assert app.tokens["refresh_token"] not in str(refresh.__dict__)
 
 
-async def test_looking_up_a_token_takes_one_statement_as_a_key_does(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_looking_up_a_token_takes_one_statement_like_a_key(alice: Owner) -> None:
+    app = await connected_app(alice)
     key = Api((await in_thread(key_make, alice))[1])
     counts = []
     for send in (lambda: key.post("/mcp", rpc("ping")), lambda: app.post("/mcp", rpc("ping"))):
@@ -127,16 +128,16 @@ async def test_looking_up_a_token_takes_one_statement_as_a_key_does(alice: Owner
     assert counts == [1, 1]
 
 
-async def test_the_last_use_is_noted(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_use_is_recorded(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_uses, "_due", 0.0)
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (await in_thread(ApiKey.objects.get)).last_used_at is None
     await app.call()
     assert (await in_thread(ApiKey.objects.get)).last_used_at is not None
 
 
-async def test_an_access_token_lasts_an_hour_and_is_refreshed(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_an_access_token_lasts_an_hour_and_can_be_refreshed(alice: Owner) -> None:
+    app = await connected_app(alice)
     first = app.tokens
     with time_machine.travel(timezone.now() + timedelta(minutes=61)):
         refused = await app.call()
@@ -149,8 +150,8 @@ async def test_an_access_token_lasts_an_hour_and_is_refreshed(alice: Owner) -> N
         assert (await app.call()).status_code == 200
 
 
-async def test_a_refreshed_token_replaces_the_one_before(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_a_refreshed_token_replaces_the_previous_one(alice: Owner) -> None:
+    app = await connected_app(alice)
     before = dict(app.tokens)
     _, after = await app.refresh()
     app.tokens = before
@@ -159,8 +160,8 @@ async def test_a_refreshed_token_replaces_the_one_before(alice: Owner) -> None:
     assert (await app.call()).status_code == 200
 
 
-async def test_a_refresh_token_that_is_used_again_ends_its_family(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_a_replayed_refresh_token_revokes_its_family(alice: Owner) -> None:
+    app = await connected_app(alice)
     stolen = app.tokens["refresh_token"]
     _, app.tokens = await app.refresh()
     with time_machine.travel(timezone.now() + timedelta(seconds=30)):
@@ -169,38 +170,38 @@ async def test_a_refresh_token_that_is_used_again_ends_its_family(alice: Owner) 
         assert (await app.refresh())[0] == 400
 
 
-async def test_requests_that_refresh_at_once_all_get_tokens_which_end_together(alice: Owner) -> None:
-    """Apps refresh once for each request that finds the token expired, and forget all tokens if one is refused."""
-    app = await connected(alice)
-    used, given = app.tokens["refresh_token"], []
+async def test_simultaneous_refreshes_all_get_tokens_of_one_family(alice: Owner) -> None:
+    """Apps refresh once per request that finds the token expired, and drop all tokens if one refresh is refused."""
+    app = await connected_app(alice)
+    used_token, received = app.tokens["refresh_token"], []
     for _ in range(3):
-        status, tokens = await app.refresh(used)
+        status, tokens = await app.refresh(used_token)
         assert (status, set(tokens["scope"].split())) == (200, {"memory:read", "memory:write"})
-        given.append(tokens)
-    assert len({tokens["refresh_token"] for tokens in given}) == 3
-    for app.tokens in given:
+        received.append(tokens)
+    assert len({tokens["refresh_token"] for tokens in received}) == 3
+    for app.tokens in received:
         assert (await app.call()).status_code == 200
-    assert (await app.refresh(given[1]["refresh_token"]))[0] == 200
+    assert (await app.refresh(received[1]["refresh_token"]))[0] == 200
     with time_machine.travel(timezone.now() + timedelta(seconds=30)):
-        assert (await app.refresh(used))[0] == 400
-        for app.tokens in given:
+        assert (await app.refresh(used_token))[0] == 400
+        for app.tokens in received:
             assert (await app.call()).status_code == 401
             assert (await app.refresh())[0] == 400
 
 
-async def test_a_refresh_token_just_used_gives_nothing_to_another_app_or_after_the_end(alice: Owner) -> None:
-    app, other = await connected(alice), await App().registered()
-    used = app.tokens["refresh_token"]
+async def test_a_just_used_refresh_token_gives_nothing_to_other_apps_or_after_revocation(alice: Owner) -> None:
+    app, other = await connected_app(alice), await App().registered()
+    used_token = app.tokens["refresh_token"]
     _, app.tokens = await app.refresh()
-    assert (await other.refresh(used))[1]["error"] == "invalid_grant"
-    assert (await app.refresh(used, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
+    assert (await other.refresh(used_token))[1]["error"] == "invalid_grant"
+    assert (await app.refresh(used_token, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
     await in_thread(RefreshToken.revoke_family, (await in_thread(RefreshToken.objects.first)).token_family)
-    assert (await app.refresh(used))[1]["error"] == "invalid_grant"
+    assert (await app.refresh(used_token))[1]["error"] == "invalid_grant"
     assert (await app.call()).status_code == 401
 
 
 async def test_a_refresh_token_lasts_thirty_days_without_use(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     with time_machine.travel(timezone.now() + timedelta(days=29)):
         status, app.tokens = await app.refresh()
         assert status == 200
@@ -208,9 +209,9 @@ async def test_a_refresh_token_lasts_thirty_days_without_use(alice: Owner) -> No
         assert (await app.refresh())[0] == 400
 
 
-async def test_a_code_is_taken_once_with_its_verifier_and_address(alice: Owner) -> None:
+async def test_a_code_works_once_with_its_verifier_and_redirect(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     assert (await app.exchange(code, code_verifier="w" * 64))[1]["error"] == "invalid_grant"
     assert (await app.exchange(code, redirect_uri="https://evil.example/"))[0] == 400
     assert (await app.exchange(code, resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
@@ -218,49 +219,49 @@ async def test_a_code_is_taken_once_with_its_verifier_and_address(alice: Owner) 
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
 
-async def test_a_code_that_is_used_again_ends_the_tokens_that_it_gave(alice: Owner) -> None:
+async def test_a_replayed_code_revokes_the_tokens_it_gave(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     _, app.tokens = await app.exchange(code)
     for wrong in ({"code_verifier": "w" * 64}, {"redirect_uri": "https://evil.example/"}):
         assert (await app.exchange(code, **wrong))[0] == 400
-        assert (await app.call()).status_code == 200  # not the app: it could not have used the code
+        assert (await app.call()).status_code == 200  # not from the app, which could not have sent these
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
     assert (await app.call()).status_code == 401
     assert (await app.refresh())[0] == 400
     assert (await in_thread(ApiKey.objects.get)).revoked_at is None
 
 
-async def test_an_earlier_code_does_not_end_the_tokens_of_a_later_one(alice: Owner) -> None:
+async def test_replaying_an_earlier_code_keeps_later_tokens(alice: Owner) -> None:
     app = await App().registered()
-    earlier = answered(await app.consent(alice))["code"]
+    earlier = callback_parameters(await app.consent(alice))["code"]
     assert (await app.exchange(earlier))[0] == 200
     await app.connect(alice)
     assert (await app.exchange(earlier))[1]["error"] == "invalid_grant"
     assert (await app.call()).status_code == 200
 
 
-async def test_a_code_is_for_the_app_that_asked(alice: Owner) -> None:
+async def test_a_code_belongs_to_the_app_that_requested_it(alice: Owner) -> None:
     app, other = await App().registered(), await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     assert (await other.exchange(code))[1]["error"] == "invalid_grant"
 
 
 async def test_a_code_lasts_a_minute(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     with time_machine.travel(timezone.now() + timedelta(seconds=61)):
         assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
 
-async def test_a_refresh_token_is_for_the_app_that_got_it(alice: Owner) -> None:
-    app, other = await connected(alice), await App().registered()
+async def test_a_refresh_token_belongs_to_its_app(alice: Owner) -> None:
+    app, other = await connected_app(alice), await App().registered()
     assert (await other.refresh(app.tokens["refresh_token"]))[1]["error"] == "invalid_grant"
     assert (await app.refresh(resource="https://other.example/mcp"))[1]["error"] == "invalid_target"
 
 
-async def test_an_unknown_client_is_told_so_that_it_registers_again(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_an_unknown_client_gets_invalid_client(alice: Owner) -> None:
+    app = await connected_app(alice)
     app.client_id = "gone"
     assert await app.refresh() == (401, {"error": "invalid_client"})
 
@@ -268,14 +269,14 @@ async def test_an_unknown_client_is_told_so_that_it_registers_again(alice: Owner
 @pytest.mark.parametrize(
     "grant_type", ["password", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"]
 )
-async def test_other_grants_are_not_offered(alice: Owner, grant_type: str) -> None:
+async def test_other_grant_types_are_not_supported(alice: Owner, grant_type: str) -> None:
     app = await App().registered()
     status, answer = await app.token(grant_type=grant_type, username="alice", password="alice knows it")
     assert (status, answer["error"]) == (400, "unsupported_grant_type")
 
 
-async def test_signing_in_again_ends_the_tokens_of_before(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_connecting_again_revokes_earlier_tokens(alice: Owner) -> None:
+    app = await connected_app(alice)
     before = dict(app.tokens)
     await app.connect(alice)
     assert await in_thread(ApiKey.objects.count) == 1
@@ -285,8 +286,8 @@ async def test_signing_in_again_ends_the_tokens_of_before(alice: Owner) -> None:
     assert (await app.call()).status_code == 200
 
 
-async def test_an_app_that_revokes_is_disconnected(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_an_app_that_revokes_its_token_is_disconnected(alice: Owner) -> None:
+    app = await connected_app(alice)
     other = await App().registered()
     assert await other.revoke(app.tokens["refresh_token"]) == 200
     assert (await app.call()).status_code == 200
@@ -297,7 +298,7 @@ async def test_an_app_that_revokes_is_disconnected(alice: Owner) -> None:
 
 
 async def test_a_disconnected_app_is_refused_at_once(alice: Owner) -> None:
-    app = await connected(alice)
+    app = await connected_app(alice)
     assert (await app.call()).status_code == 200
     await in_thread(lambda: app_disconnect(ApiKey.objects.select_related("owner").get(), by=SYSTEM))
     assert (await app.call()).status_code == 401
@@ -306,56 +307,58 @@ async def test_a_disconnected_app_is_refused_at_once(alice: Owner) -> None:
     assert not await in_thread(AccessToken.objects.exists)
 
 
-async def test_a_code_of_a_connection_that_was_ended_is_refused(alice: Owner) -> None:
+async def test_a_code_of_an_ended_connection_is_refused(alice: Owner) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     await in_thread(ApiKey.objects.update, revoked_at=timezone.now())
     assert (await app.exchange(code))[1]["error"] == "invalid_grant"
 
 
-async def test_the_tokens_of_a_deactivated_person_stop_at_once(alice: Owner) -> None:
-    app = await connected(alice)
+async def test_tokens_of_a_deactivated_person_stop_at_once(alice: Owner) -> None:
+    app = await connected_app(alice)
     assert (await app.call()).status_code == 200
     await in_thread(User.objects.filter(pk=alice.user_id).update, is_active=False)
     assert (await app.post("/mcp", rpc("tools/list"))).status_code == 401
     assert (await app.refresh())[0] == 400
 
 
-async def test_of_two_requests_at_the_same_moment_one_gets_tokens_for_a_code_and_both_for_a_refresh_token(
+async def test_of_two_simultaneous_requests_one_gets_tokens_for_a_code_and_both_for_a_refresh_token(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = await App().registered()
-    code = answered(await app.consent(alice))["code"]
+    code = callback_parameters(await app.consent(alice))["code"]
     given = {"redirect_uri": CALLBACK, "code_verifier": VERIFIER, "client_id": app.client_id}
     by_code = {"grant_type": "authorization_code", "code": code, **given}
-    first, app.tokens = await in_thread(both, monkeypatch, "validate_code", by_code)
+    first, app.tokens = await in_thread(send_twice, monkeypatch, "validate_code", by_code)
     assert first == {"error": "invalid_grant"}
     assert (await app.call()).status_code == 200
     by_token = {"grant_type": "refresh_token", "refresh_token": app.tokens["refresh_token"], **given}
-    for app.tokens in await in_thread(both, monkeypatch, "validate_refresh_token", by_token):
+    for app.tokens in await in_thread(send_twice, monkeypatch, "validate_refresh_token", by_token):
         assert set(app.tokens["scope"].split()) == {"memory:read", "memory:write"}
         assert (await app.call()).status_code == 200
 
 
-def both(monkeypatch: pytest.MonkeyPatch, step: str, form: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Send a form, and the same form again while the first one has been checked and nothing is stored yet; the answers
-    to the first and to the second, which gets tokens."""
-    real, others = getattr(Validator, step), []
+def send_twice(
+    monkeypatch: pytest.MonkeyPatch, step: str, form: dict[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send a form, and send it again after the first was validated but before anything is stored. Return the answers to
+    the first and to the second, which gets tokens."""
+    original_step, second_answers = getattr(Validator, step), []
 
-    def meanwhile(*args: Any, **kwargs: Any) -> Any:
-        valid = real(*args, **kwargs)
-        if not others:
-            others.append(None)
-            others.append(ask(form))
+    def step_with_second_request(*args: Any, **kwargs: Any) -> Any:
+        valid = original_step(*args, **kwargs)
+        if not second_answers:
+            second_answers.append(None)
+            second_answers.append(post_form(form))
         return valid
 
-    monkeypatch.setattr(Validator, step, meanwhile)
-    first, (_, (status, tokens)) = ask(form), others
-    monkeypatch.setattr(Validator, step, real)
+    monkeypatch.setattr(Validator, step, step_with_second_request)
+    first, (_, (status, tokens)) = post_form(form), second_answers
+    monkeypatch.setattr(Validator, step, original_step)
     assert status == 200, tokens
     return first[1], tokens
 
 
-def ask(form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+def post_form(form: dict[str, str]) -> tuple[int, dict[str, Any]]:
     answer = token_answer(RequestFactory().post("/oauth/token", form))
     return answer.status_code, json.loads(answer.content)

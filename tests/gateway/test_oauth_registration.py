@@ -1,4 +1,4 @@
-"""What an app is told before it has a login: metadata, registration, and refusals"""
+"""OAuth metadata, client registration, and errors for apps without a token"""
 
 import base64
 import json
@@ -18,7 +18,8 @@ from gateway.sweep import accounts_sweep
 from memories.audit.log import SYSTEM
 from memories.database.access import in_thread
 from memories.models import Owner
-from tests.gateway.oauth_app import CALLBACK, App, rpc
+from tests.gateway.mcp import rpc
+from tests.gateway.oauth_app import CALLBACK, App
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -26,19 +27,19 @@ JSON = "application/json"
 
 @pytest.fixture(autouse=True)
 def no_rates(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """All tests come from one address: only the test of the rate counts."""
+    """Lift the rate limit, since all tests use one address, except in tests of the rate."""
     if "rate" not in request.node.name:
         monkeypatch.setattr("gateway.oauth.registration.PER_MINUTE", 0)
 
 
-async def got(path: str) -> tuple[int, str, Any]:
+async def get_json(path: str) -> tuple[int, str, Any]:
     response = await AsyncClient().get(path)
     return response.status_code, response.headers["Content-Type"], response.json()
 
 
 @pytest.mark.parametrize("path", ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"])
-async def test_the_resource_names_its_server(path: str) -> None:
-    status, kind, document = await got(path)
+async def test_the_resource_metadata_names_the_authorization_server(path: str) -> None:
+    status, kind, document = await get_json(path)
     assert (status, kind) == (200, JSON)
     assert document["resource"] == "http://testserver/mcp"
     assert document["authorization_servers"] == ["http://testserver"]
@@ -46,8 +47,8 @@ async def test_the_resource_names_its_server(path: str) -> None:
     assert document["bearer_methods_supported"] == ["header"]
 
 
-async def test_the_server_says_where_its_endpoints_are_and_what_it_can() -> None:
-    status, kind, document = await got("/.well-known/oauth-authorization-server")
+async def test_the_server_metadata_lists_endpoints_and_capabilities() -> None:
+    status, kind, document = await get_json("/.well-known/oauth-authorization-server")
     assert (status, kind) == (200, JSON)
     assert document["issuer"] == "http://testserver"
     assert document["authorization_endpoint"] == "http://testserver/oauth/authorize"
@@ -60,10 +61,10 @@ async def test_the_server_says_where_its_endpoints_are_and_what_it_can() -> None
     assert document["authorization_response_iss_parameter_supported"] is True
 
 
-async def test_the_addresses_are_the_public_ones(settings: Any) -> None:
+async def test_metadata_uses_the_public_address(settings: Any) -> None:
     settings.TRUSTED_ORIGINS = ["https://other.example", "https://testserver"]
-    assert (await got("/.well-known/oauth-protected-resource"))[2]["resource"] == "https://testserver/mcp"
-    assert (await got("/.well-known/oauth-authorization-server"))[2]["issuer"] == "https://testserver"
+    assert (await get_json("/.well-known/oauth-protected-resource"))[2]["resource"] == "https://testserver/mcp"
+    assert (await get_json("/.well-known/oauth-authorization-server"))[2]["issuer"] == "https://testserver"
 
 
 @pytest.mark.parametrize(
@@ -79,26 +80,28 @@ async def test_the_addresses_are_the_public_ones(settings: Any) -> None:
         "/oauth/tokens",
     ],
 )
-async def test_everything_else_is_not_there_and_says_so_in_json(path: str) -> None:
-    status, kind, answer = await got(path)
+async def test_other_paths_are_not_found_with_json(path: str) -> None:
+    status, kind, answer = await get_json(path)
     assert (status, kind, answer["error"]["code"]) == (404, JSON, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/oauth/register", "/oauth/token", "/oauth/revoke"])
-async def test_endpoints_take_posts_only_and_say_so_in_json(path: str) -> None:
-    status, kind, _ = await got(path)
+async def test_endpoints_accept_post_only_and_answer_json(path: str) -> None:
+    status, kind, _ = await get_json(path)
     assert (status, kind) == (405, JSON)
 
 
-@pytest.mark.parametrize("sent", [{}, {"authorization": "Bearer dbo_unknown"}, {"authorization": "Bearer dbk_unknown"}])
-async def test_a_401_of_mcp_says_where_to_sign_in(sent: dict[str, str]) -> None:
-    response = await AsyncClient().post("/mcp", json.dumps(rpc("ping")), content_type=JSON, headers=sent)
+@pytest.mark.parametrize(
+    "headers", [{}, {"authorization": "Bearer dbo_unknown"}, {"authorization": "Bearer dbk_unknown"}]
+)
+async def test_a_401_of_mcp_names_the_resource_metadata(headers: dict[str, str]) -> None:
+    response = await AsyncClient().post("/mcp", json.dumps(rpc("ping")), content_type=JSON, headers=headers)
     assert response.status_code == 401
     header = response.headers["WWW-Authenticate"]
     assert header.startswith("Bearer ")
     assert 'resource_metadata="http://testserver/.well-known/oauth-protected-resource/mcp"' in header
     assert 'scope="memory:read memory:write"' in header
-    assert ('error="invalid_token"' in header) is bool(sent)
+    assert ('error="invalid_token"' in header) is bool(headers)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ async def test_a_401_of_mcp_says_where_to_sign_in(sent: dict[str, str]) -> None:
         "com.example.app:/oauth2redirect",
     ],
 )
-async def test_the_addresses_of_known_apps_are_registered(redirect: str) -> None:
+async def test_redirects_of_known_apps_are_accepted(redirect: str) -> None:
     status, answer = await App().register(client_name=" Claude \u202e\n x ", redirect_uris=[redirect, redirect])
     assert status == 201
     assert answer["redirect_uris"] == [redirect]
@@ -150,7 +153,7 @@ async def test_the_addresses_of_known_apps_are_registered(redirect: str) -> None
         f"https://claude.ai/{'x' * 500}",
     ],
 )
-async def test_other_addresses_are_refused_and_nothing_is_registered(redirect: str) -> None:
+async def test_invalid_redirects_are_refused_and_nothing_is_registered(redirect: str) -> None:
     status, answer = await App().register(redirect_uris=[CALLBACK, redirect])
     assert (status, answer["error"]) == (400, "invalid_redirect_uri")
     assert not await in_thread(Application.objects.exists)
@@ -170,7 +173,7 @@ async def test_other_addresses_are_refused_and_nothing_is_registered(redirect: s
         ({"redirect_uris": [CALLBACK], "response_types": ["token"]}, "invalid_client_metadata"),
     ],
 )
-async def test_metadata_that_cannot_be_is_refused(metadata: dict[str, Any], error: str) -> None:
+async def test_invalid_metadata_is_refused(metadata: dict[str, Any], error: str) -> None:
     status, answer = await App().register(**metadata)
     assert (status, answer["error"]) == (400, error)
 
@@ -178,7 +181,7 @@ async def test_metadata_that_cannot_be_is_refused(metadata: dict[str, Any], erro
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"no", b"\xff", b'{"redirect_uris": ' * 200, b'{"client_name": "\\ud800"}']
 )
-async def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+async def test_a_body_that_is_not_an_object_is_refused(body: bytes) -> None:
     response = await AsyncClient().post("/oauth/register", body, content_type=JSON)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_client_metadata")
 
@@ -188,33 +191,35 @@ async def test_a_large_request_is_refused() -> None:
     assert (status, answer["error"]) == (413, "invalid_client_metadata")
 
 
-async def test_a_rate_of_registrations_is_not_exceeded_by_an_address() -> None:
+async def test_the_rate_limit_of_registrations_per_address() -> None:
     seen = [(await App().register(redirect_uris=[CALLBACK]))[0] for _ in range(PER_MINUTE + 1)]
     assert seen[-1] == 429
     assert await in_thread(Application.objects.count) <= PER_MINUTE
 
 
-async def test_an_ipv6_network_has_the_rate_of_one_address(settings: Any) -> None:
+async def test_an_ipv6_network_shares_one_rate_limit(settings: Any) -> None:
     settings.DAYBOOK_TRUSTED_PROXIES = 1
-    given: dict[str, Any] = {"data": {"redirect_uris": [CALLBACK]}, "content_type": "application/json"}
+    request: dict[str, Any] = {"data": {"redirect_uris": [CALLBACK]}, "content_type": "application/json"}
     for number in range(PER_MINUTE + 1):
         answer = await AsyncClient().post(
-            "/oauth/register", **given, headers={"x-forwarded-for": f"2001:db8::{number}"}
+            "/oauth/register", **request, headers={"x-forwarded-for": f"2001:db8::{number}"}
         )
     assert answer.status_code == 429
 
 
-def test_the_oldest_unused_registrations_make_room(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_unused_registrations_are_deleted_to_make_room(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registration, "MAX_UNUSED", 5)
     connected = client_register("Claude", [CALLBACK])
     app_connect(alice, connected, book="main", read_only=True, by=SYSTEM)
     first = client_register("first", [CALLBACK])
     for number in range(5):
         last = client_register(str(number), [CALLBACK])
-    kept = set(Application.objects.values_list("pk", flat=True))
-    assert len(kept) == 5 + 1
-    assert {connected.pk, last.pk} <= kept
-    assert first.pk not in kept
+    remaining = set(Application.objects.values_list("pk", flat=True))
+    assert len(remaining) == 5 + 1
+    assert {connected.pk, last.pk} <= remaining
+    assert first.pk not in remaining
 
 
 def test_unused_registrations_are_swept_after_a_day(alice: Owner) -> None:
@@ -237,7 +242,7 @@ def test_unused_registrations_are_swept_after_a_day(alice: Owner) -> None:
         ("client_id=a%00b&grant_type=refresh_token&refresh_token=x", "application/x-www-form-urlencoded", 400),
     ],
 )
-async def test_forms_that_cannot_be_are_refused(path: str, body: str, kind: str, status: int) -> None:
+async def test_invalid_forms_are_refused(path: str, body: str, kind: str, status: int) -> None:
     response = await AsyncClient().post(path, body, content_type=kind)
     assert (response.status_code, response.json()["error"]) == (status, "invalid_request")
 
@@ -263,7 +268,7 @@ def basic(text: bytes) -> dict[str, str]:
         "resource=http://[::1&resource=&grant_type=authorization_code&client_id=é&code=é",
     ],
 )
-async def test_odd_forms_get_a_clear_refusal(path: str, headers: dict[str, str], body: str) -> None:
+async def test_malformed_forms_get_an_oauth_error(path: str, headers: dict[str, str], body: str) -> None:
     kind = "application/x-www-form-urlencoded"
     response = await AsyncClient().post(path, body, content_type=kind, headers=headers)
     assert response.status_code in {400, 401}

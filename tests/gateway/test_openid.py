@@ -1,4 +1,4 @@
-"""/login/sso/: sign-in with an OpenID provider, which is a real server on loopback here"""
+"""/login/sso/: single sign-on with an OpenID provider, here a real server on loopback"""
 
 import logging
 from collections.abc import Generator
@@ -33,35 +33,35 @@ def provider(settings: Any) -> Generator[OpenIDServer]:
 
 
 def sign_in(provider: OpenIDServer, client: Client | None = None, after: str = "") -> Any:
-    """Go the whole way; the answer to what the provider led back to."""
+    """Go through the whole sign-in. Return the response to the provider's callback."""
     client = client or Client()
-    begun = client.get(reverse("openid-begin"), {"next": after} if after else {})
-    assert begun.status_code == 302, begun.content
-    assert begun.headers["Location"].startswith(f"{provider.issuer}/authorize?")
-    back = provider.authorized(begun.headers["Location"])
-    return client.get(back.removeprefix("http://testserver"))
+    start = client.get(reverse("openid-begin"), {"next": after} if after else {})
+    assert start.status_code == 302, start.content
+    assert start.headers["Location"].startswith(f"{provider.issuer}/authorize?")
+    callback_url = provider.authorized(start.headers["Location"])
+    return client.get(callback_url.removeprefix("http://testserver"))
 
 
 def signed_in_as(client: Client) -> str:
-    """The name of the account that a client is signed in as, or ""."""
+    """Return the name of the account that a client is signed in as, or ""."""
     key = client.session.get("_auth_user_id")
     return User.objects.get(pk=key).username if key else ""
 
 
-def test_without_a_provider_there_is_no_way_in() -> None:
+def test_single_sign_on_is_off_without_a_provider() -> None:
     client = Client()
     assert client.get(reverse("openid-begin")).status_code == 404
     assert client.get(reverse("openid-callback")).status_code == 404
     assert "Sign in with" not in html_of(client, "/login/")
 
 
-def test_the_page_offers_it_and_says_where_to_go_on(provider: OpenIDServer) -> None:
+def test_the_sign_in_page_links_to_the_provider_and_keeps_the_next_page(provider: OpenIDServer) -> None:
     page = html_of(Client(), "/login/?next=/memories/")
     assert "Sign in with Example" in page
     assert 'href="/login/sso/?next=%2Fmemories%2F"' in page
 
 
-def test_the_first_sign_in_makes_a_user_and_an_owner(provider: OpenIDServer) -> None:
+def test_the_first_sign_in_creates_a_user_and_an_owner(provider: OpenIDServer) -> None:
     client = Client()
     answer = sign_in(provider, client, "/memories/")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/memories/")
@@ -75,14 +75,14 @@ def test_the_first_sign_in_makes_a_user_and_an_owner(provider: OpenIDServer) -> 
     assert list(AuditEntry.objects.order_by("pk").values_list("action", flat=True)) == ["identity_link", "sign_in"]
 
 
-def test_the_next_sign_in_finds_the_same_user_whatever_they_are_called(provider: OpenIDServer) -> None:
+def test_later_sign_ins_find_the_user_by_subject(provider: OpenIDServer) -> None:
     sign_in(provider)
     provider.person = {"sub": ALICE["sub"], "preferred_username": "bob", "email": "new@example.org"}
     assert sign_in(provider).status_code == 302
     assert User.objects.get().username == "alice.w"
 
 
-def test_a_verified_address_links_to_the_account_that_has_it(provider: OpenIDServer) -> None:
+def test_a_verified_address_links_to_the_account_with_that_address(provider: OpenIDServer) -> None:
     alice = owner_make("alice", email="Alice@Example.org")
     client = Client()
     sign_in(provider, client)
@@ -92,7 +92,7 @@ def test_a_verified_address_links_to_the_account_that_has_it(provider: OpenIDSer
 
 
 @pytest.mark.parametrize("verified", [False, None, "true", 1])
-def test_an_unverified_address_links_to_nobody_and_is_not_kept(provider: OpenIDServer, verified: object) -> None:
+def test_an_unverified_address_links_to_nobody_and_is_not_stored(provider: OpenIDServer, verified: object) -> None:
     owner_make("alice", email="alice@example.org", is_staff=True)
     provider.person = {**ALICE, "email_verified": verified}
     client = Client()
@@ -101,13 +101,13 @@ def test_an_unverified_address_links_to_nobody_and_is_not_kept(provider: OpenIDS
     assert User.objects.get(username="alice.w").email == ""
 
 
-def test_an_address_that_no_database_stores_is_not_kept(provider: OpenIDServer) -> None:
+def test_an_address_with_a_null_character_is_not_stored(provider: OpenIDServer) -> None:
     provider.person = {**ALICE, "email": "a NUL \0@example.org"}
     assert sign_in(provider).status_code == 302
     assert User.objects.get().email == ""
 
 
-def test_an_address_that_was_given_on_does_not_open_the_account_of_who_had_it(provider: OpenIDServer) -> None:
+def test_an_address_reassigned_to_another_person_does_not_open_the_old_account(provider: OpenIDServer) -> None:
     sign_in(provider)
     provider.person = {**ALICE, "sub": "somebody else", "preferred_username": "eve"}
     client = Client()
@@ -116,7 +116,7 @@ def test_an_address_that_was_given_on_does_not_open_the_account_of_who_had_it(pr
     assert User.objects.get(username="eve").email == ""
 
 
-def test_an_address_of_two_accounts_opens_neither(provider: OpenIDServer) -> None:
+def test_an_address_shared_by_two_accounts_opens_neither(provider: OpenIDServer) -> None:
     for name in ("alice", "bob"):
         owner_make(name, email="alice@example.org")
     client = Client()
@@ -124,14 +124,14 @@ def test_an_address_of_two_accounts_opens_neither(provider: OpenIDServer) -> Non
     assert signed_in_as(client) == "alice.w"
 
 
-def test_a_name_that_is_taken_gets_a_number(provider: OpenIDServer) -> None:
+def test_a_taken_user_name_gets_a_number(provider: OpenIDServer) -> None:
     owner_make("Alice.W")
     client = Client()
     sign_in(provider, client)
     assert signed_in_as(client) == "alice.w-2"
 
 
-def test_a_name_of_other_signs_becomes_one_that_accounts_may_have(provider: OpenIDServer) -> None:
+def test_a_user_name_with_invalid_characters_is_cleaned(provider: OpenIDServer) -> None:
     provider.person = {**ALICE, "preferred_username": "a/b\\<c> " + "x" * 300}
     client = Client()
     sign_in(provider, client)
@@ -139,10 +139,8 @@ def test_a_name_of_other_signs_becomes_one_that_accounts_may_have(provider: Open
     assert len(signed_in_as(client)) <= 150
 
 
-def test_an_account_that_is_linked_by_its_address_loses_the_password_that_others_may_know(
-    provider: OpenIDServer, settings: Any
-) -> None:
-    """Somebody of the staff may have prepared the account, and single sign-on may give it a role."""
+def test_linking_an_account_by_address_removes_its_password(provider: OpenIDServer, settings: Any) -> None:
+    """A staff member may have created the account and know its password, and single sign-on may give it a role."""
     alice = owner_make("alice", email="alice@example.org")
     prepared = client_of(alice)
     settings.OIDC = provider.configured(roles={"admins": "administrator"})
@@ -157,9 +155,7 @@ def test_an_account_that_is_linked_by_its_address_loses_the_password_that_others
 
 
 @pytest.mark.parametrize("password", [True, False])
-def test_an_account_that_is_linked_by_its_address_loses_the_keys_and_apps_that_others_may_hold(
-    provider: OpenIDServer, password: bool
-) -> None:
+def test_linking_an_account_by_address_revokes_its_keys_and_apps(provider: OpenIDServer, password: bool) -> None:
     alice = owner_make("alice", email="alice@example.org")
     if not password:
         assert alice.user is not None
@@ -172,14 +168,12 @@ def test_an_account_that_is_linked_by_its_address_loses_the_keys_and_apps_that_o
     assert Client().get("/v1/models", headers={"authorization": f"Bearer {plain}"}).status_code == 401
     assert valid_keys().get() == others
     assert AuditEntry.objects.filter(action="key_revoke", owner="alice").count() == 2
-    mine, _ = key_make(alice)
+    new_key, _ = key_make(alice)
     sign_in(provider)
-    assert valid_keys().filter(pk=mine.pk).exists(), "what was made after it stays"
+    assert valid_keys().filter(pk=new_key.pk).exists(), "a key created afterwards stays valid"
 
 
-def test_a_password_that_was_set_before_groups_gave_a_role_ends_with_the_role(
-    provider: OpenIDServer, settings: Any
-) -> None:
+def test_gaining_a_role_from_groups_removes_an_earlier_password(provider: OpenIDServer, settings: Any) -> None:
     sign_in(provider)
     user = User.objects.get()
     user.set_password("somebody of the staff knows it")
@@ -193,18 +187,18 @@ def test_a_password_that_was_set_before_groups_gave_a_role_ends_with_the_role(
     assert not User.objects.get().has_usable_password()
     assert client.get("/account/").status_code == 200
     assert prepared.get("/account/").status_code == 302
-    assert not valid_keys().exists(), "a key of an auditor reads the audit log"
+    assert not valid_keys().exists(), "a key of an auditor could read the audit log"
 
 
-def test_an_administrator_keeps_the_password_for_when_the_provider_is_away(provider: OpenIDServer) -> None:
+def test_an_administrator_keeps_the_password_for_provider_outages(provider: OpenIDServer) -> None:
     key_make(owner_make("alice", email="alice@example.org", is_staff=True, is_superuser=True))
     sign_in(provider)
     assert valid_keys().exists()
     assert User.objects.get().has_usable_password()
 
 
-def test_an_address_that_only_looks_alike_opens_nothing(provider: OpenIDServer) -> None:
-    """PostgreSQL takes a dotless i for an i where it compares without regard to case."""
+def test_a_lookalike_address_opens_nothing(provider: OpenIDServer) -> None:
+    """PostgreSQL treats a dotless i as an i in case-insensitive comparisons."""
     owner_make("alice", email="alice@example.org")
     provider.person = {**ALICE, "email": "al\u0131ce@example.org"}
     client = Client()
@@ -213,7 +207,7 @@ def test_an_address_that_only_looks_alike_opens_nothing(provider: OpenIDServer) 
 
 
 @pytest.mark.parametrize("linked", [True, False], ids=["linked", "known by address"])
-def test_an_account_that_is_switched_off_stays_so(provider: OpenIDServer, linked: bool) -> None:
+def test_a_deactivated_account_cannot_sign_in(provider: OpenIDServer, linked: bool) -> None:
     if linked:
         sign_in(provider)
     else:
@@ -248,7 +242,7 @@ def test_groups_give_the_highest_of_their_roles(
     assert user.groups.filter(name=AUDITORS).exists() == auditor
 
 
-def test_groups_are_looked_at_with_each_sign_in(provider: OpenIDServer, settings: Any) -> None:
+def test_groups_are_evaluated_at_each_sign_in(provider: OpenIDServer, settings: Any) -> None:
     settings.OIDC = provider.configured(roles={"auditors": "auditor"})
     provider.person = {**ALICE, "groups": ["auditors"]}
     sign_in(provider)
@@ -262,14 +256,14 @@ def test_groups_are_looked_at_with_each_sign_in(provider: OpenIDServer, settings
     assert list(notes) == ["To auditor, as single sign-on says.", "To user, as single sign-on says."]
 
 
-def test_without_a_map_roles_stay_as_the_administration_gave_them(provider: OpenIDServer) -> None:
+def test_without_role_mapping_roles_are_unchanged(provider: OpenIDServer) -> None:
     owner_make("alice", email="alice@example.org", is_staff=True)
     provider.person = {**ALICE, "groups": ["whatever"]}
     sign_in(provider)
     assert User.objects.get().is_staff
 
 
-def test_where_a_group_is_named_for_users_nobody_else_gets_in(provider: OpenIDServer, settings: Any) -> None:
+def test_with_a_group_for_users_everybody_else_is_refused(provider: OpenIDServer, settings: Any) -> None:
     settings.OIDC = provider.configured(roles={"people": "user"})
     answer = sign_in(provider)
     assert answer.status_code == 403
@@ -277,7 +271,7 @@ def test_where_a_group_is_named_for_users_nobody_else_gets_in(provider: OpenIDSe
     assert not User.objects.exists()
 
 
-def test_the_only_administrator_stays_one(provider: OpenIDServer, settings: Any) -> None:
+def test_the_only_administrator_keeps_the_role(provider: OpenIDServer, settings: Any) -> None:
     owner_make("alice", email="alice@example.org", is_staff=True, is_superuser=True)
     settings.OIDC = provider.configured(roles={"people": "auditor"})
     sign_in(provider)
@@ -285,7 +279,7 @@ def test_the_only_administrator_stays_one(provider: OpenIDServer, settings: Any)
 
 
 @pytest.mark.parametrize("sign", ["none", "HS256", "stranger"])
-def test_a_token_that_the_provider_did_not_sign_is_refused(provider: OpenIDServer, sign: str) -> None:
+def test_a_token_not_signed_by_the_provider_is_refused(provider: OpenIDServer, sign: str) -> None:
     provider.sign = sign
     client = Client()
     answer = sign_in(provider, client)
@@ -308,7 +302,7 @@ def test_a_token_that_the_provider_did_not_sign_is_refused(provider: OpenIDServe
     ],
     ids=str,
 )
-def test_a_token_that_is_not_for_this_sign_in_is_refused(provider: OpenIDServer, claims: dict[str, Any]) -> None:
+def test_a_token_for_another_sign_in_is_refused(provider: OpenIDServer, claims: dict[str, Any]) -> None:
     provider.claims = claims
     client = Client()
     answer = sign_in(provider, client)
@@ -316,75 +310,79 @@ def test_a_token_that_is_not_for_this_sign_in_is_refused(provider: OpenIDServer,
     assert (signed_in_as(client), User.objects.count()) == ("", 0)
 
 
-def test_a_callback_that_nobody_began_here_is_refused(provider: OpenIDServer) -> None:
-    begun = Client().get(reverse("openid-begin"))
-    back = provider.authorized(begun.headers["Location"]).removeprefix("http://testserver")
+def test_a_callback_without_a_started_sign_in_is_refused(provider: OpenIDServer) -> None:
+    start = Client().get(reverse("openid-begin"))
+    callback_url = provider.authorized(start.headers["Location"]).removeprefix("http://testserver")
     elsewhere = Client()
-    assert elsewhere.get(back).status_code == 400
+    assert elsewhere.get(callback_url).status_code == 400
     assert signed_in_as(elsewhere) == ""
     assert "/token" not in provider.asked
 
 
-def test_a_sign_in_that_was_only_begun_is_soon_forgotten(provider: OpenIDServer) -> None:
+def test_an_unfinished_sign_in_expires_soon(provider: OpenIDServer) -> None:
     client = Client()
-    begun = client.get(reverse("openid-begin"))
+    start = client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=PENDING_SECONDS)
-    client.get(provider.authorized(begun.headers["Location"]).removeprefix("http://testserver"))
+    client.get(provider.authorized(start.headers["Location"]).removeprefix("http://testserver"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
     client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
 
 
-def test_a_code_is_good_for_one_callback(provider: OpenIDServer) -> None:
+def test_a_code_is_accepted_in_one_callback_only(provider: OpenIDServer) -> None:
     client = Client()
-    begun = client.get(reverse("openid-begin"))
-    back = provider.authorized(begun.headers["Location"]).removeprefix("http://testserver")
-    assert [client.get(back).status_code, client.get(back).status_code] == [302, 400]
+    start = client.get(reverse("openid-begin"))
+    callback_url = provider.authorized(start.headers["Location"]).removeprefix("http://testserver")
+    assert [client.get(callback_url).status_code, client.get(callback_url).status_code] == [302, 400]
 
 
-def test_a_person_who_is_refused_there_is_told(provider: OpenIDServer) -> None:
+def test_a_refusal_by_the_provider_is_reported(provider: OpenIDServer) -> None:
     provider.refuses = "access_denied"
     answer = sign_in(provider)
     assert answer.status_code == 400
     assert "You are not signed in" in answer.content.decode()
 
 
-def test_a_provider_that_calls_itself_otherwise_is_not_used(provider: OpenIDServer) -> None:
+def test_a_provider_with_a_different_issuer_is_not_used(provider: OpenIDServer) -> None:
     provider.issuer_said = "https://evil.example"
     assert Client().get(reverse("openid-begin")).status_code == 502
 
 
-def test_a_provider_that_is_away_is_said_and_found_again(provider: OpenIDServer, settings: Any) -> None:
+def test_an_unreachable_provider_is_reported_and_retried(provider: OpenIDServer, settings: Any) -> None:
     settings.OIDC = provider.configured(issuer="http://127.0.0.1:9")
     assert Client().get(reverse("openid-begin")).status_code == 502
     settings.OIDC = provider.configured()
     assert sign_in(provider).status_code == 302
 
 
-def test_keys_that_were_renewed_are_read_again(provider: OpenIDServer) -> None:
+def test_renewed_provider_keys_are_fetched_again(provider: OpenIDServer) -> None:
     sign_in(provider)
     provider.renew_key()
     assert sign_in(provider).status_code == 302
 
 
-def test_what_the_token_leaves_out_comes_from_userinfo_of_the_same_person(provider: OpenIDServer) -> None:
+def test_missing_claims_are_read_from_userinfo(provider: OpenIDServer) -> None:
     provider.userinfo = {"sub": ALICE["sub"], "email": "alice@example.org", "email_verified": True}
     provider.person = {"sub": ALICE["sub"]}
     sign_in(provider)
     assert User.objects.get().email == "alice@example.org"
 
 
-@pytest.mark.parametrize(("told", "linked"), [("alice@example.org", "alice"), ("else@example.org", "alice.w")])
-def test_an_address_is_verified_by_who_says_it_of_that_address(provider: OpenIDServer, told: str, linked: str) -> None:
+@pytest.mark.parametrize(
+    ("userinfo_email", "linked"), [("alice@example.org", "alice"), ("else@example.org", "alice.w")]
+)
+def test_email_verified_counts_only_for_the_address_of_its_source(
+    provider: OpenIDServer, userinfo_email: str, linked: str
+) -> None:
     owner_make("alice", email="alice@example.org")
-    provider.userinfo = {"sub": ALICE["sub"], "email": told, "email_verified": True}
+    provider.userinfo = {"sub": ALICE["sub"], "email": userinfo_email, "email_verified": True}
     provider.person = {name: value for name, value in ALICE.items() if name != "email_verified"}
     client = Client()
     sign_in(provider, client)
     assert signed_in_as(client) == linked
 
 
-def test_userinfo_of_somebody_else_is_passed_over(provider: OpenIDServer) -> None:
+def test_userinfo_of_another_subject_is_ignored(provider: OpenIDServer) -> None:
     owner_make("bob", email="bob@example.org")
     provider.userinfo = {"sub": "bob", "email": "bob@example.org", "email_verified": True}
     provider.person = {"sub": ALICE["sub"], "preferred_username": "alice.w"}
@@ -394,11 +392,11 @@ def test_userinfo_of_somebody_else_is_passed_over(provider: OpenIDServer) -> Non
 
 
 @pytest.mark.parametrize("after", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
-def test_nobody_is_led_elsewhere_after_it(provider: OpenIDServer, after: str) -> None:
+def test_sign_in_never_redirects_to_another_site(provider: OpenIDServer, after: str) -> None:
     assert sign_in(provider, after=after).headers["Location"] == "/"
 
 
-def test_an_app_that_waits_for_the_end_of_the_sign_in_keeps_its_window(provider: OpenIDServer) -> None:
+def test_the_opener_window_is_kept_for_a_waiting_app(provider: OpenIDServer) -> None:
     policy = "Cross-Origin-Opener-Policy"
     assert sign_in(provider, after="/oauth/authorize?client_id=x").headers[policy] == "unsafe-none"
     assert sign_in(provider, after="/memories/").headers[policy] == "same-origin"
@@ -415,7 +413,7 @@ def test_no_token_code_or_address_is_logged(provider: OpenIDServer, caplog: pyte
     assert "eyJ" not in said
 
 
-def test_a_stranger_fills_no_log(provider: OpenIDServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_forged_callback_logs_a_short_line(provider: OpenIDServer, caplog: pytest.LogCaptureFixture) -> None:
     assert Client().get(reverse("openid-callback"), {"error": "x" * 5_000, "state": "s"}).status_code == 400
     (line,) = [record.getMessage() for record in caplog.records if record.name == "daybook.sign_in"]
     assert len(line) < 300
@@ -436,7 +434,7 @@ def test_passwords_can_be_switched_off(provider: OpenIDServer, settings: Any, al
     assert sign_in(provider).status_code == 302
 
 
-def test_who_has_no_password_deletes_everything_soon_after_signing_in(provider: OpenIDServer) -> None:
+def test_without_a_password_everything_can_be_deleted_soon_after_signing_in(provider: OpenIDServer) -> None:
     client = Client()
     sign_in(provider, client)
     User.objects.update(last_login="2020-01-01T00:00:00Z")

@@ -1,4 +1,4 @@
-"""A client that hangs up while its run is being opened leaves no open run behind."""
+"""Opening a run: a client that disconnects meanwhile leaves no running run behind"""
 
 import asyncio
 from typing import Any
@@ -21,25 +21,25 @@ from tests.waiting import eventually_async
 pytestmark = pytest.mark.any_database
 
 
-async def slowly(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """A database thread that is not done yet when its caller is cancelled."""
+async def delayed_in_thread(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Stand in for a database thread that is still running when its caller is cancelled."""
     started.set()
-    await asyncio.shield(go_on.wait())
+    await asyncio.shield(may_continue.wait())
     return await in_thread(function, *args, **kwargs)
 
 
-started, go_on = asyncio.Event(), asyncio.Event()
+started, may_continue = asyncio.Event(), asyncio.Event()
 
 
 @pytest.fixture(autouse=True)
 def slow_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    global started, go_on
-    started, go_on = asyncio.Event(), asyncio.Event()
-    monkeypatch.setattr(opening, "in_shared_thread", slowly)
+    global started, may_continue
+    started, may_continue = asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(opening, "in_shared_thread", delayed_in_thread)
 
 
-async def cancelled(session_id: Any, owner: Owner) -> None:
-    """Open a run, and be cancelled before it is open."""
+async def open_and_cancel(session_id: Any, owner: Owner) -> None:
+    """Start to open a run, and cancel that before the run is open."""
     caller = caller_make(owner)
     task = asyncio.create_task(
         open_run(open_native, caller, session_id=session_id, content="Hi", replaces=None, request_id="r")
@@ -48,11 +48,11 @@ async def cancelled(session_id: Any, owner: Owner) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    go_on.set()
+    may_continue.set()
 
 
-async def test_the_run_that_opens_all_the_same_is_stopped(alice: Owner, session: Session) -> None:
-    await cancelled(session.pk, alice)
+async def test_a_run_that_opens_after_the_cancellation_is_stopped(alice: Owner, session: Session) -> None:
+    await open_and_cancel(session.pk, alice)
 
     async def stopped() -> bool:
         return await in_thread(Run.objects.filter(state="stopped").exists)
@@ -61,19 +61,19 @@ async def test_the_run_that_opens_all_the_same_is_stopped(alice: Owner, session:
     assert not await in_thread(Run.objects.filter(state="running").exists)
 
 
-async def test_a_run_that_is_refused_needs_no_closing(alice: Owner, agent: Agent) -> None:
-    await cancelled(None, alice)
+async def test_a_refused_run_needs_no_closing(alice: Owner, agent: Agent) -> None:
+    await open_and_cancel(None, alice)
     await eventually_async(active.is_idle, within=5)
     assert not await in_thread(Run.objects.exists)
 
 
-async def test_what_goes_wrong_is_raised(alice: Owner, agent: Agent) -> None:
-    go_on.set()
+async def test_errors_are_raised(alice: Owner, agent: Agent) -> None:
+    may_continue.set()
     with pytest.raises(NotFound):
         await open_run(open_native, caller_make(alice), session_id=None, content="Hi", replaces=None, request_id="r")
 
 
-async def test_a_native_turn_that_is_stopped_before_it_began_is_closed(
+async def test_a_native_turn_stopped_before_it_starts_is_closed(
     alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
     context = await in_thread(

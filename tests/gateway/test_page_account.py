@@ -1,4 +1,4 @@
-"""The account page: password, keys, time zone, and deleting everything."""
+"""The account page: password, keys, time zone, and deletion of the account"""
 
 import re
 from datetime import timedelta
@@ -31,7 +31,7 @@ def password_form(**changed: str) -> dict[str, str]:
     return {"old_password": "alice knows it", "new_password1": new, "new_password2": new, **changed}
 
 
-def test_strangers_are_sent_to_the_sign_in_page() -> None:
+def test_anonymous_visitors_are_sent_to_the_sign_in_page() -> None:
     assert Client().get("/account/").headers["Location"].startswith("/login/?next=")
     for path in ("password", "time-zone", "keys", f"keys/{uuid4()}/revoke", "delete"):
         response = Client().post(f"/account/{path}/")
@@ -48,7 +48,7 @@ def test_a_form_from_another_site_is_refused(alice: Owner) -> None:
     assert User.objects.filter(username="alice").exists()
 
 
-def test_the_password_is_changed_and_other_logins_end(page: Client, alice: Owner) -> None:
+def test_changing_the_password_ends_other_logins(page: Client, alice: Owner) -> None:
     elsewhere = client_of(alice)
     response = page.post("/account/password/", password_form())
     assert response.headers["Location"] == "/account/?done=password"
@@ -67,7 +67,7 @@ def test_the_password_is_changed_and_other_logins_end(page: Client, alice: Owner
         ({"new_password1": "short", "new_password2": "short"}, "too short"),
     ],
 )
-def test_a_password_that_will_not_do_changes_nothing(
+def test_an_invalid_new_password_changes_nothing(
     page: Client, alice: Owner, changed: dict[str, str], words: str
 ) -> None:
     response = page.post("/account/password/", password_form(**changed))
@@ -89,13 +89,13 @@ def test_a_new_key_is_shown_once_and_works(page: Client, alice: Owner) -> None:
     assert plain not in html_of(page, "/account/")
 
 
-def test_a_read_only_key_says_so(page: Client) -> None:
+def test_a_read_only_key_is_labelled(page: Client) -> None:
     page.post("/account/keys/", {"name": "Dashboard", "read_only": "on"})
     assert ApiKey.objects.get().read_only
     assert "May read ·" in text_of(html_of(page, "/account/"))
 
 
-def test_a_script_gets_only_the_keys(page: Client) -> None:
+def test_an_htmx_request_gets_only_the_keys_section(page: Client) -> None:
     html = page.post("/account/keys/", {"name": "Shell"}, headers={"HX-Request": "true"}).content.decode()
     assert html.startswith('<section class="account__part" id="keys"')
     assert "it is shown once" in html
@@ -110,7 +110,7 @@ def test_a_key_needs_a_name(page: Client, name: str) -> None:
     assert not ApiKey.objects.exists()
 
 
-def test_a_name_with_a_nul_is_stored_without_it(page: Client) -> None:
+def test_a_null_character_in_a_name_is_removed(page: Client) -> None:
     assert page.post("/account/keys/", {"name": "My\x00 app"}).status_code == 200
     assert ApiKey.objects.get().name == "My app"
 
@@ -120,7 +120,7 @@ def test_a_form_cannot_make_a_key_trusted(page: Client) -> None:
     assert not ApiKey.objects.get().trusted
 
 
-def test_there_are_at_most_fifty_keys(page: Client, alice: Owner) -> None:
+def test_the_number_of_keys_is_limited_to_fifty(page: Client, alice: Owner) -> None:
     for _ in range(50):
         key_make(alice)
     response = page.post("/account/keys/", {"name": "One more"})
@@ -128,7 +128,7 @@ def test_there_are_at_most_fifty_keys(page: Client, alice: Owner) -> None:
     assert ApiKey.objects.count() == 50
 
 
-def test_a_key_is_listed_with_its_last_use_and_revoked(page: Client, alice: Owner) -> None:
+def test_a_key_shows_its_last_use_and_can_be_revoked(page: Client, alice: Owner) -> None:
     key, _ = key_make(alice)
     ApiKey.objects.update(last_used_at=timezone.now() - timedelta(minutes=1))
     assert "Last used" in text_of(html_of(page, "/account/"))
@@ -148,7 +148,7 @@ def test_charlie_neither_sees_nor_revokes_alices_key(alice: Owner, charlie: Owne
     assert key.revoked_at is None
 
 
-def test_the_time_zone_is_chosen_and_used(page: Client, alice: Owner) -> None:
+def test_the_time_zone_can_be_chosen(page: Client, alice: Owner) -> None:
     response = page.post("/account/time-zone/", {"time_zone": "Europe/Stockholm"})
     assert response.headers["Location"] == "/account/?done=zone"
     alice.refresh_from_db()
@@ -157,7 +157,7 @@ def test_the_time_zone_is_chosen_and_used(page: Client, alice: Owner) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Mars/Olympus", "../../etc/passwd", "/etc/localtime"])
-def test_a_time_zone_that_nobody_knows_is_refused(page: Client, alice: Owner, name: str) -> None:
+def test_an_unknown_time_zone_is_refused(page: Client, alice: Owner, name: str) -> None:
     response = page.post("/account/time-zone/", {"time_zone": name})
     assert response.status_code == 400
     assert "There is no such time zone." in response.content.decode()
@@ -170,16 +170,14 @@ def delete_form(**changed: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("changed", [{"line": "delete"}, {"line": ""}, {"password": "wrong"}, {"password": ""}])
-def test_nothing_is_deleted_without_the_line_and_the_password(
-    page: Client, alice: Owner, changed: dict[str, str]
-) -> None:
+def test_deletion_needs_the_line_and_the_password(page: Client, alice: Owner, changed: dict[str, str]) -> None:
     memory_make(alice)
     assert page.post("/account/delete/", delete_form(**changed)).status_code == 400
     assert Memory.objects.count() == 1
     assert User.objects.filter(username="alice").exists()
 
 
-def test_everything_is_deleted_with_a_receipt_and_the_login_ends(
+def test_deletion_removes_everything_and_shows_a_receipt(
     page: Client, alice: Owner, charlie: Owner, bob: Owner, agent: Agent
 ) -> None:
     memory_make(alice, "Alice keeps bees.")
@@ -214,7 +212,7 @@ def test_the_only_administrator_keeps_an_empty_login(bob: Owner) -> None:
     assert not Owner.objects.exists()
 
 
-def test_an_administrator_beside_another_is_deleted_whole(bob: Owner) -> None:
+def test_one_of_two_administrators_is_deleted_completely(bob: Owner) -> None:
     User.objects.create_user("dora", is_superuser=True)
     client_of(bob).post("/account/delete/", {"line": "delete everything", "password": "bob knows it"})
     assert not User.objects.filter(username="bob").exists()
@@ -234,7 +232,7 @@ def test_the_number_of_queries_does_not_grow_with_the_keys(page: Client, alice: 
     assert queries() == few
 
 
-def test_names_of_keys_are_text(page: Client) -> None:
+def test_key_names_are_escaped(page: Client) -> None:
     html = page.post("/account/keys/", {"name": "<b>bold</b>"}).content.decode()
     assert "<b>bold</b>" not in html
 
@@ -247,11 +245,11 @@ def test_names_of_keys_are_text(page: Client) -> None:
         ("", "/"),
     ],
 )
-def test_a_form_that_is_sent_after_the_sign_in_was_over_leads_back_to_its_page(referer: str, page: str) -> None:
+def test_a_form_sent_after_the_login_ended_returns_to_its_page(referer: str, page: str) -> None:
     answer = Client().post("/account/time-zone/", {"time_zone": "UTC"}, headers={"Referer": referer})
     assert (answer.status_code, answer["Location"]) == (302, f"/login/?next={page}")
 
 
-def test_a_part_of_the_page_is_not_replaced_by_the_sign_in_page() -> None:
+def test_an_htmx_request_without_login_gets_an_empty_401() -> None:
     answer = Client().post("/account/keys/", {"name": "laptop"}, headers={"HX-Request": "true"})
     assert (answer.status_code, answer.content) == (401, b"")

@@ -24,8 +24,6 @@ from tests.pages import client_of, html_of, text_of
 pytestmark = pytest.mark.django_db
 SERVER = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": 9, "DEFAULT_FROM_EMAIL": "daybook@example.org"}
 NEW = "an entirely new one"
-
-
 _queued: list[tuple[str, ...]] = []
 
 
@@ -46,14 +44,14 @@ def ask(email: str = "anna@example.org", **extra: Any) -> Any:
 
 
 def jobs() -> list[tuple[str, ...]]:
-    """The arguments of the jobs that were queued since the last look."""
+    """Return and clear the arguments of the queued jobs."""
     found = list(_queued)
     _queued.clear()
     return found
 
 
 def link() -> str:
-    """Do the queued jobs; the path of the link in the one mail."""
+    """Do the queued jobs and return the path of the link in the only mail."""
     for job in jobs():
         password_mail(*job)
     [message] = mail.outbox
@@ -63,18 +61,18 @@ def link() -> str:
 
 
 def choose(client: Client, path: str, password: str = NEW) -> Any:
-    """Open a link, and send the form that it leads to."""
+    """Open a link and post the form behind it."""
     answer = client.get(path)
     if answer.status_code != 302:
         return answer
     return client.post(answer.headers["Location"], {"new_password1": password, "new_password2": password})
 
 
-def test_the_sign_in_page_leads_there(anna: Owner) -> None:
+def test_the_sign_in_page_links_to_the_form(anna: Owner) -> None:
     assert 'href="/password/forgotten/"' in html_of(Client(), "/login/")
 
 
-def test_the_link_leads_to_a_new_password_and_every_login_ends(anna: Owner) -> None:
+def test_a_reset_sets_the_new_password_and_ends_every_login(anna: Owner) -> None:
     elsewhere = client_of(anna)
     html_of(elsewhere, "/account/")
     assert ask("Anna@Example.org").status_code == 200
@@ -107,26 +105,26 @@ def test_a_weak_password_is_refused_with_the_reason(anna: Owner) -> None:
     assert User.objects.get(pk=anna.user_id).check_password("anna knows it")
 
 
-def test_the_answer_is_the_same_whether_there_is_such_an_account_or_not(anna: Owner) -> None:
+def test_the_answer_does_not_reveal_whether_an_account_exists(anna: Owner) -> None:
     answers = [ask(address) for address in ("anna@example.org", "nobody@example.org")]
     assert answers[0].content == answers[1].content
     assert [len(job) for job in jobs()] == [2, 2]
 
 
-def test_nothing_that_was_typed_is_kept(anna: Owner, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_typed_address_is_neither_stored_nor_logged(anna: Owner, caplog: pytest.LogCaptureFixture) -> None:
     ask("typed@example.org")
     stored = str([*AuditEntry.objects.values(), *jobs()])
     assert "typed" not in stored + caplog.text
     assert AuditEntry.objects.get().action == "password_forgotten"
 
 
-def test_no_link_is_in_the_queue(anna: Owner) -> None:
+def test_the_queue_contains_no_link(anna: Owner) -> None:
     ask()
     assert jobs() == [(str(anna.user_id), "http://testserver")]
 
 
 @pytest.mark.parametrize("state", [{"is_active": False}, {"password": "!"}], ids=["switched off", "no password"])
-def test_accounts_that_cannot_sign_in_with_a_password_get_no_mail(anna: Owner, state: dict[str, Any]) -> None:
+def test_accounts_without_password_sign_in_get_no_mail(anna: Owner, state: dict[str, Any]) -> None:
     User.objects.filter(pk=anna.user_id).update(**state)
     assert ask().status_code == 200
     for job in jobs():
@@ -134,7 +132,7 @@ def test_accounts_that_cannot_sign_in_with_a_password_get_no_mail(anna: Owner, s
     assert mail.outbox == []
 
 
-def test_an_account_gets_a_few_mails_an_hour_and_the_answer_does_not_tell(anna: Owner) -> None:
+def test_mails_per_account_are_limited_without_revealing_it(anna: Owner) -> None:
     answers = [ask(REMOTE_ADDR=f"192.0.2.{number}").status_code for number in range(MAX_PER_ACCOUNT + 2)]
     assert set(answers) == {200}
     assert len([job for job in jobs() if job[0]]) == MAX_PER_ACCOUNT
@@ -143,7 +141,7 @@ def test_an_account_gets_a_few_mails_an_hour_and_the_answer_does_not_tell(anna: 
         assert jobs()[0][0]
 
 
-def test_an_address_of_the_network_may_ask_a_few_times_an_hour(anna: Owner) -> None:
+def test_requests_per_network_address_are_limited(anna: Owner) -> None:
     answers = [ask(f"nobody{number}@example.org") for number in range(MAX_PER_ADDRESS + 1)]
     assert [answer.status_code for answer in answers] == [200] * MAX_PER_ADDRESS + [429]
     assert answers[-1].headers["Retry-After"] == "3600"
@@ -152,21 +150,21 @@ def test_an_address_of_the_network_may_ask_a_few_times_an_hour(anna: Owner) -> N
     assert answers == [200] * MAX_PER_ADDRESS + [429]
 
 
-def test_without_a_mail_server_the_page_says_whom_to_ask(anna: Owner, settings: Any) -> None:
+def test_without_a_mail_server_the_page_refers_to_an_administrator(anna: Owner, settings: Any) -> None:
     settings.MAIL = None
     assert "Ask an administrator" in html_of(Client(), "/password/forgotten/")
     assert "Ask an administrator" in ask().content.decode()
     assert jobs() == []
 
 
-def test_a_link_leads_to_a_trusted_origin_only(anna: Owner, settings: Any) -> None:
+def test_a_link_uses_a_trusted_origin_only(anna: Owner, settings: Any) -> None:
     settings.TRUSTED_ORIGINS = ["https://chat.example.org"]
     settings.ALLOWED_HOSTS = ["*"]
     ask(HTTP_HOST="evil.example")
     assert jobs()[0][1] == "https://chat.example.org"
 
 
-def test_a_mail_server_that_is_away_is_logged_without_the_address(
+def test_an_unreachable_mail_server_is_logged_without_the_address(
     anna: Owner, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
@@ -176,9 +174,7 @@ def test_a_mail_server_that_is_away_is_logged_without_the_address(
     assert "anna" not in caplog.text
 
 
-def test_what_was_asked_while_the_clock_was_ahead_is_not_of_this_hour(
-    anna: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_made_while_the_clock_was_ahead_do_not_count(anna: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     ahead = int(timedelta(days=1).total_seconds() * 1000) << 80
     with monkeypatch.context() as patched:
         patched.setattr(ids, "compat", SimpleNamespace(uuid7=lambda: UUID(int=compat.uuid7().int + ahead)))

@@ -1,4 +1,4 @@
-"""/v1/responses as the openai package uses it: what comes back, in one piece and as events, and what is stored."""
+"""/v1/responses with the openai package: whole answers, streams, and stored responses"""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -16,7 +16,7 @@ from memories.errors import UpstreamError
 from memories.limits import TOOLS
 from memories.models import Memory
 from tests.conftest import Api
-from tests.gateway.v1 import ask, said
+from tests.gateway.v1 import as_message, ask
 from tests.scripted_model import Says, ScriptedModel, calls, says
 
 PATH = "/v1/responses"
@@ -26,7 +26,7 @@ ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 
 @pytest_asyncio.fixture
 async def sdk(alice_api: Api, agent: Agent) -> AsyncGenerator[openai.AsyncOpenAI]:
-    """The official client, against the application in this process."""
+    """Yield the official client, connected to the application in this process."""
     http = openai.DefaultAsyncHttpxClient(transport=httpx2.ASGITransport(app=application))
     key = alice_api.headers["authorization"].removeprefix("Bearer ")
     async with openai.AsyncOpenAI(
@@ -47,7 +47,7 @@ def outputs(response: Any, *texts: str) -> Any:
     ]
 
 
-async def test_it_answers_in_one_piece(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_a_response_is_returned_and_can_be_retrieved(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     answer = await sdk.responses.create(model="assistant", input="Hi", metadata={"project": "tea"}, temperature=0.5)
     (run,) = await runs()
@@ -59,18 +59,18 @@ async def test_it_answers_in_one_piece(sdk: openai.AsyncOpenAI, model: ScriptedM
     assert await sdk.responses.retrieve(answer.id) == answer
 
 
-async def test_it_streams_the_same(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_a_stream_gives_the_same_response(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     async with sdk.responses.stream(model="assistant", input="Hi") as stream:
         text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
         final = await stream.get_final_response()
     assert (text, final.output_text, final.status) == ("Hello.", "Hello.", "completed")
-    kept = await sdk.responses.retrieve(final.id)
-    assert kept.model_dump() == {**final.model_dump(), "output": kept.model_dump()["output"]}
-    assert [item.id for item in kept.output] == [item.id for item in final.output]
+    retrieved = await sdk.responses.retrieve(final.id)
+    assert retrieved.model_dump() == {**final.model_dump(), "output": retrieved.model_dump()["output"]}
+    assert [item.id for item in retrieved.output] == [item.id for item in final.output]
 
 
-async def test_a_parsed_answer(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_a_structured_answer_is_parsed(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     class Dish(BaseModel):
         name: str
 
@@ -86,7 +86,9 @@ async def test_a_parsed_answer(sdk: openai.AsyncOpenAI, model: ScriptedModel) ->
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_tool_loop_by_previous_response(sdk: openai.AsyncOpenAI, model: ScriptedModel, streamed: bool) -> None:
+async def test_a_tool_loop_with_previous_response_id(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel, streamed: bool
+) -> None:
     async def step(**asked: Any) -> Any:
         if not streamed:
             return await sdk.responses.create(model="assistant", tools=[LOOKUP], **asked)
@@ -100,7 +102,7 @@ async def test_a_tool_loop_by_previous_response(sdk: openai.AsyncOpenAI, model: 
     assert [item.arguments for item in first.output[1:]] == ['{"q": "a"}', "{}"]
     second = await step(input=outputs(first, "A", "B"), previous_response_id=first.id)
     assert (second.output_text, second.id, second.previous_response_id) == ("Found it.", f"{first.id}_1", first.id)
-    assert [item.type for item in second.output] == ["message"]  # our own call is not shown
+    assert [item.type for item in second.output] == ["message"]  # our own call is hidden
     assert second.usage.total_tokens == 20
     third = await step(input="Sure?", previous_response_id=second.id)
     sent = model.calls[3].messages[1:]
@@ -109,24 +111,26 @@ async def test_a_tool_loop_by_previous_response(sdk: openai.AsyncOpenAI, model: 
     assert [run.state for run in await runs()] == ["completed", "completed"]
     assert await in_thread(Session.objects.count) == 1
     for answer in (first, second, third):
-        kept = await sdk.responses.retrieve(answer.id)
-        assert (kept.output_text, kept.usage, kept.previous_response_id) == (
+        retrieved = await sdk.responses.retrieve(answer.id)
+        assert (retrieved.output_text, retrieved.usage, retrieved.previous_response_id) == (
             answer.output_text,
             answer.usage,
             answer.previous_response_id,
         )
-        assert [item.id for item in kept.output] == [item.id for item in answer.output]
+        assert [item.id for item in retrieved.output] == [item.id for item in answer.output]
 
 
-async def test_the_whole_conversation_may_be_sent_again(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_the_whole_conversation_may_be_resent(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=(("lookup", "{}"),)), "Found it.", "Yes.")
-    talk: Any = [{"role": "user", "content": "Look it up"}]
-    first = await sdk.responses.create(model="assistant", input=talk, tools=[LOOKUP], store=False)
-    talk += [item.model_dump(exclude_none=True) for item in first.output] + outputs(first, "A")
-    second = await sdk.responses.create(model="assistant", input=talk, tools=[LOOKUP], store=False)
+    conversation: Any = [{"role": "user", "content": "Look it up"}]
+    first = await sdk.responses.create(model="assistant", input=conversation, tools=[LOOKUP], store=False)
+    conversation += [item.model_dump(exclude_none=True) for item in first.output] + outputs(first, "A")
+    second = await sdk.responses.create(model="assistant", input=conversation, tools=[LOOKUP], store=False)
     assert second.output_text == "Found it."
-    talk += [item.model_dump(exclude_none=True) for item in second.output] + [{"role": "user", "content": "Sure?"}]
-    await sdk.responses.create(model="assistant", input=talk, store=False)
+    conversation += [item.model_dump(exclude_none=True) for item in second.output] + [
+        {"role": "user", "content": "Sure?"}
+    ]
+    await sdk.responses.create(model="assistant", input=conversation, store=False)
     (call_id,) = [item.call_id for item in first.output if item.type == "function_call"]
     assert [message["role"] for message in model.calls[2].messages[1:]] == [
         "user",
@@ -145,23 +149,25 @@ async def test_the_whole_conversation_may_be_sent_again(sdk: openai.AsyncOpenAI,
     assert refused.value.code == "previous_response_not_found"
 
 
-async def test_encrypted_reasoning_is_sent_back_as_it_came(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_encrypted_reasoning_is_resent_and_reaches_the_model(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel
+) -> None:
     model.script(Says(thinks=("Let me look.",), calls=(("lookup", "{}"),)), "Found it.")
     asked: Any = {"model": "assistant", "tools": [LOOKUP], "store": False, "include": ["reasoning.encrypted_content"]}
-    talk: Any = [{"role": "user", "content": "Look it up"}]
-    async with sdk.responses.stream(input=talk, **asked) as stream:
+    conversation: Any = [{"role": "user", "content": "Look it up"}]
+    async with sdk.responses.stream(input=conversation, **asked) as stream:
         async for _ in stream:
             pass
         first = await stream.get_final_response()
-    thought = first.output[0]
-    assert (thought.type, thought.encrypted_content) == ("reasoning", f"daybook.1.{thought.id}")
-    talk += [item.model_dump(exclude_none=True) for item in first.output] + outputs(first, "A")
-    second = await sdk.responses.create(input=talk, **asked)
+    reasoning = first.output[0]
+    assert (reasoning.type, reasoning.encrypted_content) == ("reasoning", f"daybook.1.{reasoning.id}")
+    conversation += [item.model_dump(exclude_none=True) for item in first.output] + outputs(first, "A")
+    second = await sdk.responses.create(input=conversation, **asked)
     assert (second.output_text, [run.turn for run in await runs()]) == ("Found it.", [1])
     assert model.calls[1].body(stream=False)["messages"][2]["reasoning_content"] == "Let me look."
 
 
-async def test_instructions_are_of_one_request(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_instructions_apply_to_one_request(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("Arr.", "Yes.")
     first = await sdk.responses.create(model="assistant", input="Hi", instructions="Talk like a pirate.")
     await sdk.responses.create(model="assistant", input="Tea?", previous_response_id=first.id)
@@ -174,7 +180,7 @@ async def test_instructions_are_of_one_request(sdk: openai.AsyncOpenAI, model: S
     )
 
 
-async def test_an_older_response_is_a_fork(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_continuing_an_older_response_creates_a_fork(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.", "Two.", "Two, again.", "Three.", "Four.")
 
     async def say(text: str, after: Any = None) -> Any:
@@ -194,7 +200,7 @@ async def test_an_older_response_is_a_fork(sdk: openai.AsyncOpenAI, model: Scrip
     assert [(session.turns, session.parent_id) for session in sessions] == [(3, None), (2, sessions[0].pk)]
 
 
-async def test_what_was_repeated_stays_a_place_to_go_on_from(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_a_superseded_response_can_still_be_continued(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.", "Two.", "Two!", "Three.", "Three?")
 
     async def say(text: str, after: Any = None) -> Any:
@@ -223,7 +229,7 @@ async def test_input_items(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> Non
     assert [item.type async for item in sdk.responses.input_items.list(first.id)] == ["message"]
 
 
-async def test_input_items_of_a_fork_do_not_show_our_calls(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_input_items_of_a_fork_hide_our_calls(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(calls(ADD, ("lookup", "{}")), "One.", "Two.", "Two, again.")
     first = await sdk.responses.create(model="assistant", input="I'm vegetarian", tools=[LOOKUP])
     one = await sdk.responses.create(model="assistant", input=outputs(first, "A"), previous_response_id=first.id)
@@ -242,14 +248,14 @@ async def test_input_items_of_a_fork_do_not_show_our_calls(sdk: openai.AsyncOpen
     ]
 
 
-async def test_the_order_of_input_items_is_one_of_two(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_input_items_refuse_an_unknown_order(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("One.")
     _, made = await alice_api.post(PATH, {"model": "assistant", "input": "Count"})
     status, answer = await alice_api.get(f"{PATH}/{made['id']}/input_items?order=zz")
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "order")
 
 
-async def test_a_response_that_is_over_is_not_cancelled(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_finished_response_cannot_be_cancelled(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("One.")
     _, made = await alice_api.post(PATH, {"model": "assistant", "input": "Count"})
     status, answer = await alice_api.post(f"{PATH}/{made['id']}/cancel")
@@ -258,7 +264,7 @@ async def test_a_response_that_is_over_is_not_cancelled(alice_api: Api, agent: A
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"tools": "zz"},
         {"tools": [7]},
@@ -270,13 +276,15 @@ async def test_a_response_that_is_over_is_not_cancelled(alice_api: Api, agent: A
         {"truncation": "zz"},
     ],
 )
-async def test_fields_of_another_type_are_refused(alice_api: Api, agent: Agent, wrong: dict[str, Any]) -> None:
-    status, answer = await alice_api.post(PATH, {"model": "assistant", "input": "Hi", **wrong})
+async def test_fields_of_the_wrong_type_are_refused(alice_api: Api, agent: Agent, invalid: dict[str, Any]) -> None:
+    status, answer = await alice_api.post(PATH, {"model": "assistant", "input": "Hi", **invalid})
     assert (status, answer["error"]["code"]) == (400, "invalid_request")
-    assert answer["error"]["param"].startswith(*wrong)
+    assert answer["error"]["param"].startswith(*invalid)
 
 
-async def test_a_deleted_response_is_gone_and_its_session_stays(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_a_deleted_response_is_not_found_and_its_session_stays(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel
+) -> None:
     model.script("One.")
     one = await sdk.responses.create(model="assistant", input="Count")
     await sdk.responses.delete(one.id)
@@ -286,18 +294,18 @@ async def test_a_deleted_response_is_gone_and_its_session_stays(sdk: openai.Asyn
     assert await in_thread(Message.objects.count) == 2
 
 
-async def test_items_are_found_by_their_ids(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_item_references_are_resolved(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment.",), calls=(("lookup", "{}"),)), "Found it.")
     first = await sdk.responses.create(model="assistant", input="Look it up", tools=[LOOKUP])
-    talk: Any = [{"role": "user", "content": "Look it up"}, {"type": "item_reference", "id": "rs_whatever"}]
-    talk += [{"type": "item_reference", "id": item.id} for item in first.output] + outputs(first, "A")
-    await sdk.responses.create(model="assistant", input=talk, tools=[LOOKUP])
+    conversation: Any = [{"role": "user", "content": "Look it up"}, {"type": "item_reference", "id": "rs_whatever"}]
+    conversation += [{"type": "item_reference", "id": item.id} for item in first.output] + outputs(first, "A")
+    await sdk.responses.create(model="assistant", input=conversation, tools=[LOOKUP])
     assert [message["role"] for message in model.calls[1].messages[1:]] == ["user", "assistant", "tool"]
     with pytest.raises(openai.BadRequestError, match="is not stored"):
         await sdk.responses.create(model="assistant", input=[{"type": "item_reference", "id": "msg_1"}])
 
 
-async def test_a_command_is_answered_and_gone_on_from(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_a_command_is_answered_and_can_be_continued(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.", "Two.")
     one = await sdk.responses.create(model="assistant", input="Count")
     command = await sdk.responses.create(model="assistant", input="/memory help", previous_response_id=one.id)
@@ -310,7 +318,7 @@ async def test_a_command_is_answered_and_gone_on_from(sdk: openai.AsyncOpenAI, m
     assert session.turns == 2
 
 
-async def test_chores_of_a_client_are_not_stored(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_background_tasks_of_a_client_are_not_stored(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("Tea", Says(pieces=("Te", "a")))
     asked: Any = {"model": "assistant", "input": "Hi", "metadata": {"task": "title_generation"}}
     assert (await sdk.responses.create(**asked)).output_text == "Tea"
@@ -320,45 +328,47 @@ async def test_chores_of_a_client_are_not_stored(sdk: openai.AsyncOpenAI, model:
     assert await runs() == []
 
 
-async def test_an_error_has_a_status_or_ends_the_stream(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_an_error_before_the_stream_has_a_status_and_is_stored(
+    sdk: openai.AsyncOpenAI, model: ScriptedModel
+) -> None:
     model.script(UpstreamError("no"))
     with pytest.raises(openai.InternalServerError) as failed:
         await sdk.responses.create(model="assistant", input="Hi", stream=True)
     assert failed.value.code == "upstream_error"
     (run,) = await runs()
-    kept = await sdk.responses.retrieve(f"resp_{run.pk.hex}")
-    assert kept.error
-    assert (kept.status, kept.error.code) == ("failed", "upstream_error")
+    retrieved = await sdk.responses.retrieve(f"resp_{run.pk.hex}")
+    assert retrieved.error
+    assert (retrieved.status, retrieved.error.code) == ("failed", "upstream_error")
 
 
-async def test_a_cut_answer_is_incomplete(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_a_truncated_answer_is_incomplete(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script(Says(pieces=("Hel",), finish_reason="length"))
     answer = await sdk.responses.create(model="assistant", input="Hi", max_output_tokens=1)
     assert model.calls[0].parameters["max_completion_tokens"] == 1
-    for one in (answer, await sdk.responses.retrieve(answer.id)):
-        assert one.incomplete_details
-        assert (one.status, one.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    for response in (answer, await sdk.responses.retrieve(answer.id)):
+        assert response.incomplete_details
+        assert (response.status, response.incomplete_details.reason) == ("incomplete", "max_output_tokens")
 
 
 @pytest.mark.parametrize("chained", [False, True])
-async def test_the_same_conversation_by_either_api(
+async def test_the_same_conversation_in_both_apis(
     sdk: openai.AsyncOpenAI, alice_api: Api, charlie_api: Api, model: ScriptedModel, chained: bool
 ) -> None:
-    """One person by chat completions and another by responses: equal requests to the model, turns and memories."""
+    """One person uses chat completions and another responses. Model requests, turns and memories must be equal."""
     script = (calls(ADD), "Noted.", calls(("lookup", "{}")), "Dal.", "Yes.")
     chat_tool = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
     model.script(*script)
     system = {"role": "system", "content": "Be kind."}
-    talk: list[Any] = [system, said("I'm vegetarian", 0)]
+    conversation: list[Any] = [system, as_message("I'm vegetarian", 0)]
     for text in ("A dish?", "Sure?"):
-        got = await ask(charlie_api, *talk, tools=[chat_tool])
-        talk += [got.json["choices"][0]["message"], said(text, 0)]
+        response = await ask(charlie_api, *conversation, tools=[chat_tool])
+        conversation += [response.json["choices"][0]["message"], as_message(text, 0)]
         if text == "Sure?":
             break
-        got = await ask(charlie_api, *talk, tools=[chat_tool])
-        made = got.json["choices"][0]["message"]
-        talk += [made, {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "A"}]
-    await ask(charlie_api, *talk, tools=[chat_tool])
+        response = await ask(charlie_api, *conversation, tools=[chat_tool])
+        made = response.json["choices"][0]["message"]
+        conversation += [made, {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "A"}]
+    await ask(charlie_api, *conversation, tools=[chat_tool])
 
     model.script(*script)
     whole: Any = []
@@ -370,7 +380,7 @@ async def test_the_same_conversation_by_either_api(
         last = await sdk.responses.create(model="assistant", instructions="Be kind.", tools=[LOOKUP], **more)
         whole += [item.model_dump(exclude_none=True) for item in last.output]
 
-    requests = [normal(call) for call in model.calls]
+    requests = [with_numbered_calls(call) for call in model.calls]
     if not chained:  # a stored transcript also holds the calls of our own tools
         assert requests[:5] == requests[5:]
     assert [request["tools"] for request in requests[:5]] == [request["tools"] for request in requests[5:]]
@@ -379,8 +389,8 @@ async def test_the_same_conversation_by_either_api(
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").count) == 2
 
 
-def normal(call: Any) -> dict[str, Any]:
-    """A request with its call ids as their places."""
+def with_numbered_calls(call: Any) -> dict[str, Any]:
+    """Return a model request whose call IDs are replaced by their order."""
     ids: dict[str, str] = {}
     body = call.body(stream=False)
     for message in body["messages"]:
@@ -392,13 +402,13 @@ def normal(call: Any) -> dict[str, Any]:
 
 
 def stored(session: Session) -> list[Any]:
-    """A session as its rows tell of it."""
+    """Return the stored messages, runs and counters of a session."""
     messages = [(row.role, row.text, bool(row.tool_calls), row.kind) for row in session.messages.order_by("seq")]
     turns = [(run.turn, run.state, run.counted, run.text, run.usage) for run in session.runs.order_by("pk")]
     return [messages, turns, session.turns, session.turns_since_memory_review]
 
 
-async def test_the_tokens_of_a_request_are_counted(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+async def test_the_input_tokens_of_a_request_are_counted(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     async def counted(**asked: Any) -> int:
         count = await sdk.responses.input_tokens.count(model="assistant", **asked)
         assert count.object == "response.input_tokens"
@@ -414,12 +424,12 @@ async def test_the_tokens_of_a_request_are_counted(sdk: openai.AsyncOpenAI, mode
     assert len(await runs()) == 1
 
 
-async def test_compacting_is_not_offered(sdk: openai.AsyncOpenAI) -> None:
+async def test_compacting_is_not_supported(sdk: openai.AsyncOpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="not supported"):
         await sdk.responses.compact(model="assistant", input="Hi")
 
 
-async def test_a_call_more_than_one_answer_may_have_is_refused_at_that_call(sdk: openai.AsyncOpenAI) -> None:
+async def test_too_many_calls_in_one_answer_are_refused_at_the_first_excess_call(sdk: openai.AsyncOpenAI) -> None:
     calls: Any = [
         {"type": "function_call", "call_id": f"c{number}", "name": "lookup", "arguments": "{}"}
         for number in range(TOOLS + 1)

@@ -1,4 +1,4 @@
-"""A stored response is the one that was answered: names of its calls, and what was cut off"""
+"""A stored response equals the one that was returned, including call names and truncation"""
 
 import json
 from typing import Any
@@ -15,60 +15,60 @@ LOOKUP = {"type": "function", "name": "lookup", "parameters": {"type": "object"}
 TOOLS = [{"type": "namespace", "name": "mcp__files", "tools": [LOOKUP]}, {**LOOKUP, "name": LONG}]
 
 
-async def asked(api: Api, **body: Any) -> dict[str, Any]:
+async def create(api: Api, **body: Any) -> dict[str, Any]:
     status, response = await api.post("/v1/responses", {"model": "assistant", "input": "Hi", **body})
     assert status == 200, response
     return dict(response)
 
 
-async def stored(api: Api, response: dict[str, Any]) -> dict[str, Any]:
+async def retrieve(api: Api, response: dict[str, Any]) -> dict[str, Any]:
     status, found = await api.get(f"/v1/responses/{response['id']}")
     assert status == 200, found
     return dict(found)
 
 
-async def test_calls_have_the_names_that_the_client_knows(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_calls_have_the_names_known_to_the_client(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hm.")
-    await asked(alice_api, tools=TOOLS, store=False)
+    await create(alice_api, tools=TOOLS, store=False)
     flat, short = [tool["function"]["name"] for tool in model.calls[0].body(stream=False)["tools"][:2]]
     assert len(short) == 64
     model.script(calls((flat, "{}"), (short, "{}")), "So.")
-    response = await asked(alice_api, tools=TOOLS)
+    response = await create(alice_api, tools=TOOLS)
     named = [(call["name"], call.get("namespace")) for call in response["output"]]
     assert named == [("lookup", "mcp__files"), (LONG, None)]
-    assert (await stored(alice_api, response))["output"] == response["output"]
+    assert (await retrieve(alice_api, response))["output"] == response["output"]
     outputs = [
         {"type": "function_call_output", "call_id": call["call_id"], "output": "42"} for call in response["output"]
     ]
-    last = await asked(alice_api, tools=TOOLS, input=outputs, previous_response_id=response["id"])
+    last = await create(alice_api, tools=TOOLS, input=outputs, previous_response_id=response["id"])
     _, items = await alice_api.get(f"/v1/responses/{last['id']}/input_items?order=asc")
     assert [item for item in items["data"] if item["type"] == "function_call"] == response["output"]
-    assert "names" not in await stored(alice_api, last)
+    assert "names" not in await retrieve(alice_api, last)
 
 
-async def test_a_long_name_that_is_sent_again_is_the_same_tool(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_long_name_that_is_resent_is_the_same_tool(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("So.")
     call = {"type": "function_call", "call_id": "c1", "name": LONG, "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "42"}
-    await asked(alice_api, tools=TOOLS, input=[{"role": "user", "content": "Hi"}, call, output])
+    await create(alice_api, tools=TOOLS, input=[{"role": "user", "content": "Hi"}, call, output])
     body = model.calls[0].body(stream=False)
     (made,) = [message["tool_calls"][0] for message in body["messages"] if message.get("tool_calls")]
     assert made["function"]["name"] == body["tools"][1]["function"]["name"]
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-async def test_what_was_cut_off_is_incomplete_there_too(
+async def test_a_truncated_response_is_stored_as_incomplete(
     alice_api: Api, agent: Agent, model: ScriptedModel, reason: str
 ) -> None:
     model.script(Says(pieces=("Once upon",), finish_reason=reason))
-    response = await asked(alice_api)
+    response = await create(alice_api)
     assert response["output"][0]["status"] == "incomplete"
-    assert await stored(alice_api, response) == response
+    assert await retrieve(alice_api, response) == response
 
 
-async def test_a_failure_shows_what_was_said_before_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_failed_response_contains_the_text_before_the_failure(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     known = ("get_memories", "{}")
     model.script(Says(pieces=("Once ", "upon"), calls=(known,)), UpstreamError("It broke off."))
     status, text = await alice_api.stream("/v1/responses", {"model": "assistant", "input": "Hi", "stream": True})
@@ -78,19 +78,17 @@ async def test_a_failure_shows_what_was_said_before_it(alice_api: Api, agent: Ag
     assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Once upon")
 
 
-async def test_a_stored_response_is_not_streamed_and_says_so(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
-    """An SDK that wants events would read none in JSON, and end without a word."""
+async def test_streaming_a_stored_response_is_refused(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """An SDK that expects events would find none in JSON and end silently."""
     model.script("Tea.")
-    address = f"/v1/responses/{(await asked(alice_api))['id']}"
+    address = f"/v1/responses/{(await create(alice_api))['id']}"
     assert (await alice_api.get(f"{address}?stream=false"))[0] == 200
     status, refused = await alice_api.get(f"{address}?stream=true")
     assert (status, refused["error"]["param"]) == (400, "stream")
     assert "`stream` is not supported" in refused["error"]["message"]
 
 
-async def test_an_empty_input_is_called_empty(alice_api: Api, agent: Agent) -> None:
+async def test_an_empty_input_is_refused_as_empty(alice_api: Api, agent: Agent) -> None:
     for empty in ("", [], None):
         status, answer = await alice_api.post("/v1/responses", {"model": "assistant", "input": empty})
         assert (status, answer["error"]["param"]) == (400, "input")

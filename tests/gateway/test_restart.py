@@ -1,4 +1,4 @@
-"""What becomes of open runs when their process is stopped or dies, and who notices."""
+"""Open runs whose process is stopped or dies"""
 
 import asyncio
 import subprocess
@@ -44,13 +44,13 @@ SQLITE = connection.vendor == "sqlite"
 
 @pytest_asyncio.fixture
 async def shut_down() -> AsyncGenerator[Any]:
-    """Shut the process down, as far as open runs know; it takes runs again afterwards."""
+    """Yield a function that shuts down the handling of runs; it is reset afterwards."""
     yield active.shut_down
     active.reset()
 
 
 def run_make(session: Session, text: str = "", **more: Any) -> Run:
-    """An open run of a process that is not this one, and its question."""
+    """Create an open run of another process, with its user message."""
     fields = {"lease_expires_at": timezone.now() + timedelta(seconds=20), "request_id": "r", "turn": 1, **more}
     run = Run.objects.create(owner_id=session.owner_id, session=session, text=text, **fields)
     session.message_seq += 1
@@ -72,7 +72,7 @@ async def only_run() -> Run:
 
 
 async def has_flushed(text: str) -> None:
-    """Wait until the only run's row says so."""
+    """Wait until the row of the only run contains the text."""
     await eventually_async(lambda: in_thread(Run.objects.filter(text=text, state="running").exists), within=5)
 
 
@@ -88,30 +88,30 @@ async def live_turn(owner: Owner, session: Session) -> LiveTurn:
 # ---- shutdown ----
 
 
-async def test_a_native_turn_ends_as_stopped_with_what_was_said(
+async def test_a_native_turn_is_stopped_and_keeps_its_text(
     alice: Owner, session: Session, model: ScriptedModel, shut_down: Any
 ) -> None:
     model.script(Hangs(("Half an ", "answer")))
     turn = await live_turn(alice, session)
-    watching = asyncio.create_task(_events(turn))
+    watch_task = asyncio.create_task(_events(turn))
     await eventually_async(lambda: turn.text, within=5)
     await shut_down()
     run = await only_run()
     assert (run.state, run.text, run.error) == ("stopped", "Half an answer", None)
     assert run.trace["stopped_by"] == "restart"
     assert await transcript() == [("user", "Hi"), ("assistant", "Half an answer")]
-    name, data = (await watching)[-1]
+    name, data = (await watch_task)[-1]
     assert (name, data["state"], data["content"]) == ("done", "stopped", "Half an answer")
 
 
-async def test_a_stream_of_v1_says_that_the_server_restarts(
+async def test_a_v1_stream_ends_with_a_restart_error(
     alice_api: Api, agent: Agent, model: ScriptedModel, shut_down: Any
 ) -> None:
     model.script(Hangs(("Half",)))
-    asking = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
+    request_task = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
     await has_flushed("Half")
     await shut_down()
-    status, body = await asking
+    status, body = await request_task
     last = body.strip().splitlines()[-1]
     assert status == 200
     assert '"code":"overloaded"' in last.replace('": "', '":"')
@@ -122,27 +122,27 @@ async def test_a_stream_of_v1_says_that_the_server_restarts(
     assert await transcript() == [("user", "Hi"), ("assistant", "Half")]
 
 
-async def test_a_request_of_v1_without_stream_is_refused_with_when_to_come_back(
+async def test_an_unstreamed_v1_request_gets_503_with_retry_after(
     alice_api: Api, agent: Agent, model: ScriptedModel, shut_down: Any
 ) -> None:
     model.script(Hangs())
-    asking = asyncio.create_task(alice_api.raw("POST", "/v1/chat/completions", v1_body(USER)))
+    request_task = asyncio.create_task(alice_api.raw("POST", "/v1/chat/completions", v1_body(USER)))
     await eventually_async(lambda: model.calls, within=5)
     await shut_down()
-    answer = await asking
+    answer = await request_task
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
     assert 0 < int(answer["Retry-After"]) <= 30
     assert (await only_run()).state == "stopped"
 
 
-async def test_no_run_is_opened_at_shutdown(alice_api: Api, session: Session, shut_down: Any) -> None:
+async def test_no_run_is_opened_during_shutdown(alice_api: Api, session: Session, shut_down: Any) -> None:
     await shut_down()
     status, body = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
     assert (status, body["error"]["code"]) == (503, "overloaded")
     assert not await in_thread(Run.objects.exists)
 
 
-async def test_what_was_written_to_memory_stays_and_is_no_completed_turn(
+async def test_memory_writes_of_a_stopped_turn_stay_but_the_turn_is_not_counted(
     alice: Owner, session: Session, model: ScriptedModel, shut_down: Any
 ) -> None:
     model.script(calls(("add_memory", '{"content": "Is vegetarian."}')), Hangs(("Noted, and",)))
@@ -154,7 +154,7 @@ async def test_what_was_written_to_memory_stays_and_is_no_completed_turn(
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
 
 
-async def test_the_stopped_turn_can_be_answered_again(
+async def test_a_stopped_turn_can_be_regenerated(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, shut_down: Any
 ) -> None:
     model.script(Hangs(("Half",)), "Whole.")
@@ -167,35 +167,35 @@ async def test_the_stopped_turn_can_be_answered_again(
     assert (status, again["content"], again["turns_since_memory_review"]) == (200, "Whole.", 1)
 
 
-# ---- while it runs ----
+# ---- while a run is active ----
 
 
-async def test_the_text_of_a_v1_run_is_stored_while_it_is_said(
+async def test_the_text_of_a_v1_run_is_stored_while_it_is_generated(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(Hangs(("Half an answer",)))
-    asking = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
+    request_task = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
     await has_flushed("Half an answer")
-    asking.cancel()
+    request_task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await request_task
     assert (await only_run()).trace["stopped_by"] == "client"
 
 
-def test_all_runs_of_a_process_are_kept_with_one_statement_each(alice: Owner, agent: Agent) -> None:
+def test_texts_and_leases_of_all_runs_take_a_fixed_number_of_statements(alice: Owner, agent: Agent) -> None:
     runs = [run_make(session_make(alice, agent), holder=this_process()) for _ in range(5)]
     foreign = run_make(session_make(alice, agent), holder=uuid7())
     with CaptureQueriesContext(
         connection,
     ) as texts:
         leases.save_and_renew({run.lease_token: f"said {run.pk}" for run in runs if run.lease_token}, renew=False)
-    assert len(texts) == 2  # the texts, and what is open
+    assert len(texts) == 2  # the texts, and the open runs
     with CaptureQueriesContext(connection) as renewals:
         leases.save_and_renew({}, renew=True)
     assert len(renewals) == 2
-    with CaptureQueriesContext(connection) as quiet:
+    with CaptureQueriesContext(connection) as idle:
         found = leases.save_and_renew({}, renew=False)
-    assert len(quiet) == 1
+    assert len(idle) == 1
     assert found == {run.lease_token: False for run in runs}
     for run in runs:
         run.refresh_from_db()
@@ -207,7 +207,7 @@ def test_all_runs_of_a_process_are_kept_with_one_statement_each(alice: Owner, ag
     assert (foreign.text, foreign.lease_expires_at) == ("", before)
 
 
-def test_a_run_that_is_over_is_not_written_to(session: Session) -> None:
+def test_a_finished_run_is_not_written_to(session: Session) -> None:
     run = run_make(session, "All of it.", holder=this_process(), state="completed")
     assert run.lease_token
     assert leases.save_and_renew({run.lease_token: "Half"}, renew=True) == {}
@@ -215,21 +215,21 @@ def test_a_run_that_is_over_is_not_written_to(session: Session) -> None:
     assert run.text == "All of it."
 
 
-async def test_a_stop_that_another_process_was_asked_for_is_heard(
+async def test_a_stop_requested_in_another_process_takes_effect(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(Hangs(("Half",)))
-    asking = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
+    request_task = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
     await has_flushed("Half")
     run = await only_run()
     await in_thread(leases.request_stop, run.owner_id, run.session_id, run.pk)
-    _, body = await asking
+    _, body = await request_task
     assert "This answer was stopped." in body
     stopped = await only_run()
     assert (stopped.state, stopped.trace["stopped_by"]) == ("stopped", "request")
 
 
-async def test_a_run_that_was_stopped_from_outside_keeps_its_place_in_the_conversation(
+async def test_a_run_stopped_by_another_process_is_not_superseded(
     alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
     model.script(Hangs(("Half",)))
@@ -259,7 +259,7 @@ async def test_an_answer_that_another_process_ended_is_not_said_to_be_kept() -> 
     assert said[StoppedBy.REQUEST] == "This answer was stopped. Its text so far is kept."
 
 
-async def test_the_next_turn_takes_a_session_over_whose_lease_ran_out(
+async def test_the_next_turn_takes_over_after_the_lease_expired(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     run = await in_thread(run_make, session, "Half", lease_expires_at=timezone.now() - timedelta(seconds=1))
@@ -271,7 +271,7 @@ async def test_the_next_turn_takes_a_session_over_whose_lease_ran_out(
     assert [message["content"] for message in model.calls[0].messages][2:] == ["Half", "Go on"]
 
 
-async def test_while_its_lease_lasts_the_refusal_says_how_long(alice_api: Api, session: Session) -> None:
+async def test_a_conflict_says_how_long_the_lease_lasts(alice_api: Api, session: Session) -> None:
     await in_thread(run_make, session, "Half", lease_expires_at=timezone.now() + timedelta(seconds=12))
     answer = await alice_api.raw("POST", f"/api/sessions/{session.pk}/turns", {"content": "Go on"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
@@ -285,7 +285,7 @@ async def test_a_stop_ends_a_run_whose_process_is_gone(alice_api: Api, session: 
     assert [text for _, text in await transcript()] == ["", "Half"]
 
 
-async def test_a_stop_ends_a_run_whose_process_does_not_answer(
+async def test_a_stop_ends_a_run_whose_process_does_not_react(
     alice_api: Api, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.runs.stopping.PATIENCE_SECONDS", 0.1)
@@ -294,7 +294,7 @@ async def test_a_stop_ends_a_run_whose_process_does_not_answer(
     assert (status, turn["state"]) == (200, "stopped")
 
 
-def test_a_sweep_stops_what_nobody_executes_any_more(alice: Owner, agent: Agent) -> None:
+def test_the_sweep_stops_runs_with_an_expired_lease(alice: Owner, agent: Agent) -> None:
     gone = run_make(session_make(alice, agent), "Half", lease_expires_at=timezone.now() - timedelta(seconds=1))
     alive = run_make(session_make(alice, agent), "Half", holder=this_process())
     assert stop_lapsed(timezone.now()) == 1
@@ -313,21 +313,21 @@ def test_a_lease_of_a_clock_that_was_ahead_holds_no_session(alice: Owner, agent:
     assert stop_lapsed(timezone.now()) == (0 if SQLITE else 1)
 
 
-def test_a_start_stops_what_former_processes_left(alice: Owner, agent: Agent) -> None:
+def test_a_start_stops_runs_of_earlier_processes(alice: Owner, agent: Agent) -> None:
     left = run_make(session_make(alice, agent), "Half", holder=uuid7())
     older = run_make(session_make(alice, agent), "Half", lease_expires_at=timezone.now() + timedelta(minutes=1))
-    mine = run_make(session_make(alice, agent), "Half", holder=this_process())
-    # On a server database another process may execute them: there, leases tell.
+    own = run_make(session_make(alice, agent), "Half", holder=this_process())
+    # On a server database another process may be executing them, so only leases count.
     assert stop_left_behind() == (2 if SQLITE else 0)
     assert {run.pk: run.state for run in Run.objects.all()} == {
         left.pk: "stopped" if SQLITE else "running",
         older.pk: "stopped" if SQLITE else "running",
-        mine.pk: "running",
+        own.pk: "running",
     }
 
 
-def test_a_step_that_is_stored_already_is_not_stored_again(session: Session) -> None:
-    """A run that had waited for its client's tools, and was killed when it went on."""
+def test_a_step_that_is_already_stored_is_not_stored_again(session: Session) -> None:
+    """The run had waited for tools of its client and was killed after it resumed."""
     run = run_make(session, "One moment.\n\nIt is", lease_expires_at=timezone.now())
     Message.objects.create(
         owner_id=session.owner_id, session=session, run=run, seq=2, role="assistant", text="One moment."
@@ -338,16 +338,16 @@ def test_a_step_that_is_stored_already_is_not_stored_again(session: Session) -> 
     assert list(Message.objects.order_by("seq").values_list("text", flat=True)) == ["", "One moment.", "It is"]
 
 
-def test_a_run_that_said_nothing_leaves_no_message(session: Session) -> None:
+def test_a_run_without_text_leaves_no_message(session: Session) -> None:
     run = run_make(session, lease_expires_at=timezone.now())
     assert stop_run(run.pk)
     assert not stop_run(run.pk)
     assert Message.objects.count() == 1
 
 
-@pytest.mark.skipif(not SQLITE, reason="with a server database only leases tell")
+@pytest.mark.skipif(not SQLITE, reason="with a server database only leases count")
 @pytest.mark.django_db
-def test_the_end_of_a_process_is_known_at_once() -> None:
+def test_the_end_of_a_process_is_detected_at_once() -> None:
     program = (
         "import os, sys, django; django.setup(); from gateway.runs.holder import this_process;"
         "print(this_process(), flush=True); sys.stdin.read()"
@@ -362,7 +362,7 @@ def test_the_end_of_a_process_is_known_at_once() -> None:
         other.kill()
         other.wait(10)
         assert has_ended(name)
-        assert has_ended(name)  # its file has been cleared away meanwhile
+        assert has_ended(name)  # its file was removed by the first check
     assert not has_ended(this_process())
     assert not has_ended(None)
 
@@ -373,29 +373,29 @@ async def _events(turn: LiveTurn) -> list[Any]:
 
 @pytest.fixture
 def real_threads(settings: Settings) -> Generator[None]:
-    """One database thread and the spare one, as in a web process."""
+    """Use one database thread and the spare one, as in a web process."""
     settings.DB_THREADS = 1
     yield
     close_lanes()
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_a_long_query_of_another_delays_no_shutdown(
+async def test_a_long_query_does_not_delay_shutdown(
     alice: Owner, session: Session, model: ScriptedModel, shut_down: Any, real_threads: None
 ) -> None:
     model.script(Hangs(("Half",)))
     turn = await live_turn(alice, session)
     await has_flushed("Half")
-    go_on = threading.Event()
-    busy = asyncio.create_task(in_thread(go_on.wait, 30))
-    opening = asyncio.create_task(live_turn(alice, session))  # waits for the thread
+    may_continue = threading.Event()
+    busy = asyncio.create_task(in_thread(may_continue.wait, 30))
+    opening = asyncio.create_task(live_turn(alice, session))  # waits for the database thread
     try:
         await shut_down()
         run = await in_spare_thread(Run.objects.get)
         assert (run.state, run.text) == ("stopped", "Half")
         assert (await _events(turn))[-1][0] == "done"
     finally:
-        go_on.set()
+        may_continue.set()
         await busy
     with pytest.raises(Restarting):
         await opening

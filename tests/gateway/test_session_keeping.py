@@ -1,4 +1,4 @@
-"""Sessions pinned, archived, exported, deleted with a way back, and temporary ones, through the API and the sweep."""
+"""Sessions: pinning, archiving, export, deletion with undo, and temporary sessions"""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ def session(alice: Owner) -> Session:
     return session_make(alice, agent_make(), title="The oven")
 
 
-def said(session: Session, text: str, role: str = "user", **fields: object) -> Message:
+def message_make(session: Session, text: str, role: str = "user", **fields: object) -> Message:
     run = Run.objects.create(owner=session.owner, session=session, turn=1, state="completed", request_id="r")
     seq = Message.objects.filter(session=session).count() + 1
     return Message.objects.create(
@@ -36,7 +36,7 @@ def said(session: Session, text: str, role: str = "user", **fields: object) -> M
     )
 
 
-async def test_a_session_is_renamed_pinned_and_archived_one_by_one(alice_api: Api, session: Session) -> None:
+async def test_title_pinned_and_archived_change_independently(alice_api: Api, session: Session) -> None:
     path = f"/api/sessions/{session.pk}"
     status, body = await alice_api.call("PATCH", path, {"pinned": True})
     assert (status, body["title"], body["pinned"], body["archived"]) == (200, "The oven", True, False)
@@ -46,7 +46,7 @@ async def test_a_session_is_renamed_pinned_and_archived_one_by_one(alice_api: Ap
     assert (body["title"], body["pinned"], body["archived"]) == ("Bread", False, False)
 
 
-async def test_archived_sessions_are_listed_when_asked_for(alice_api: Api, alice: Owner, session: Session) -> None:
+async def test_archived_sessions_can_be_filtered(alice_api: Api, alice: Owner, session: Session) -> None:
     other = await in_thread(session_make, alice, session.agent, title="Trains")
     await alice_api.call("PATCH", f"/api/sessions/{session.pk}", {"archived": True})
 
@@ -58,8 +58,8 @@ async def test_archived_sessions_are_listed_when_asked_for(alice_api: Api, alice
     assert await listed("?archived=false") == {str(other.pk)}
 
 
-async def test_the_list_is_searched_with_snippet_and_turn(alice_api: Api, charlie_api: Api, session: Session) -> None:
-    message = await in_thread(said, session, "The oven light is broken, again")
+async def test_a_search_returns_snippets_and_turns(alice_api: Api, charlie_api: Api, session: Session) -> None:
+    message = await in_thread(message_make, session, "The oven light is broken, again")
     _, body = await alice_api.get("/api/sessions?search=light%20bro")
     (row,) = body["data"]
     assert row["id"] == str(session.pk)
@@ -80,8 +80,8 @@ async def test_the_list_is_searched_with_snippet_and_turn(alice_api: Api, charli
     assert (await alice_api.get("/api/sessions?search=" + "x" * 201))[0] == 400
 
 
-async def test_a_deleted_session_comes_back_wholly(alice_api: Api, session: Session) -> None:
-    await in_thread(said, session, "The oven light is broken")
+async def test_a_deleted_session_can_be_restored_completely(alice_api: Api, session: Session) -> None:
+    await in_thread(message_make, session, "The oven light is broken")
     path = f"/api/sessions/{session.pk}"
     assert (await alice_api.call("DELETE", f"{path}?restorable=true"))[0] == 204
     for gone in (path, f"{path}/messages", f"{path}/export"):
@@ -90,7 +90,7 @@ async def test_a_deleted_session_comes_back_wholly(alice_api: Api, session: Sess
     assert (await alice_api.get("/api/sessions?search=light"))[1]["data"] == []
     assert (await alice_api.post(f"{path}/turns", {"content": "Hi"}))[0] == 404
     assert (await alice_api.call("DELETE", path))[0] == 404
-    await in_thread(sessions_sweep)  # too early
+    await in_thread(sessions_sweep)  # before the minute is over
     status, body = await alice_api.post(f"{path}/restore")
     assert (status, body["title"]) == (200, "The oven")
     assert [row["content"] for row in (await alice_api.get(f"{path}/messages"))[1]["data"]] == [
@@ -99,13 +99,13 @@ async def test_a_deleted_session_comes_back_wholly(alice_api: Api, session: Sess
     assert (await alice_api.post(f"{path}/restore"))[0] == 404
 
 
-async def test_nobody_else_restores_it(charlie_api: Api, session: Session) -> None:
+async def test_nobody_else_restores_a_session(charlie_api: Api, session: Session) -> None:
     await in_thread(session_discard, session)
     assert (await charlie_api.post(f"/api/sessions/{session.pk}/restore"))[0] == 404
 
 
-def test_a_minute_later_it_is_gone_for_good(session: Session, alice: Owner) -> None:
-    said(session, "The oven light is broken")
+def test_after_a_minute_a_deleted_session_is_purged(session: Session, alice: Owner) -> None:
+    message_make(session, "The oven light is broken")
     session_discard(session)
     assert sessions_purge(timezone.now() + timedelta(seconds=59)) == 0
     assert sessions_purge(timezone.now() + timedelta(seconds=61)) == 1
@@ -115,7 +115,7 @@ def test_a_minute_later_it_is_gone_for_good(session: Session, alice: Owner) -> N
         session_restore(alice.pk, session.pk)
 
 
-async def test_a_client_that_names_a_deleted_session_begins_a_new_one(
+async def test_a_client_that_names_a_deleted_session_gets_a_new_one(
     alice_api: Api, alice: Owner, model: ScriptedModel
 ) -> None:
     agent = await in_thread(agent_make)
@@ -126,12 +126,12 @@ async def test_a_client_that_names_a_deleted_session_begins_a_new_one(
     response = await alice_api.raw("POST", "/v1/chat/completions", body, **{"x-daybook-session": "chat-1"})
     assert response.status_code == 200
     assert response["x-daybook-session"] != str(first.pk)
-    back = await in_thread(session_restore, alice.pk, first.pk)
-    assert back.external_id is None
+    restored = await in_thread(session_restore, alice.pk, first.pk)
+    assert restored.external_id is None
     assert await in_thread(lambda: Session.objects.count()) == 2
 
 
-def test_an_answer_under_way_is_stored_in_a_session_that_was_deleted_meanwhile(session: Session, alice: Owner) -> None:
+def test_a_running_answer_is_stored_in_a_session_deleted_meanwhile(session: Session, alice: Owner) -> None:
     context = open_native(
         caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r", keep_attached=False
     )
@@ -143,9 +143,9 @@ def test_an_answer_under_way_is_stored_in_a_session_that_was_deleted_meanwhile(s
     assert list(Message.objects.order_by("seq").values_list("text", flat=True)) == ["Hi", "Fine."]
 
 
-def test_temporary_sessions_go_after_a_day_of_rest(session: Session, alice: Owner) -> None:
+def test_temporary_sessions_are_purged_a_day_after_their_last_use(session: Session, alice: Owner) -> None:
     temporary = session_make(alice, session.agent, temporary=True)
-    said(temporary, "nobody should know")
+    message_make(temporary, "nobody should know")
     now = timezone.now()
     assert sessions_purge(now + timedelta(hours=23)) == 0
     Session.objects.update(last_active_at=now - timedelta(hours=25))
@@ -156,15 +156,15 @@ def test_temporary_sessions_go_after_a_day_of_rest(session: Session, alice: Owne
 
 async def test_a_session_is_exported_as_markdown(alice_api: Api, session: Session) -> None:
     def fill() -> None:
-        said(session, "Why is the oven cold?")
-        said(session, "The **light** is broken.", role="assistant")
-        said(session, "raw result", role="tool", tool_call_id="c")
-        said(
+        message_make(session, "Why is the oven cold?")
+        message_make(session, "The **light** is broken.", role="assistant")
+        message_make(session, "raw result", role="tool", tool_call_id="c")
+        message_make(
             session,
             "",
             parts=[{"type": "text", "text": "And this?"}, {"type": "file", "file": {"filename": "plan.pdf"}}],
         )
-        said(session, "replaced")
+        message_make(session, "replaced")
         Run.objects.filter(messages__text="replaced").update(superseded=True)
 
     await in_thread(fill)
@@ -181,8 +181,8 @@ async def test_a_session_is_exported_as_markdown(alice_api: Api, session: Sessio
 
 
 async def test_a_session_is_exported_as_json(alice_api: Api, session: Session) -> None:
-    await in_thread(said, session, "Why is the oven “cold”?")
-    await in_thread(said, session, "result", role="tool", tool_call_id="c")
+    await in_thread(message_make, session, "Why is the oven “cold”?")
+    await in_thread(message_make, session, "result", role="tool", tool_call_id="c")
     response = await alice_api.raw("GET", f"/api/sessions/{session.pk}/export?format=json")
     exported = json.loads(b"".join([part async for part in response]))
     assert exported["session"]["title"] == "The oven"
@@ -193,6 +193,6 @@ async def test_a_session_is_exported_as_json(alice_api: Api, session: Session) -
     assert (await alice_api.get(f"/api/sessions/{session.pk}/export?format=pdf"))[0] == 400
 
 
-async def test_an_unknown_agent_is_named_by_its_field(alice_api: Api) -> None:
+async def test_the_error_for_an_unknown_agent_names_the_field(alice_api: Api) -> None:
     status, answer = await alice_api.post("/api/sessions", {"agent": "nobody"})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (404, "model_not_found", "agent")

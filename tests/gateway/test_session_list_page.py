@@ -1,4 +1,4 @@
-"""The list of sessions on the chat page, what a search shows there, and the way to a turn that was found."""
+"""The session list of the chat page, its search results, and links to found turns"""
 
 import re
 from datetime import timedelta
@@ -35,7 +35,7 @@ def listed(page: Client, query: str = "") -> str:
     return text_of(html_of(page, f"/fragments/sessions/{query}"))
 
 
-def test_pinned_sessions_come_first_and_archived_ones_when_asked_for(page: Client, alice: Owner) -> None:
+def test_pinned_sessions_come_first_and_archived_ones_have_their_own_list(page: Client, alice: Owner) -> None:
     now = timezone.now()
     for name in ("Bread", "Trains", "Taxes"):
         session_make(alice, name, at=now)
@@ -48,7 +48,7 @@ def test_pinned_sessions_come_first_and_archived_ones_when_asked_for(page: Clien
     assert listed(page, "?archived=1") == "Archived No archived sessions. Back to sessions"
 
 
-def test_pinned_sessions_are_not_listed_again_on_the_next_page(page: Client, alice: Owner) -> None:
+def test_pinned_sessions_are_not_repeated_on_the_next_page(page: Client, alice: Owner) -> None:
     now = timezone.now()
     for number in range(45):
         session_make(alice, f"Session {number:02}.", at=now - timedelta(seconds=number))
@@ -60,7 +60,7 @@ def test_pinned_sessions_are_not_listed_again_on_the_next_page(page: Client, ali
     assert re.findall(r"<span>Session (\d\d)\.</span>", first + second) == ["44", *(f"{n:02}" for n in range(44))]
 
 
-def test_temporary_and_deleted_sessions_are_not_listed_and_not_opened_first(page: Client, alice: Owner) -> None:
+def test_temporary_and_deleted_sessions_are_neither_listed_nor_opened_first(page: Client, alice: Owner) -> None:
     now = timezone.now()
     session_make(alice, "Bread", at=now - timedelta(hours=1))
     session_make(alice, "Secret", at=now, temporary=True)
@@ -73,7 +73,7 @@ def test_temporary_and_deleted_sessions_are_not_listed_and_not_opened_first(page
     assert page.get(f"/fragments/turns/{gone.pk}/").status_code == 404
 
 
-def test_a_search_shows_who_said_what_when_and_leads_there(page: Client, alice: Owner) -> None:
+def test_a_search_shows_the_matches_and_links_to_them(page: Client, alice: Owner) -> None:
     session = session_make(alice, "Dinner")
     turn_make(session, "no <b>hazelnuts</b> please", "Noted: no hazelnuts.", at=timezone.now())
     html = html_of(page, "/fragments/sessions/?q=hazel")
@@ -85,14 +85,14 @@ def test_a_search_shows_who_said_what_when_and_leads_there(page: Client, alice: 
     assert f'href="/c/{session.pk}/?at=2&amp;q=hazel"' in html
 
 
-def test_more_matches_than_are_shown_are_counted(page: Client, alice: Owner) -> None:
+def test_further_matches_are_counted(page: Client, alice: Owner) -> None:
     session = session_make(alice, "Dinner")
     for _ in range(3):
         turn_make(session, "hazelnuts", "hazelnuts")
     assert "3 more messages match" in listed(page, "?q=hazelnuts")
 
 
-def test_what_a_search_finds_goes_on_on_the_next_page(page: Client, alice: Owner) -> None:
+def test_search_results_are_paged(page: Client, alice: Owner) -> None:
     for number in range(25):
         turn_make(session_make(alice, f"Session {number:02}."), "hazelnuts", "Fine.")
     first = html_of(page, "/fragments/sessions/?q=hazelnuts")
@@ -104,7 +104,7 @@ def test_what_a_search_finds_goes_on_on_the_next_page(page: Client, alice: Owner
     assert "hx-get" not in second
 
 
-def test_a_found_turn_is_opened_with_all_that_follows(page: Client, alice: Owner) -> None:
+def test_a_found_turn_is_opened_with_all_later_turns(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     for number in range(60):
         turn_make(session, f"question {number}.")
@@ -116,7 +116,7 @@ def test_a_found_turn_is_opened_with_all_that_follows(page: Client, alice: Owner
     assert "Show 20 of 40 earlier turns" in html
 
 
-def test_a_found_turn_that_is_far_back_is_opened_with_a_way_to_the_newest(
+def test_a_distant_turn_is_opened_with_a_link_to_the_newest(
     page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript, "AROUND_TURNS", 40)
@@ -130,7 +130,7 @@ def test_a_found_turn_that_is_far_back_is_opened_with_a_way_to_the_newest(
 
 
 @pytest.mark.parametrize("at", ["", "0", "x", "-1", "9" * 30, "²"])
-def test_a_strange_place_opens_the_end(page: Client, alice: Owner, at: str) -> None:
+def test_an_invalid_position_opens_the_end(page: Client, alice: Owner, at: str) -> None:
     session = session_make(alice)
     for number in range(25):
         turn_make(session, f"question {number}.")

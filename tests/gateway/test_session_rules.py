@@ -1,4 +1,4 @@
-"""Why a session was chosen stands in the run's trace; what a client names wins; what belongs to a step is no turn."""
+"""Rules for choosing a session: the trace of the run names the rule, and an ID sent by the client takes precedence"""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import pytest
 from gateway.models import Agent, Message, Run, Session
 from memories.database.access import in_thread
 from tests.conftest import Api
-from tests.gateway.test_client_tools import FIRST, LOOKUP, results
-from tests.gateway.v1 import Chat, ask
+from tests.gateway.client_tools import FIRST, LOOKUP, results
+from tests.gateway.v1 import Chat, ask, user
 from tests.scripted_model import Says, ScriptedModel
 
 LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
@@ -21,38 +21,34 @@ def chat(alice_api: Api, agent: Agent, model: ScriptedModel) -> Chat:
     return Chat(alice_api, model)
 
 
-async def why() -> Any:
-    """The reason that the newest run's trace gives."""
+async def session_rule() -> Any:
+    """Return the rule recorded in the trace of the newest run."""
     run = await in_thread(Run.objects.latest, "id")
     return run.trace["session"]
 
 
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
-async def test_the_trace_says_why(chat: Chat, alice_api: Api) -> None:
+async def test_the_trace_names_the_rule(chat: Chat, alice_api: Api) -> None:
     await chat.say("How do I cook lentils?", LONG)
-    assert await why() == {"rule": "new"}
+    assert await session_rule() == {"rule": "new"}
     await chat.say("And carrots?", "Boil them.")
-    assert await why() == {"rule": "same_history", "common": {"turns": 1}}
+    assert await session_rule() == {"rule": "same_history", "common": {"turns": 1}}
     await chat.again("Steam them.")
-    assert await why() == {"rule": "same_turn", "common": {"turns": 1}}
+    assert await session_rule() == {"rule": "same_turn", "common": {"turns": 1}}
     chat.messages[0]["content"] += f"\n{REMINDER}"
     await chat.say("And beets?", "Roast them.")
-    found = await why()
+    found = await session_rule()
     assert found["rule"] == "alike"
     assert found["common"].items() >= {"turns": 2, "answers": 2, "in_a_row": 4}.items()
     assert found["common"]["characters"] > len(LONG) / 2
     del chat.messages[-4:]
     await chat.say("And leek?", "Braise it.")
-    assert (await why())["rule"] == "edited"
+    assert (await session_rule())["rule"] == "edited"
     chat.headers = {"x_daybook_session": "mine"}
     await chat.say("Thanks", "Welcome.")
-    assert (await why())["rule"] == "id"
+    assert (await session_rule())["rule"] == "id"
 
 
-async def test_the_trace_holds_no_words(chat: Chat) -> None:
+async def test_the_trace_contains_no_text(chat: Chat) -> None:
     await chat.say("How do I cook lentils?", LONG)
     chat.messages[0]["content"] += f"\n{REMINDER}"
     await chat.say("And carrots?", "Boil them.")
@@ -60,7 +56,7 @@ async def test_the_trace_holds_no_words(chat: Chat) -> None:
     assert not any(word in str(run.trace) for word in ("lentils", "carrots", "onion", "brief"))
 
 
-async def test_the_state_of_an_editor_behind_results_is_a_step(
+async def test_editor_state_after_results_belongs_to_the_step(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(Says(pieces=("One moment.",), calls=(FIRST,)), "Found it.")
@@ -74,7 +70,7 @@ async def test_the_state_of_an_editor_behind_results_is_a_step(
 
 
 @pytest.mark.parametrize("header", ["x_session_id", "x_session_affinity", "thread_id", "x_goose_session_id"])
-async def test_an_id_that_a_client_sends_wins(chat: Chat, header: str) -> None:
+async def test_a_client_session_id_takes_precedence(chat: Chat, header: str) -> None:
     chat.headers = {header: "ses_1"}
     first = await chat.say("hi", "Hello.")
     chat.messages.clear()
@@ -82,13 +78,13 @@ async def test_an_id_that_a_client_sends_wins(chat: Chat, header: str) -> None:
     assert (await in_thread(Session.objects.get)).external_id == "ses_1"
 
 
-async def test_an_id_that_is_too_long_is_not_one(chat: Chat) -> None:
+async def test_a_too_long_session_id_is_ignored(chat: Chat) -> None:
     chat.headers = {"x_session_id": "x" * 191}
     await chat.say("hi", "Hello.")
     assert (await in_thread(Session.objects.get)).external_id is None
 
 
-async def test_an_edited_turn_of_a_named_session_is_replaced_though_reminders_moved(chat: Chat) -> None:
+async def test_an_edit_in_a_named_session_is_recognised_although_reminders_moved(chat: Chat) -> None:
     chat.headers = {"x_session_id": "ses_1"}
     await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
     await chat.say(f"And carrots?\n{REMINDER}", "Boil them.")
@@ -99,23 +95,23 @@ async def test_an_edited_turn_of_a_named_session_is_replaced_though_reminders_mo
     assert await in_thread(lambda: list(rows)) == [(1, False), (2, True), (2, False)]
 
 
-async def test_a_command_belongs_to_the_conversation_that_was_changed(chat: Chat) -> None:
+async def test_a_command_joins_the_altered_conversation(chat: Chat) -> None:
     first = await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
     chat.messages[0]["content"] = "How do I cook lentils?"
     command = await ask(chat.api, *chat.messages, user("/memory help"))
     assert command.session == first.session
 
 
-async def test_what_was_said_with_another_owner_is_never_looked_at(
+async def test_sessions_of_other_owners_are_never_considered(
     chat: Chat, charlie_api: Api, model: ScriptedModel
 ) -> None:
-    mine = await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
+    own = await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
     theirs = Chat(charlie_api, model, messages=[user("How do I cook lentils?"), chat.messages[1]])
-    assert (await theirs.say("And carrots?", "Boil them.")).session != mine.session
-    assert await why() == {"rule": "new"}
+    assert (await theirs.say("And carrots?", "Boil them.")).session != own.session
+    assert await session_rule() == {"rule": "new"}
 
 
-async def test_a_temporary_conversation_that_drifts_stays_temporary(chat: Chat) -> None:
+async def test_an_altered_temporary_conversation_stays_temporary(chat: Chat) -> None:
     chat.body = {"metadata": {"temporary": "true"}}
     first = await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
     chat.messages[0]["content"] = "How do I cook lentils?"

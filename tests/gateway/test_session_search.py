@@ -1,4 +1,4 @@
-"""Searching sessions by the words of all messages, on both databases: what is found, and what must not be."""
+"""Searching the messages of sessions on both databases: what is found, and what must not be found"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,12 +27,16 @@ def agent() -> Agent:
     return agent_make("assistant")
 
 
-def said(session: Session, *texts: str, role: str = "user", at: datetime = NOON, **run: Any) -> list[Message]:
-    """A turn of these messages, or messages without one."""
-    made = Run.objects.create(owner=session.owner, session=session, turn=1, state="completed", request_id="r", **run)
+def turn_make(session: Session, *texts: str, role: str = "user", at: datetime = NOON, **run: Any) -> list[Message]:
+    """Create a turn with these messages."""
+    turn_run = Run.objects.create(
+        owner=session.owner, session=session, turn=1, state="completed", request_id="r", **run
+    )
     first = Message.objects.filter(session=session).count() + 1
     return Message.objects.bulk_create(
-        Message(owner=session.owner, session=session, run=made, seq=first + place, role=role, text=text, created_at=at)
+        Message(
+            owner=session.owner, session=session, run=turn_run, seq=first + place, role=role, text=text, created_at=at
+        )
         for place, text in enumerate(texts)
     )
 
@@ -46,14 +50,14 @@ def titles(owner: Owner, query: str, **more: Any) -> list[str]:
 
 
 def shown(row: FoundSession) -> list[str]:
-    """Snippets with the matches in brackets."""
+    """Return the snippets with matches in brackets."""
     return ["".join(f"[{text}]" if marked else text for text, marked in hit.snippet.pieces()) for hit in row.hits]
 
 
-def test_what_was_said_and_what_was_answered_is_found_with_its_words_marked(alice: Owner, agent: Agent) -> None:
+def test_messages_and_answers_are_found_with_their_words_marked(alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="Dinner")
-    said(session, "No hazelnuts, please.")
-    answers = said(
+    turn_make(session, "No hazelnuts, please.")
+    answers = turn_make(
         session, "Noted: a cake without Hazelnuts or almonds.", role="assistant", at=NOON + timedelta(minutes=1)
     )
     (row,) = found(alice, "hazelnuts")
@@ -65,10 +69,10 @@ def test_what_was_said_and_what_was_answered_is_found_with_its_words_marked(alic
 
 
 @pytest.mark.parametrize(
-    ("query", "finds"),
+    ("query", "is_found"),
     [
-        ("gotl", True),  # the last word may go on
-        ("gotl trip", False),  # the others may not
+        ("gotl", True),  # the last word matches as a prefix
+        ("gotl trip", False),  # other words do not
         ("TRIP gotland", True),
         ("trip norway", False),
         ("ferry-port", True),
@@ -84,44 +88,44 @@ def test_what_was_said_and_what_was_answered_is_found_with_its_words_marked(alic
         ("trip & !norway", False),
         ("owner : x*", False),
         ("\x00", False),
-        ("²", False),  # a word for Python, and none for PostgreSQL
+        ("²", False),  # a word for Python but not for PostgreSQL
         ("①", False),
         ("", False),
     ],
 )
-def test_words_are_found_in_any_order_and_signs_are_no_operators(
-    alice: Owner, agent: Agent, query: str, finds: bool
+def test_words_match_in_any_order_and_special_characters_are_no_operators(
+    alice: Owner, agent: Agent, query: str, is_found: bool
 ) -> None:
     if not SQLITE and query == "cafe":
-        pytest.skip("PostgreSQL keeps the marks of letters unless an extension is installed")
-    said(
+        pytest.skip("PostgreSQL keeps diacritics unless an extension is installed")
+    turn_make(
         session_make(alice, agent, title="x"), "The trip to Gotland by /srv/ferry-port_x.py, in the Café of Frau Müller"
     )
-    assert bool(titles(alice, query)) == finds
+    assert bool(titles(alice, query)) == is_found
 
 
-def test_a_query_has_no_more_words_than_can_be_looked_up(alice: Owner, agent: Agent) -> None:
+def test_the_number_of_words_in_a_query_is_limited(alice: Owner, agent: Agent) -> None:
     assert len(query_words("needle " * 10_000)) == 16
-    said(session_make(alice, agent, title="Hay"), "a needle in the hay")
+    turn_make(session_make(alice, agent, title="Hay"), "a needle in the hay")
     assert titles(alice, "needle " * 10_000) == ["Hay"]
 
 
-def test_titles_come_first_then_sessions_by_their_newest_message(alice: Owner, agent: Agent) -> None:
+def test_title_matches_come_first_then_sessions_by_newest_message(alice: Owner, agent: Agent) -> None:
     for number, name in enumerate(["oldest", "middle", "newest"]):
-        said(session_make(alice, agent, title=name), "about tea", at=NOON + timedelta(days=number))
+        turn_make(session_make(alice, agent, title=name), "about tea", at=NOON + timedelta(days=number))
     session_make(alice, agent, title="Tea and cake")
     assert titles(alice, "tea") == ["Tea and cake", "newest", "middle", "oldest"]
 
 
 @pytest.mark.parametrize("query", ["ÄRZTE", "ärzte in köln"])
-def test_titles_are_found_in_whatever_case(alice: Owner, agent: Agent, query: str) -> None:
+def test_titles_match_case_insensitively(alice: Owner, agent: Agent, query: str) -> None:
     session_make(alice, agent, title="Ärzte in Köln")
     assert titles(alice, query) == ["Ärzte in Köln"]
 
 
-def test_pages_follow_each_other(alice: Owner, agent: Agent) -> None:
+def test_results_are_paged(alice: Owner, agent: Agent) -> None:
     for number in range(5):
-        said(session_make(alice, agent, title=f"{number}"), "about tea", at=NOON - timedelta(days=number))
+        turn_make(session_make(alice, agent, title=f"{number}"), "about tea", at=NOON - timedelta(days=number))
     seen: list[str] = []
     last, more = None, True
     while more:
@@ -131,9 +135,9 @@ def test_pages_follow_each_other(alice: Owner, agent: Agent) -> None:
     assert seen == ["0", "1", "2", "3", "4"]
 
 
-def test_nothing_is_found_that_is_somebody_elses(alice: Owner, agent: Agent) -> None:
+def test_sessions_of_other_owners_are_not_found(alice: Owner, agent: Agent) -> None:
     charlie = owner_make("charlie")
-    said(session_make(charlie, agent, title="Secret"), "hazelnuts")
+    turn_make(session_make(charlie, agent, title="Secret"), "hazelnuts")
     assert titles(alice, "hazelnuts") == []
     assert titles(charlie, "hazelnuts") == ["Secret"]
     for query in (charlie.pk.hex, str(charlie.pk)):
@@ -141,42 +145,42 @@ def test_nothing_is_found_that_is_somebody_elses(alice: Owner, agent: Agent) -> 
         assert titles(charlie, query) == []
 
 
-def test_a_key_that_is_limited_to_an_agent_finds_the_sessions_of_that_agent(alice: Owner, agent: Agent) -> None:
-    said(session_make(alice, agent, title="Mine"), "hazelnuts")
+def test_a_limited_key_finds_only_sessions_of_its_agents(alice: Owner, agent: Agent) -> None:
+    turn_make(session_make(alice, agent, title="Mine"), "hazelnuts")
     limits = KeyLimits(agents=("other",))
     sessions = limits.filter(Session.objects.filter(owner=alice), agent="agent__name")
     assert search_sessions(sessions, alice.pk, "hazelnuts", limit=5, limits=limits)[0] == []
 
 
-def test_replaced_turns_results_of_tools_and_temporary_words_are_not_found(alice: Owner, agent: Agent) -> None:
+def test_superseded_tool_and_temporary_messages_are_not_found(alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="Ordinary")
-    said(session, "replaced hazelnuts", superseded=True)
-    said(session, "tool hazelnuts", role="tool")
-    said(session, "temporary hazelnuts", temporary=True)
-    said(session_make(alice, agent, title="Temporary hazelnuts", temporary=True), "hazelnuts")
+    turn_make(session, "replaced hazelnuts", superseded=True)
+    turn_make(session, "tool hazelnuts", role="tool")
+    turn_make(session, "temporary hazelnuts", temporary=True)
+    turn_make(session_make(alice, agent, title="Temporary hazelnuts", temporary=True), "hazelnuts")
     assert titles(alice, "hazelnuts") == []
     Run.objects.update(superseded=False)
     assert [row.count for row in found(alice, "hazelnuts")] == [1]
 
 
-def test_words_that_a_program_or_an_import_brought_are_found_without_a_turn(alice: Owner, agent: Agent) -> None:
+def test_ingested_and_imported_messages_are_found_without_a_turn(alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="Imported")
     Message.objects.create(owner=alice, session=session, seq=1, role="user", kind="history", text="old hazelnuts")
     (row,) = found(alice, "hazelnuts")
     assert [(hit.turn_id, hit.seq) for hit in row.hits] == [(None, 1)]
 
 
-def test_what_was_deleted_leaves_the_index(alice: Owner, agent: Agent) -> None:
+def test_a_deleted_session_leaves_the_index(alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="Gone")
-    said(session, "quince jelly")
+    turn_make(session, "quince jelly")
     assert titles(alice, "quince") == ["Gone"]
     session_delete(session)
     assert titles(alice, "quince") == []
     assert raw_hits(alice, "quince") == 0
 
 
-def test_an_owner_who_is_forgotten_leaves_the_index(alice: Owner, agent: Agent) -> None:
-    said(session_make(alice, agent), "quince jelly")
+def test_a_deleted_owner_leaves_the_index(alice: Owner, agent: Agent) -> None:
+    turn_make(session_make(alice, agent), "quince jelly")
     assert raw_hits(alice, "quince") == 1
     for _ in erasure_slices(erasure_begin(alice.pk, Scope.OWNER)):
         pass
@@ -184,22 +188,22 @@ def test_an_owner_who_is_forgotten_leaves_the_index(alice: Owner, agent: Agent) 
 
 
 def raw_hits(owner: Owner, word: str) -> int:
-    """Messages that the index itself names, whatever became of them."""
+    """Return the number of messages in the index, even if their rows are gone."""
     wanted = message_index.messages_with(owner.pk, [word])
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM ({wanted.sql}) AS hits", wanted.params)  # noqa: S608
         return int(cursor.fetchone()[0])
 
 
-def test_a_message_that_is_changed_is_found_by_its_new_words_only(alice: Owner, agent: Agent) -> None:
-    (message,) = said(session_make(alice, agent, title="x"), "quince jelly")
+def test_a_changed_message_is_found_by_its_new_words_only(alice: Owner, agent: Agent) -> None:
+    (message,) = turn_make(session_make(alice, agent, title="x"), "quince jelly")
     Message.objects.filter(pk=message.pk).update(text="")
     assert raw_hits(alice, "quince") == 0
     Message.objects.filter(pk=message.pk).update(text="plum jam")
     assert (raw_hits(alice, "quince"), raw_hits(alice, "plum")) == (0, 1)
 
 
-def test_the_longest_message_is_stored_whatever_is_in_it(alice: Owner, agent: Agent) -> None:
+def test_long_messages_of_any_content_can_be_indexed(alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="Long")
     texts = [
         "".join(f"a{number:x}-b.c/d{number:x} " for number in range(60_000)),
@@ -208,50 +212,50 @@ def test_the_longest_message_is_stored_whatever_is_in_it(alice: Owner, agent: Ag
         "日本" * 300_000,
         "<b>&amp;" * 100_000,
     ]
-    said(session, *texts)
-    said(session, "word " * 10_000 + "hazelnuts" + " word" * 10_000)
+    turn_make(session, *texts)
+    turn_make(session, "word " * 10_000 + "hazelnuts" + " word" * 10_000)
     assert shown(found(alice, "hazelnuts")[0])[0].count("[hazelnuts]") == 1
     assert len(found(alice, "hazelnuts")[0].hits[0].snippet.text) < 210
 
 
-def test_a_search_takes_the_same_few_queries_whatever_it_finds(alice: Owner, agent: Agent) -> None:
+def test_a_search_takes_a_fixed_number_of_queries(alice: Owner, agent: Agent) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
             found(alice, "tea")
         return len(captured)
 
-    said(session_make(alice, agent), "tea")
+    turn_make(session_make(alice, agent), "tea")
     one = queries()
     for _ in range(12):
-        said(session_make(alice, agent), *["more tea"] * 5)
+        turn_make(session_make(alice, agent), *["more tea"] * 5)
     assert queries() == one == 4
 
 
-def test_only_the_newest_matches_are_looked_at(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_matches_are_considered(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_index, "MAX_FOUND", 3)
-    said(session_make(alice, agent, title="old"), "tea")
-    said(session_make(alice, agent, title="new"), *["tea"] * 3)
+    turn_make(session_make(alice, agent, title="old"), "tea")
+    turn_make(session_make(alice, agent, title="new"), *["tea"] * 3)
     assert titles(alice, "tea") == ["new"]
 
 
-@pytest.mark.skipif(not SQLITE, reason="PostgreSQL's index is an index of the table")
-def test_a_migration_that_makes_the_table_anew_leaves_a_whole_index(alice: Owner, agent: Agent) -> None:
+@pytest.mark.skipif(not SQLITE, reason="PostgreSQL's index belongs to the table")
+def test_the_index_is_completed_after_triggers_were_missing(alice: Owner, agent: Agent) -> None:
     session = session_make(alice, agent, title="x")
-    said(session, "quince jelly")
+    turn_make(session, "quince jelly")
     with connection.cursor() as cursor:
         for name in ("added", "removed", "changed"):
             cursor.execute(f"DROP TRIGGER gateway_message_{name}")
-    said(session, "plum jam")
+    turn_make(session, "plum jam")
     Message.objects.filter(text="quince jelly").delete()
     assert (raw_hits(alice, "quince"), raw_hits(alice, "plum")) == (1, 0)
     message_index.triggers_ensure(using="default")
     assert (raw_hits(alice, "quince"), raw_hits(alice, "plum")) == (0, 1)
-    said(session_make(alice, agent), "sloe gin")
+    turn_make(session_make(alice, agent), "sloe gin")
     assert raw_hits(alice, "sloe") == 1
 
 
-@pytest.mark.skipif(not SQLITE, reason="PostgreSQL takes old words away with VACUUM")
-def test_erased_words_leave_the_index_of_sqlite_for_good(alice: Owner, agent: Agent) -> None:
+@pytest.mark.skipif(not SQLITE, reason="PostgreSQL removes old words with VACUUM")
+def test_erased_words_are_removed_from_the_sqlite_index_files(alice: Owner, agent: Agent) -> None:
     def on_disk(word: bytes) -> bool:
         with connection.cursor() as cursor:
             cursor.execute("SELECT block FROM gateway_message_words_data")
@@ -259,8 +263,8 @@ def test_erased_words_leave_the_index_of_sqlite_for_good(alice: Owner, agent: Ag
 
     session = session_make(alice, agent)
     for number in range(40):
-        said(session_make(alice, agent), f"other words {number} " + uuid4().hex)
-    said(session, "quincejelly")
+        turn_make(session_make(alice, agent), f"other words {number} " + uuid4().hex)
+    turn_make(session, "quincejelly")
     assert on_disk(b"quincejelly")
     session_delete(session)
     message_index.erased_purge()
@@ -271,8 +275,8 @@ def test_erased_words_leave_the_index_of_sqlite_for_good(alice: Owner, agent: Ag
 
 
 def test_the_index_is_used(alice: Owner, agent: Agent) -> None:
-    """A plan that read all messages would answer the same, and slowly."""
-    said(session_make(alice, agent), *[f"word {number}" for number in range(50)])
+    """A plan that reads all messages would give the same result slowly."""
+    turn_make(session_make(alice, agent), *[f"word {number}" for number in range(50)])
     wanted = message_index.messages_with(alice.pk, ["word"])
     with connection.cursor() as cursor:
         if not SQLITE:
@@ -284,8 +288,8 @@ def test_the_index_is_used(alice: Owner, agent: Agent) -> None:
 
 
 @pytest.mark.skipif(not SQLITE, reason="PostgreSQL plans with statistics")
-def test_only_messages_that_were_found_are_read(alice: Owner, agent: Agent) -> None:
-    said(session_make(alice, agent), "word")
+def test_only_matching_messages_are_read(alice: Owner, agent: Agent) -> None:
+    turn_make(session_make(alice, agent), "word")
     with CaptureQueriesContext(connection) as captured:
         found(alice, "word")
     plans = []
@@ -297,7 +301,7 @@ def test_only_messages_that_were_found_are_read(alice: Owner, agent: Agent) -> N
     assert not [plan for plan in plans if "gateway_message" in plan and "owner_id=?" in plan]
 
 
-def test_no_letter_breaks_the_query(alice: Owner, agent: Agent) -> None:
+def test_no_character_breaks_the_query(alice: Owner, agent: Agent) -> None:
     for first in range(0, 0x3000, 64):
         letters = [chr(code) for code in range(first, first + 12)]
         assert titles(alice, " ".join(letters) + " nowhere") == []

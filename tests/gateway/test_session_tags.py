@@ -1,4 +1,4 @@
-"""Tags of sessions: given and taken away through the API, bounded, filtered by in lists and searches, exported"""
+"""Tags of sessions: changed through the API, limited, used as a filter in lists and searches, and exported"""
 
 import json
 
@@ -33,7 +33,7 @@ def page(alice: Owner) -> Client:
     return client
 
 
-def said(session: Session, text: str) -> None:
+def message_make(session: Session, text: str) -> None:
     Message.objects.create(owner=session.owner, session=session, seq=1, role="user", text=text)
 
 
@@ -51,12 +51,12 @@ async def test_tags_are_added_and_removed(alice_api: Api, session: Session) -> N
 @pytest.mark.parametrize(
     "tags", [["x" * (TAG_LENGTH + 1)], [f"t{n}" for n in range(MAX_TAGS + 1)], ["a,b"], ["a\u007fb"], "home", [7]]
 )
-async def test_they_are_few_and_short(alice_api: Api, session: Session, tags: object) -> None:
+async def test_invalid_tags_are_refused(alice_api: Api, session: Session, tags: object) -> None:
     status, body = await alice_api.call("PATCH", f"/api/sessions/{session.pk}", {"tags": tags})
     assert (status, body["error"]["code"]) == (400, "invalid_request")
 
 
-async def test_ten_tags_of_forty_characters_are_taken(alice_api: Api, session: Session) -> None:
+async def test_the_maximum_of_tags_is_accepted(alice_api: Api, session: Session) -> None:
     tags = [f"{n:02}" + "x" * (TAG_LENGTH - 2) for n in range(MAX_TAGS)]
     status, body = await alice_api.call("PATCH", f"/api/sessions/{session.pk}", {"tags": tags})
     assert (status, body["tags"]) == (200, tags)
@@ -67,7 +67,7 @@ async def test_nobody_else_tags_a_session(charlie_api: Api, session: Session) ->
     assert (status, (await in_thread(Session.objects.get)).tag_list) == (404, [])
 
 
-async def test_the_list_is_filtered_by_a_whole_tag(alice_api: Api, alice: Owner, session: Session) -> None:
+async def test_the_list_filters_by_complete_tags(alice_api: Api, alice: Owner, session: Session) -> None:
     other = await in_thread(session_make, alice, session.agent, title="Trains")
     await in_thread(lambda: [session_change(session, tags=["home", "50%"]), session_change(other, tags=["homework"])])
 
@@ -82,24 +82,24 @@ async def test_the_list_is_filtered_by_a_whole_tag(alice_api: Api, alice: Owner,
     assert (await alice_api.get(f"/api/sessions?tag={'x' * 41}"))[0] == 400
 
 
-async def test_a_search_looks_only_among_those_with_the_tag(alice_api: Api, alice: Owner, session: Session) -> None:
-    """A page of the search is made of these, however many others match before them."""
+async def test_a_search_considers_only_sessions_with_the_tag(alice_api: Api, alice: Owner, session: Session) -> None:
+    """A page contains only tagged sessions, however many other sessions match."""
 
     def make() -> None:
         session_change(session, tags=["home"])
-        said(session, "The oven light is broken")
+        message_make(session, "The oven light is broken")
         for number in range(5):
-            said(session_make(alice, session.agent, title=f"Other {number}"), "Another oven light")
+            message_make(session_make(alice, session.agent, title=f"Other {number}"), "Another oven light")
 
     await in_thread(make)
-    _, all_of_them = await alice_api.get("/api/sessions?search=light&limit=2")
-    assert (len(all_of_them["data"]), all_of_them["has_more"]) == (2, True)
+    _, unfiltered = await alice_api.get("/api/sessions?search=light&limit=2")
+    assert (len(unfiltered["data"]), unfiltered["has_more"]) == (2, True)
     _, found = await alice_api.get("/api/sessions?search=light&limit=2&tag=home")
     assert ([row["title"] for row in found["data"]], found["has_more"]) == (["The oven"], False)
     assert found["data"][0]["tags"] == ["home"]
 
 
-async def test_exports_name_them(alice_api: Api, alice: Owner, session: Session) -> None:
+async def test_exports_contain_the_tags(alice_api: Api, alice: Owner, session: Session) -> None:
     await in_thread(lambda: session_change(session, tags=["home", "repairs"]))
     markdown = await alice_api.raw("GET", f"/api/sessions/{session.pk}/export")
     assert "\nTags: home, repairs\n" in b"".join([part async for part in markdown]).decode()
@@ -109,7 +109,7 @@ async def test_exports_name_them(alice_api: Api, alice: Owner, session: Session)
     assert line["tags"] == ["home", "repairs"]
 
 
-def test_the_tags_that_somebody_has(alice: Owner, charlie: Owner, session: Session) -> None:
+def test_tags_of_lists_the_tags_of_an_owner(alice: Owner, charlie: Owner, session: Session) -> None:
     session_change(session, tags=["repairs", "home"])
     session_change(session_make(alice, session.agent), tags=["home", "bread"])
     session_change(session_make(charlie, session.agent), tags=["secret"])
@@ -120,7 +120,7 @@ def test_the_tags_that_somebody_has(alice: Owner, charlie: Owner, session: Sessi
     assert tags_of(alice.pk) == ["bread", "home"]
 
 
-def test_the_page_shows_and_filters_them(page: Client, alice: Owner, session: Session) -> None:
+def test_the_page_shows_tags_and_filters_by_them(page: Client, alice: Owner, session: Session) -> None:
     session_change(session, tags=["home", "repairs"])
     session_change(session_make(alice, session.agent, title="Trains"), tags=["travel"])
     html = html_of(page, "/fragments/sessions/")
@@ -133,12 +133,10 @@ def test_the_page_shows_and_filters_them(page: Client, alice: Owner, session: Se
     assert '<span class="session__tags" id="session-tags">home, repairs</span>' in whole
 
 
-def test_a_filtered_list_is_read_by_the_index_over_tagged_sessions(
-    alice: Owner, session: Session, page: Client
-) -> None:
+def test_a_filtered_list_uses_the_tag_filter_with_a_limit(alice: Owner, session: Session, page: Client) -> None:
     session_change(session, tags=["home"])
-    with CaptureQueriesContext(connection) as made:
+    with CaptureQueriesContext(connection) as queries:
         html_of(page, "/fragments/sessions/?tag=home")
-    filtered = [query["sql"] for query in made if "LIKE" in query["sql"] and "tags" in query["sql"]]
+    filtered = [query["sql"] for query in queries if "LIKE" in query["sql"] and "tags" in query["sql"]]
     assert filtered
     assert all("LIMIT" in sql for sql in filtered)

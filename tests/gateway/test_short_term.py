@@ -1,4 +1,4 @@
-"""The short-term lane quotes what was said in the session and is really missing in the request, message by message."""
+"""The short-term lane quotes messages of the session that are missing in the request"""
 
 import re
 from typing import Any
@@ -13,58 +13,50 @@ from memories.recall.snapshot import snapshots
 from memories.recall.threads import thread_cache
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
-from tests.gateway.test_client_tools import FIRST, LOOKUP, USER, results
-from tests.gateway.v1 import ask
+from tests.gateway.client_tools import FIRST, LOOKUP, USER, results
+from tests.gateway.v1 import ask, assistant, user
 from tests.scripted_model import Says, ScriptedModel, says
 
 SEARCH = ("search_memories", '{"query": "door"}')
-TOLD = "The gate code is written on the blue door of the shed."
-ASKED = "What was written on the blue door?"
+STATEMENT = "The gate code is written on the blue door of the shed."
+QUESTION = "What was written on the blue door?"
 NAMED = {"x_daybook_session": "door"}
 
 
 def quoted(model: ScriptedModel) -> list[tuple[int, str]]:
-    """The snippets of the newest request: number of the turn, and text."""
+    """Return (turn number, text) of each snippet in the last model call."""
     found = re.findall(r'<snippet turn="(\d+)">([^<]*)</snippet>', str(model.calls[-1].messages))
     return [(int(turn), text) for turn, text in found]
 
 
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
+# ---- messages still in the request -----------------------------------------------------------------------------------
 
 
-def assistant(text: str) -> dict[str, str]:
-    return {"role": "assistant", "content": text}
-
-
-# ---- what is still in the request ------------------------------------------------------------------------------------
-
-
-async def test_a_native_turn_with_words_before_a_tool_call_is_in_the_window(
+async def test_a_native_turn_with_text_before_a_tool_call_is_not_quoted(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     path = f"/api/sessions/{session.pk}/turns"
     model.script(Says(pieces=("Let me look at the blue door.",), calls=(SEARCH,)), "The blue door, noted.", "Blue.")
-    await alice_api.post(path, {"content": TOLD})
-    await alice_api.post(path, {"content": ASKED})
+    await alice_api.post(path, {"content": STATEMENT})
+    await alice_api.post(path, {"content": QUESTION})
     assert quoted(model) == []
 
 
-@pytest.mark.parametrize("kept", [True, False])
-async def test_a_v1_turn_with_our_tools_is_in_the_window(
-    alice_api: Api, agent: Agent, model: ScriptedModel, kept: bool
+@pytest.mark.parametrize("cached", [True, False])
+async def test_a_v1_turn_with_our_tools_is_not_quoted(
+    alice_api: Api, agent: Agent, model: ScriptedModel, cached: bool
 ) -> None:
     model.script(Says(pieces=("Let me look at the blue door.",), calls=(SEARCH,)), "The blue door, noted.", "Blue.")
-    first = await ask(alice_api, TOLD)
+    first = await ask(alice_api, STATEMENT)
     assert first.text == "Let me look at the blue door.\n\nThe blue door, noted."
-    if not kept:
+    if not cached:
         thread_cache.clear()
-    await ask(alice_api, TOLD, first.text, ASKED)
+    await ask(alice_api, STATEMENT, first.text, QUESTION)
     assert quoted(model) == []
 
 
 @pytest.mark.parametrize("resent", ["as it came", "joined", "only the answer"])
-async def test_a_client_s_tool_loop_is_in_the_window_however_it_is_resent(
+async def test_a_client_tool_loop_is_not_quoted_however_it_is_resent(
     alice_api: Api, agent: Agent, model: ScriptedModel, resent: str
 ) -> None:
     model.script(Says(pieces=("I look it up.",), calls=(FIRST,)), "It is on the blue door.", "Blue.", "Blue.")
@@ -79,27 +71,29 @@ async def test_a_client_s_tool_loop_is_in_the_window_however_it_is_resent(
     question = user("What did you look up, what is on the blue door?")
     await ask(alice_api, USER, *said[resent], question, headers={"x_daybook_session": first.session})
     assert quoted(model) == []
-    thread_cache.clear()  # and so it is where the record is read from its rows
+    thread_cache.clear()  # the same when the record is read from the database
     await ask(alice_api, USER, *said[resent], question, headers={"x_daybook_session": first.session})
     assert quoted(model) == []
 
 
-async def test_only_the_side_that_is_missing_is_quoted(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_only_the_missing_message_of_a_turn_is_quoted(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("I wrote down: the blue door has the code.", "Blue.", "Blue.")
-    await ask(alice_api, TOLD, headers=NAMED)
-    await ask(alice_api, TOLD, "(answer removed)", ASKED, headers=NAMED)
+    await ask(alice_api, STATEMENT, headers=NAMED)
+    await ask(alice_api, STATEMENT, "(answer removed)", QUESTION, headers=NAMED)
     assert quoted(model) == [(1, "I wrote down: the blue door has the code.")]
-    await ask(alice_api, "(removed)", "I wrote down: the blue door has the code.", ASKED, headers=NAMED)
-    assert TOLD in [text for _, text in quoted(model)]
+    await ask(alice_api, "(removed)", "I wrote down: the blue door has the code.", QUESTION, headers=NAMED)
+    assert STATEMENT in [text for _, text in quoted(model)]
     assert "I wrote down" not in str(quoted(model))
 
 
-async def test_equal_words_elsewhere_do_not_hide_a_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_identical_text_in_another_turn_does_not_hide_a_turn(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script("Noted.", "Noted.", "Blue.")
-    await ask(alice_api, TOLD, headers=NAMED)
+    await ask(alice_api, STATEMENT, headers=NAMED)
     await ask(alice_api, "Lunch is at noon.", headers=NAMED)
-    await ask(alice_api, "Lunch is at noon.", "Noted.", ASKED, headers=NAMED)
-    assert quoted(model) == [(1, TOLD)]
+    await ask(alice_api, "Lunch is at noon.", "Noted.", QUESTION, headers=NAMED)
+    assert quoted(model) == [(1, STATEMENT)]
 
 
 # ---- a message without content words ---------------------------------------------------------------------------------
@@ -117,7 +111,7 @@ async def test_without_content_words_the_newest_turns_are_quoted(
     assert quoted(model)[:2] == [(3, "Chapter 2 of the story, please."), (3, "Answer 2.")]
 
 
-async def test_the_newest_turns_stay_where_there_is_no_room_for_all(
+async def test_the_newest_turns_are_kept_when_space_runs_out(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(*["Fine."] * 13)
@@ -129,10 +123,10 @@ async def test_the_newest_turns_stay_where_there_is_no_room_for_all(
     assert 1 not in turns
 
 
-# ---- the record that a process keeps ---------------------------------------------------------------------------------
+# ---- the cached record -----------------------------------------------------------------------------------------------
 
 
-async def held_and_read(alice: Owner, session: Session) -> tuple[list[str], list[str]]:
+async def cached_and_read(alice: Owner, session: Session) -> tuple[list[str], list[str]]:
     cached = thread_cache.peek(session.pk)
     read = await in_thread(thread_cache.read, alice.pk, session.pk)
     return [turn.user for turn in cached.turns] if cached else [], [turn.user for turn in read]
@@ -147,7 +141,7 @@ async def test_a_session_whose_last_turn_was_replaced_is_read_once(
     second = (await alice_api.post(path, {"content": "two"}))[1]["id"]
     status, _ = await alice_api.post(path, {"content": "zwei", "replaces": second})
     assert status == 502
-    thread_cache.clear()  # as a process that has not seen it: the newest record is of a superseded run
+    thread_cache.clear()  # as in another process: the newest record is of a superseded run
     reads: list[int] = []
     read = thread_cache.read
     monkeypatch.setattr(type(thread_cache), "read", lambda self, *args: reads.append(1) or read(*args))
@@ -155,13 +149,11 @@ async def test_a_session_whose_last_turn_was_replaced_is_read_once(
         await alice_api.post(path, {"content": content})
     assert len(reads) == 1
     monkeypatch.undo()
-    cached, fresh = await held_and_read(alice, session)
+    cached, fresh = await cached_and_read(alice, session)
     assert cached == fresh == ["one", "zwei", "three"]
 
 
-async def test_a_superseded_turn_that_is_still_held_is_not_quoted(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_superseded_turn_in_the_cache_is_not_quoted(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Noted.", "Noted again.", UpstreamError("down"), "Blue.")
     await ask(alice_api, "Good morning.", headers=NAMED)
     await ask(alice_api, "The code is on the red door.", headers=NAMED)
@@ -175,24 +167,24 @@ async def test_a_superseded_turn_that_is_still_held_is_not_quoted(
 # ---- a turn across a compaction --------------------------------------------------------------------------------------
 
 
-async def test_a_compacted_turn_is_found_the_summary_is_sent_once_and_the_record_stays_right(
+async def test_a_compacted_turn_is_quoted_and_the_summary_sent_once(
     alice_api: Api, alice: Owner, model: ScriptedModel
 ) -> None:
     agent = await in_thread(agent_make, "long", context_token_limit=2000, tools=[{"type": "memory"}])
     session = await in_thread(session_make, alice, agent)
     path, filler = f"/api/sessions/{session.pk}/turns", "word " * 300
     model.script(Says(pieces=("I look at the shed.",), calls=(SEARCH,)), says("Noted: the blue door."))
-    await alice_api.post(path, {"content": TOLD})
+    await alice_api.post(path, {"content": STATEMENT})
     model.script("A.", "B.", f"C {filler}", "They spoke of a shed.", "Blue.", "Still blue.")
     for letter in "ABC":
         await alice_api.post(path, {"content": f"{letter} {filler}"})
-    status, turn = await alice_api.post(path, {"content": ASKED})
+    status, turn = await alice_api.post(path, {"content": QUESTION})
     assert (status, turn["content"]) == (200, "Blue.")
     sent = model.calls[-1].messages
     assert str(sent).count("<earlier_conversation>") == str(sent).count("They spoke of a shed.") == 1
-    assert (1, TOLD) in quoted(model)
+    assert (1, STATEMENT) in quoted(model)
     shown = [message["content"] for message in sent if message["role"] == "user"]
-    assert TOLD not in shown
+    assert STATEMENT not in shown
     assert {turn for turn, _ in quoted(model)}.isdisjoint(range(5 - len(shown), 5))
 
     cached = thread_cache.peek(session.pk)
@@ -206,5 +198,5 @@ async def test_a_compacted_turn_is_found_the_summary_is_sent_once_and_the_record
     await alice_api.post(path, {"content": "And what is it that stood on the blue door?"})
     sent = model.calls[-1].messages
     assert str(sent).count("<earlier_conversation>") == 1
-    assert (1, TOLD) in quoted(model)
+    assert (1, STATEMENT) in quoted(model)
     assert await in_thread(lambda: Session.objects.get(pk=session.pk).compaction_epoch) == 1

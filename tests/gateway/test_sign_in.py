@@ -1,4 +1,4 @@
-"""/login/ and what counts as signing in: limits on guessing, what the logs are told, and the page of the admin"""
+"""/login/: limits on password guessing, audit log entries, and the admin's use of the page"""
 
 import logging
 import threading
@@ -24,22 +24,22 @@ from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client
 
 pytestmark = pytest.mark.django_db
-LIMIT, FEW = 10, 12
+LIMIT, ADDRESS_LIMIT = 10, 12
 TYPED = "hunter2-typed-by-mistake"
 
 
-def sign_in(name: str = "alice", password: str = "wrong", **extra: Any) -> Any:  # noqa: S107 - a wrong one
+def sign_in(name: str = "alice", password: str = "wrong", **extra: Any) -> Any:  # noqa: S107 - a wrong password
     return Client(**extra).post("/login/", {"username": name, "password": password})
 
 
 def lock(name: str = "alice", **extra: Any) -> Any:
-    """Wrong passwords until no more are looked at; the last answer."""
+    """Send wrong passwords until the account is locked. Return the last response."""
     return [sign_in(name, **extra) for _ in range(LIMIT)][-1]
 
 
 @pytest.fixture
-def few_from_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts_sign_in, "LIMIT_PER_ADDRESS", FEW)
+def low_address_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts_sign_in, "LIMIT_PER_ADDRESS", ADDRESS_LIMIT)
 
 
 def test_after_ten_wrong_passwords_the_page_says_how_long_to_wait(alice: Owner) -> None:
@@ -49,7 +49,7 @@ def test_after_ten_wrong_passwords_the_page_says_how_long_to_wait(alice: Owner) 
     assert "Too many failed attempts. Wait 15 minutes, then try again." in answer.content.decode()
 
 
-def test_the_wait_ends_and_is_not_prolonged_by_trying(alice: Owner) -> None:
+def test_the_wait_ends_and_is_not_extended_by_further_attempts(alice: Owner) -> None:
     lock()
     with time_machine.travel(timezone.now() + timedelta(minutes=10)):
         assert "Wait 5 minutes" in sign_in().content.decode()
@@ -57,13 +57,13 @@ def test_the_wait_ends_and_is_not_prolonged_by_trying(alice: Owner) -> None:
         assert sign_in(password="alice knows it").status_code == 302
 
 
-def test_other_accounts_and_other_addresses_need_not_wait(alice: Owner, charlie: Owner) -> None:
+def test_other_accounts_and_addresses_are_not_locked(alice: Owner, charlie: Owner) -> None:
     lock()
     assert sign_in("charlie", "charlie knows it").status_code == 302
     assert sign_in("alice", "alice knows it", REMOTE_ADDR="192.0.2.7").status_code == 302
 
 
-def test_a_header_that_names_another_address_does_not_help(alice: Owner) -> None:
+def test_a_forged_forwarded_header_does_not_help(alice: Owner) -> None:
     for number in range(LIMIT):
         answer = sign_in(HTTP_X_FORWARDED_FOR=f"192.0.2.{number}")
     assert answer.status_code == 429
@@ -89,11 +89,11 @@ def test_addresses_of_one_ipv6_network_count_as_one(alice: Owner) -> None:
         ("testclient", "testclient"),
     ],
 )
-def test_what_attempts_of_an_address_are_counted_under(address: str, counted: str) -> None:
+def test_attempts_are_counted_by_network(address: str, counted: str) -> None:
     assert network_of(address) == counted
 
 
-def test_behind_a_proxy_of_ours_the_address_is_the_one_it_wrote(alice: Owner, settings: Settings) -> None:
+def test_behind_a_trusted_proxy_the_forwarded_address_counts(alice: Owner, settings: Settings) -> None:
     settings.DAYBOOK_TRUSTED_PROXIES = 1
     for number in range(LIMIT):
         answer = sign_in(HTTP_X_FORWARDED_FOR=f"192.0.2.{number}, 198.51.100.1")
@@ -102,24 +102,22 @@ def test_behind_a_proxy_of_ours_the_address_is_the_one_it_wrote(alice: Owner, se
 
 
 @pytest.mark.any_database
-@pytest.mark.usefixtures("few_from_an_address")
-def test_an_address_that_tries_many_accounts_has_to_wait(alice: Owner) -> None:
-    answers = [sign_in(f"nobody{number}").status_code for number in range(FEW)]
+@pytest.mark.usefixtures("low_address_limit")
+def test_an_address_that_tries_many_accounts_is_locked(alice: Owner) -> None:
+    answers = [sign_in(f"nobody{number}").status_code for number in range(ADDRESS_LIMIT)]
     assert (answers[-2:], sign_in(password="alice knows it").status_code) == ([200, 429], 429)
 
 
 @pytest.mark.any_database
-@pytest.mark.usefixtures("few_from_an_address")
-def test_signing_in_to_an_account_of_ones_own_does_not_reset_the_count_of_the_address(
-    alice: Owner, charlie: Owner
-) -> None:
-    for number in range(FEW - 1):
+@pytest.mark.usefixtures("low_address_limit")
+def test_a_successful_sign_in_does_not_reset_the_count_of_the_address(alice: Owner, charlie: Owner) -> None:
+    for number in range(ADDRESS_LIMIT - 1):
         sign_in(f"nobody{number}")
     assert sign_in("charlie", "charlie knows it").status_code == 302
     assert sign_in().status_code == 429
 
 
-def test_an_administrator_unlocks(alice: Owner) -> None:
+def test_an_administrator_unlocks_an_account(alice: Owner) -> None:
     lock()
     root = staff_client(superuser=True)
     root.post("/admin/auth/user/", {"action": "unlock_sign_in", "_selected_action": [alice.user_id]})
@@ -127,14 +125,14 @@ def test_an_administrator_unlocks(alice: Owner) -> None:
     assert AuditEntry.objects.get(action="sign_in_unlocked").object_id == str(alice.user_id)
 
 
-def test_the_command_unlocks(alice: Owner) -> None:
+def test_the_axes_reset_command_unlocks(alice: Owner) -> None:
     lock()
     call_command("axes_reset")
     assert sign_in(password="alice knows it").status_code == 302
 
 
 @pytest.mark.any_database
-def test_nothing_that_was_typed_is_logged_or_stored(alice: Owner, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_typed_is_logged_or_stored(alice: Owner, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     for name, password in (("alice", TYPED), (TYPED, "x"), (TYPED, TYPED)):
         for _ in range(LIMIT + 1):
@@ -146,7 +144,7 @@ def test_nothing_that_was_typed_is_logged_or_stored(alice: Owner, caplog: pytest
     assert TYPED not in caplog.text + str(stored)
 
 
-def test_sign_ins_failures_and_sign_outs_are_in_the_audit_log(alice: Owner) -> None:
+def test_sign_ins_failures_and_sign_outs_are_audited(alice: Owner) -> None:
     lock()
     sign_in("nobody")
     client = Client(REMOTE_ADDR="192.0.2.7")
@@ -162,7 +160,7 @@ def test_sign_ins_failures_and_sign_outs_are_in_the_audit_log(alice: Owner) -> N
     ]
 
 
-def test_a_refused_attempt_adds_nothing_to_the_log(alice: Owner) -> None:
+def test_a_refused_attempt_adds_no_audit_entry(alice: Owner) -> None:
     lock()
     before = AuditEntry.objects.count()
     sign_in()
@@ -177,7 +175,7 @@ def test_a_refused_attempt_adds_nothing_to_the_log(alice: Owner) -> None:
         ("/account/delete/", {"line": "delete everything", "password": "wrong"}),
     ],
 )
-def test_the_account_page_is_no_way_round(alice: Owner, path: str, form: dict[str, str]) -> None:
+def test_the_account_page_counts_towards_the_limit(alice: Owner, path: str, form: dict[str, str]) -> None:
     page = Client()
     page.force_login(alice.user)  # type: ignore[arg-type]  # alice has one
     answers = [page.post(path, form) for _ in range(LIMIT)]
@@ -185,7 +183,7 @@ def test_the_account_page_is_no_way_round(alice: Owner, path: str, form: dict[st
     assert "Too many failed attempts. Wait 15 minutes, then try again." in answers[-1].content.decode()
 
 
-def test_the_administration_has_no_sign_in_page_of_its_own(alice: Owner) -> None:
+def test_the_admin_uses_the_same_sign_in_page(alice: Owner) -> None:
     answer = Client().get("/admin/", follow=True)
     assert answer.redirect_chain[-1][0] == "/login/?next=%2Fadmin%2F"
     page = Client()
@@ -209,18 +207,18 @@ def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, ali
     assert sign_in().status_code == 200
 
 
-def test_a_slot_that_gets_free_is_taken(settings: Settings) -> None:
+def test_hashing_waits_for_a_free_slot(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
-    held, done = threading.Event(), threading.Event()
+    acquired, done = threading.Event(), threading.Event()
 
     def hold() -> None:
         with hashing_slot():
-            held.set()
+            acquired.set()
             done.wait(5)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(5)
+    acquired.wait(5)
     releasing = threading.Timer(0.05, done.set)
     releasing.start()
     assert make_password("a long one").startswith("pbkdf2_sha256$")
@@ -229,7 +227,7 @@ def test_a_slot_that_gets_free_is_taken(settings: Settings) -> None:
 
 
 @pytest.mark.any_database
-def test_passwords_that_were_stored_before_still_fit(settings: Settings) -> None:
+def test_existing_password_hashes_stay_valid(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
     stored = make_password("a long one")
     settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
@@ -237,7 +235,7 @@ def test_passwords_that_were_stored_before_still_fit(settings: Settings) -> None
     assert BoundedPasswordHasher.algorithm == "pbkdf2_sha256"
 
 
-def test_old_failures_are_purged(alice: Owner) -> None:
+def test_old_failed_attempts_are_purged(alice: Owner) -> None:
     sign_in()
     with time_machine.travel(timezone.now() + timedelta(minutes=16)):
         attempts_purge()

@@ -1,4 +1,4 @@
-"""What keys spend, their limits, and what answers say of them."""
+"""Spending of keys, spending limits, and rate-limit headers"""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ USAGE = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
 TASK = {"task": "title_generation"}
 
 
-async def limited(owner: Owner, **limits: Any) -> Api:
+async def limited_api(owner: Owner, **limits: Any) -> Api:
     return Api((await in_thread(key_make, owner, **limits))[1])
 
 
@@ -50,7 +50,7 @@ async def totals() -> list[tuple[str, int, int, int, int]]:
     return [(row.model, row.turns, row.requests, row.input_tokens, row.output_tokens) for row in rows]
 
 
-def spends(text: str = "Hello.", **usage: int) -> Says:
+def says_with_usage(text: str = "Hello.", **usage: int) -> Says:
     return Says(pieces=(text,), usage=USAGE | usage)
 
 
@@ -66,7 +66,7 @@ async def test_each_step_of_a_turn_is_counted_for_its_key(
     assert (row.unpriced_requests, row.cost) == (2, 0)
 
 
-async def test_what_is_no_turn_is_counted_too(
+async def test_requests_outside_turns_are_counted_too(
     alice_api: Api, agent: Agent, model: ScriptedModel, settings: Any
 ) -> None:
     settings.EMBEDDING_MODEL = "vectors"
@@ -83,18 +83,20 @@ async def test_what_is_no_turn_is_counted_too(
     assert [row[:3] for row in rows if row[0] != "scripted"] == [("vectors", 0, 1)]
 
 
-async def test_a_step_that_was_cut_off_is_estimated(
+async def test_the_usage_of_an_interrupted_step_is_estimated(
     alice_api: Api, agent: Agent, model: ScriptedModel, settings: Any
 ) -> None:
     settings.RUN_SECONDS = 0.2
     model.script(Hangs(("x" * 400,)))
     await alice_api.stream("/v1/chat/completions", _body("hi") | {"stream": True})
-    ((_, turns, requests, given, said),) = await totals()
-    assert (turns, requests, given > 0, said) == (0, 1, True, 100)
+    ((_, turns, requests, input_tokens, output_tokens),) = await totals()
+    assert (turns, requests, input_tokens > 0, output_tokens) == (0, 1, True, 100)
 
 
-async def test_money_is_counted_by_the_price_of_the_moment(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    model.script(spends(), spends())
+async def test_cost_uses_the_price_at_the_time_of_the_request(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(says_with_usage(), says_with_usage())
     await ask(alice_api, "hi")
     await in_thread(configuration_save, "prices", {"scripted": {"input": 1.0, "output": 10.0}})
     await ask(alice_api, "hi there")
@@ -103,7 +105,9 @@ async def test_money_is_counted_by_the_price_of_the_moment(alice_api: Api, agent
     assert row.cost == pytest.approx(0.00037)
 
 
-async def test_a_run_that_waits_for_its_client_is_one_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_run_that_waits_for_its_client_counts_as_one_turn(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
     model.script(calls(("look", "{}")), "Done.")
     first = await ask(alice_api, "hi", tools=[tool])
@@ -114,7 +118,7 @@ async def test_a_run_that_waits_for_its_client_is_one_turn(alice_api: Api, agent
     assert await totals() == [("scripted", 1, 2, 14, 6)]
 
 
-async def test_totals_outlive_the_session(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_totals_outlive_their_session(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.")
     answer = await ask(alice_api, "hi")
     assert (await alice_api.call("DELETE", f"/api/sessions/{answer.session}"))[0] == 204
@@ -126,12 +130,12 @@ async def test_totals_outlive_the_session(alice_api: Api, agent: Agent, model: S
     ("limits", "reason"),
     [({"tokens_per_day": 150}, "tokens_per_day"), ({"money_per_day": 0.0005}, "money_per_day")],
 )
-async def test_a_days_limit_holds_until_midnight_utc(
+async def test_a_daily_limit_applies_until_midnight_utc(
     alice: Owner, agent: Agent, model: ScriptedModel, limits: dict[str, Any], reason: str
 ) -> None:
     await in_thread(configuration_save, "prices", {"scripted": {"input": 1.0, "output": 10.0}})
-    api = await limited(alice, **limits)
-    model.script(spends(), spends(), spends())
+    api = await limited_api(alice, **limits)
+    model.script(says_with_usage(), says_with_usage(), says_with_usage())
     noon = timezone.now().replace(hour=12, minute=0, second=0, microsecond=0)
     with time_machine.travel(noon, tick=False):
         assert (await ask(api, "one")).status == 200
@@ -144,11 +148,11 @@ async def test_a_days_limit_holds_until_midnight_utc(
         assert (await ask(api, "four")).status == 200
 
 
-async def test_every_way_to_a_model_is_closed_over_the_limit(
+async def test_over_the_limit_every_model_endpoint_is_closed(
     alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
-    api = await limited(alice, tokens_per_day=50)
-    model.script(spends())
+    api = await limited_api(alice, tokens_per_day=50)
+    model.script(says_with_usage())
     await ask(api, "one")
     user = {"messages": [{"role": "user", "content": "hi"}]}
     for path, body in (
@@ -174,16 +178,16 @@ async def test_every_way_to_a_model_is_closed_over_the_limit(
     assert not under_way._places
 
 
-async def test_streams_at_once(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
-    api = await limited(alice, streams_at_once=2)
-    going_on = asyncio.Event()
+async def test_simultaneous_answers_per_key_are_limited(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    api = await limited_api(alice, streams_at_once=2)
+    may_continue = asyncio.Event()
 
-    class Waits(ScriptedModel):
+    class WaitingModel(ScriptedModel):
         async def complete(self, request: Any) -> dict[str, Any]:
-            await going_on.wait()
+            await may_continue.wait()
             return await super().complete(request)
 
-    waiting = Waits()
+    waiting = WaitingModel()
     waiting.script("One.", "Two.", "Four.")
     before = upstream.install(waiting)
     try:
@@ -191,7 +195,7 @@ async def test_streams_at_once(alice: Owner, agent: Agent, model: ScriptedModel)
         await eventually_async(lambda: len(next(iter(under_way._places.values()), {})) == 2, within=5)
         refused = await ask(api, "three")
         assert (refused.status, refused.json["error"]["details"]["reason"]) == (429, "streams_at_once")
-        going_on.set()
+        may_continue.set()
         assert [answer.status for answer in await asyncio.gather(*tasks)] == [200, 200]
         assert (await ask(api, "four")).status == 200
     finally:
@@ -199,16 +203,16 @@ async def test_streams_at_once(alice: Owner, agent: Agent, model: ScriptedModel)
     assert not under_way._places
 
 
-async def test_many_at_once_pass_a_limit_by_what_is_under_way_at_most(
+async def test_simultaneous_requests_near_the_limit_are_restricted(
     alice: Owner, agent: Agent, model: ScriptedModel
 ) -> None:
-    """With nine tenths spent ten may go on at once, with all but a hundredth one."""
+    """With 90% spent ten requests may run at once, with 99% only one."""
     key, plain = await in_thread(lambda: key_make(alice, tokens_per_day=1000))
     places = [await under_way.enter(key.pk) for _ in range(10)]
-    await in_thread(_spent, alice, key, 899)
+    await in_thread(_usage_make, alice, key, 899)
     model.script("Hello.", "Hello.")
     assert (await ask(Api(plain), "hi")).status == 200
-    await in_thread(_spent, alice, key, 1)
+    await in_thread(_usage_make, alice, key, 1)
     refused = await ask(Api(plain), "hi")
     assert (refused.status, refused.json["error"]["details"]["retry_after"]) == (429, 2)
     for place, _ in places:
@@ -216,8 +220,8 @@ async def test_many_at_once_pass_a_limit_by_what_is_under_way_at_most(
     assert (await ask(Api(plain), "hi")).status == 200
 
 
-async def test_a_failed_opening_gives_its_place_back(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
-    api = await limited(alice, streams_at_once=1)
+async def test_a_request_that_fails_to_open_frees_its_place(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    api = await limited_api(alice, streams_at_once=1)
     for _ in range(2):
         assert (await ask(api, "hi", model="nobody")).status == 404
     assert (await api.post("/v1/embeddings", {"model": "nobody/x", "input": "hi"}))[0] == 404
@@ -226,29 +230,29 @@ async def test_a_failed_opening_gives_its_place_back(alice: Owner, agent: Agent,
     assert not under_way._places
 
 
-async def test_a_place_that_was_left_behind_ends(alice: Owner, settings: Any) -> None:
+async def test_an_abandoned_place_expires(alice: Owner, settings: Any) -> None:
     settings.REDIS_URL = ""
     key, _ = await in_thread(key_make, alice)
     left, _ = await under_way.enter(key.pk)
     place, others = await under_way.enter(key.pk)
     assert others == 1
     under_way.leave(key.pk, place)
-    under_way._places[key.pk][left] = 0.0  # no answer takes so long
+    under_way._places[key.pk][left] = 0.0  # an expired place
     place, others = await under_way.enter(key.pk)
     assert others == 0
     under_way.leave(key.pk, place)
 
 
 @pytest.mark.skipif(not configured.REDIS_URL, reason="there is no Redis")
-async def test_with_redis_all_processes_are_counted(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_redis_requests_of_all_processes_are_counted(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     key, _ = await in_thread(key_make, alice)
     elsewhere, _ = await under_way.enter(key.pk)
-    of_elsewhere, here = under_way._places, {}
-    monkeypatch.setattr(under_way, "_places", here)  # as another process has it
+    places_elsewhere, here = under_way._places, {}
+    monkeypatch.setattr(under_way, "_places", here)  # as in another process
     place, others = await under_way.enter(key.pk)
     assert others == 1
     under_way.leave(key.pk, place)
-    monkeypatch.setattr(under_way, "_places", of_elsewhere)
+    monkeypatch.setattr(under_way, "_places", places_elsewhere)
     under_way.leave(key.pk, elsewhere)
     monkeypatch.setattr(under_way, "_places", here)
     place, others = await under_way.enter(key.pk)
@@ -256,7 +260,7 @@ async def test_with_redis_all_processes_are_counted(alice: Owner, monkeypatch: p
     under_way.leave(key.pk, place)
 
 
-async def test_while_redis_does_not_answer_this_process_is_counted(
+async def test_without_a_reachable_redis_this_process_is_counted(
     alice: Owner, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
@@ -272,7 +276,7 @@ async def test_while_redis_does_not_answer_this_process_is_counted(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_answers_at_once_lose_no_count(alice: Owner) -> None:
+def test_concurrent_answers_lose_no_count(alice: Owner) -> None:
     spender = Spender(owner_id=alice.pk, key_id=UUID(int=3), agent="assistant", prices={})
 
     def store(_: int) -> None:
@@ -304,7 +308,7 @@ def test_the_account_page_and_the_command_show_the_limits(alice: Owner, capsys: 
         ({"money_per_day": "nan"}, None),
     ],
 )
-def test_limits_are_set_in_the_admin(alice: Owner, limits: dict[str, str], stored: Any) -> None:
+def test_limits_can_be_set_in_the_admin(alice: Owner, limits: dict[str, str], stored: Any) -> None:
     root = staff_client(superuser=True)
     form = {"owner": str(alice.pk), "name": "laptop", "requests_per_minute": "0", **limits}
     page = root.post("/admin/gateway/apikey/add/", form).content.decode()
@@ -313,9 +317,9 @@ def test_limits_are_set_in_the_admin(alice: Owner, limits: dict[str, str], store
     assert ("dbk_" in page) is (stored is not None)
 
 
-async def test_answers_say_what_is_left(alice: Owner, session: Session, model: ScriptedModel) -> None:
-    api = await limited(alice, requests_per_minute=60, tokens_per_day=1000)
-    model.script(spends(), "Hi.")
+async def test_responses_have_rate_limit_headers(alice: Owner, session: Session, model: ScriptedModel) -> None:
+    api = await limited_api(alice, requests_per_minute=60, tokens_per_day=1000)
+    model.script(says_with_usage(), "Hi.")
     await ask(api, "hi")
     for method, path, body in (
         ("POST", f"/api/sessions/{session.pk}/turns", {"content": "hi"}),
@@ -330,8 +334,10 @@ async def test_answers_say_what_is_left(alice: Owner, session: Session, model: S
         assert response["x-ratelimit-reset-tokens"].endswith("s")
 
 
-async def test_the_messages_api_says_it_in_anthropics_words(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
-    api = await limited(alice, requests_per_minute=60, tokens_per_day=1000)
+async def test_the_messages_api_uses_anthropics_rate_limit_headers(
+    alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    api = await limited_api(alice, requests_per_minute=60, tokens_per_day=1000)
     model.script("Hi.")
     body = {"model": "assistant", "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
     response = await api.raw("POST", "/v1/messages", body)
@@ -342,7 +348,7 @@ async def test_the_messages_api_says_it_in_anthropics_words(alice: Owner, agent:
     assert not [name for name in response.headers if name.lower().startswith("x-ratelimit")]
 
 
-def test_a_window_says_when_it_is_reset_however_long_the_answer_takes() -> None:
+def test_reset_headers_are_correct_however_long_the_answer_takes() -> None:
     token = windows.set({})
     with time_machine.travel(datetime(2026, 5, 1, 23, 59, 30, 900_000, UTC), tick=False) as clock:
         note_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=10, remaining=4))
@@ -353,19 +359,21 @@ def test_a_window_says_when_it_is_reset_however_long_the_answer_takes() -> None:
     assert said["x-ratelimit-reset-tokens"] == "9s"
 
 
-async def test_a_key_without_limits_gets_no_such_header(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_key_without_limits_gets_no_rate_limit_headers(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script("Hi.")
     response = await alice_api.raw("POST", "/v1/chat/completions", _body("hi"))
     assert not [name for name in response.headers if "ratelimit" in name.lower()]
 
 
-def test_durations_are_written_as_openai_does() -> None:
+def test_durations_are_formatted_like_openais() -> None:
     assert [duration(seconds) for seconds in (1, 59, 60, 360, 3600, 86399)] == [
         "1s", "59s", "1m0s", "6m0s", "1h0m0s", "23h59m59s",
     ]  # fmt: skip
 
 
-async def test_limits_are_set_by_rest(alice: Owner, alice_api: Api) -> None:
+async def test_limits_can_be_set_through_the_api(alice: Owner, alice_api: Api) -> None:
     limits = {"tokens_per_day": 5, "money_per_day": 0.5, "streams_at_once": 2}
     status, key = await alice_api.post("/api/keys", {"name": "laptop", **limits})
     assert (status, {name: key[name] for name in limits}) == (201, limits)
@@ -376,11 +384,13 @@ async def test_limits_are_set_by_rest(alice: Owner, alice_api: Api) -> None:
         assert (status, answer["error"]["code"]) == (400, "invalid_request")
 
 
-async def test_a_trusted_key_is_limited_for_all_its_end_users(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_limit_of_a_trusted_key_covers_all_its_end_users(
+    alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
     await in_thread(agent_make, inject_memories=False)
     _, plain = await in_thread(lambda: key_make(alice, trusted=True, tokens_per_day=50))
     api = Api(plain)
-    model.script(spends())
+    model.script(says_with_usage())
     assert (await ask(api, "hi", headers={"x_daybook_user": "one"})).status == 200
     forget_keys()
     assert (await ask(api, "hi", headers={"x_daybook_user": "two"})).status == 429
@@ -390,7 +400,7 @@ def _body(text: str) -> dict[str, Any]:
     return {"model": "assistant", "messages": [{"role": "user", "content": text}]}
 
 
-def _spent(owner: Owner, key: ApiKey, tokens: int) -> None:
+def _usage_make(owner: Owner, key: ApiKey, tokens: int) -> None:
     UsageDay.objects.create(
         owner=owner, day=timezone.now().date(), key_id=key.pk, agent="a", model=str(tokens), input_tokens=tokens
     )
@@ -407,29 +417,27 @@ def _spent(owner: Owner, key: ApiKey, tokens: int) -> None:
         (b"", None),
     ],
 )
-def test_the_usage_of_vectors_is_found_without_reading_them(answer: bytes, usage: int | None) -> None:
+def test_the_usage_of_embeddings_is_found_without_parsing_the_vectors(answer: bytes, usage: int | None) -> None:
     assert usage_of({"usage": usage_in(answer)}).get("prompt_tokens") == usage
 
 
-async def test_a_refusal_by_the_minute_says_that_nothing_is_left(alice: Owner, agent: Agent) -> None:
-    api = await limited(alice, requests_per_minute=1)
+async def test_a_rate_limit_error_says_that_nothing_remains(alice: Owner, agent: Agent) -> None:
+    api = await limited_api(alice, requests_per_minute=1)
     assert (await api.get("/v1/models"))[0] == 200
     response = await api.raw("GET", "/v1/models")
     assert (response.status_code, response["x-ratelimit-remaining-requests"]) == (429, "0")
     assert response["x-ratelimit-limit-requests"] == "1"
 
 
-async def test_a_plain_stream_that_is_left_counts_what_it_said(
-    alice: Owner, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_an_abandoned_plain_stream_counts_its_text(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
     _, plain = await in_thread(lambda: key_make(alice, streams_at_once=1))
     caller = await in_thread(find_caller, key_hash(plain), "", "")
     model.script(Says(pieces=("x" * 400, "more"), usage=USAGE))
     messages = ({"role": "user", "content": "A title, please."},)
-    asked = PlainRequest(agent="assistant", messages=messages, parameters={})
-    call = await open_plain(caller, asked)
+    request = PlainRequest(agent="assistant", messages=messages, parameters={})
+    call = await open_plain(caller, request)
     async with aclosing(plain_chunks(call)) as chunks:
         await anext(chunks)
-    ((_, turns, requests, given, said),) = await totals()
-    assert (turns, requests, given > 0, said) == (0, 1, True, 100)
+    ((_, turns, requests, input_tokens, output_tokens),) = await totals()
+    assert (turns, requests, input_tokens > 0, output_tokens) == (0, 1, True, 100)
     assert not under_way._places

@@ -1,5 +1,4 @@
-"""memories.database.statements on the models of a turn: what the ORM compiles once stores and finds
-what the ORM itself does."""
+"""memories.database.statements with the models of a turn: precompiled statements have the same effect as the ORM"""
 
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -24,8 +23,8 @@ from tests.factories import session_make
 
 
 @pytest.fixture(autouse=True, params=["watched", "by the driver"])
-def _way(request: pytest.FixtureRequest, one_writer: None) -> Generator[None]:
-    """Statements go through Django where somebody watches the connection, as the tests do; else to the driver."""
+def _both_ways(request: pytest.FixtureRequest, one_writer: None) -> Generator[None]:
+    """Run each test through Django's wrappers, as with watchers such as the tests, and directly through the driver."""
     watchers = connections["default"].execute_wrappers if request.param == "watched" else []
     with patch.object(connections["default"], "execute_wrappers", watchers):
         yield
@@ -44,7 +43,7 @@ def _columns(row: Any) -> dict[str, Any]:
     return {field.attname: getattr(row, field.attname) for field in row._meta.local_concrete_fields}
 
 
-def test_an_inserted_row_is_what_the_orm_reads(session: Session) -> None:
+def test_an_inserted_row_is_read_back_by_the_orm(session: Session) -> None:
     run = _run(session, usage={"total_tokens": 3}, recalled=[{"why": "“tea” 100 % – said"}], holder=uuid7(), error=None)
     Insert(Run).execute([run])
     assert _columns(Run.objects.get(pk=run.pk)) == _columns(run)
@@ -52,9 +51,9 @@ def test_an_inserted_row_is_what_the_orm_reads(session: Session) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, Insert.SIZES[0] + Insert.SIZES[1] + 1])
-def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
+def test_any_number_of_rows_can_be_inserted(session: Session, count: int) -> None:
     insert: Insert[Message] = Insert(Message)
-    for first in (0, count):  # the second time with the statement that is kept
+    for first in (0, count):  # the second time with the cached statement
         rows = [
             Message(owner_id=session.owner_id, session=session, seq=first + number, role="user", text=f"{number} %s")
             for number in range(count)
@@ -66,7 +65,7 @@ def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
     assert len(found) == 2 * count
 
 
-def test_a_row_that_is_there_gets_some_fields_anew(session: Session) -> None:
+def test_inserting_an_existing_row_updates_the_named_fields(session: Session) -> None:
     insert: Insert[Session] = Insert(Session, update_fields=("title", "turns"))
     fresh = Session(owner_id=session.owner_id, agent_id=session.agent_id, title="fresh")
     session.title, session.turns, session.last_pair = "renewed", 7, "not stored"
@@ -78,7 +77,7 @@ def test_a_row_that_is_there_gets_some_fields_anew(session: Session) -> None:
     ]
 
 
-def test_an_expression_stands_for_a_value(session: Session) -> None:
+def test_a_value_may_be_an_expression(session: Session) -> None:
     newest = Run.objects.filter(**given(Run, "session")).values("session").annotate(newest=Max("turn")).values("newest")
     insert = Insert(Run, lambda: {"turn": Subquery(newest)})
     Insert(Run).execute([_run(session, state=Run.State.COMPLETED)])
@@ -87,13 +86,13 @@ def test_an_expression_stands_for_a_value(session: Session) -> None:
     assert Run.objects.get(pk=following.pk).turn == 1
 
 
-def test_a_row_that_cannot_be_is_refused_as_the_orm_refuses_it(session: Session) -> None:
+def test_constraints_raise_the_same_errors_as_the_orm(session: Session) -> None:
     Insert(Run).execute([_run(session)])
     with pytest.raises(IntegrityError):
-        Insert(Run).execute([_run(session)])  # one open run for each session
+        Insert(Run).execute([_run(session)])  # only one open run per session is allowed
 
 
-def test_rows_are_found_with_the_values_of_their_fields(session: Session) -> None:
+def test_select_returns_the_values_of_fields(session: Session) -> None:
     select = Select(
         lambda: (
             Run.objects.filter(**given(Run, "session"), superseded=False)
@@ -110,7 +109,7 @@ def test_rows_are_found_with_the_values_of_their_fields(session: Session) -> Non
     assert select.row(session=uuid7()) is None
 
 
-def test_an_instance_is_the_row(session: Session) -> None:
+def test_select_returns_an_instance(session: Session) -> None:
     select = Select(lambda: Session.objects.filter(**given(Session, "owner", "title")))
     found = select.instance(owner=session.owner_id, title="Tea")
     assert found is not None
@@ -118,7 +117,7 @@ def test_an_instance_is_the_row(session: Session) -> None:
     assert select.instance(owner=session.owner_id, title="Coffee") is None
 
 
-def test_only_rows_that_match_are_updated(session: Session) -> None:
+def test_update_changes_matching_rows_only(session: Session) -> None:
     run = _run(session)
     Insert(Run).execute([run])
     end = Update(
@@ -139,7 +138,7 @@ def test_only_rows_that_match_are_updated(session: Session) -> None:
     )
 
 
-def test_only_the_named_fields_of_a_row_are_stored(session: Session) -> None:
+def test_update_row_stores_the_named_fields_only(session: Session) -> None:
     store = UpdateRow(Session, "turns", "title")
     session.turns, session.title, session.message_seq = 3, "Coffee", 7
     assert store.execute(session) == 1
@@ -148,7 +147,7 @@ def test_only_the_named_fields_of_a_row_are_stored(session: Session) -> None:
     assert store.execute(Session(turns=1, title="Nobody's")) == 0
 
 
-def test_a_statement_is_compiled_once_for_a_connection(session: Session) -> None:
+def test_a_statement_is_compiled_once_per_connection(session: Session) -> None:
     built = []
 
     def build() -> Any:
@@ -162,7 +161,7 @@ def test_a_statement_is_compiled_once_for_a_connection(session: Session) -> None
 
 @pytest.mark.parametrize("zone", [UTC, ZoneInfo("Asia/Kathmandu")])
 @pytest.mark.parametrize("microsecond", [0, 7])
-def test_a_time_is_stored_as_the_orm_stores_it(session: Session, zone: tzinfo, microsecond: int) -> None:
+def test_a_time_is_stored_as_by_the_orm(session: Session, zone: tzinfo, microsecond: int) -> None:
     at = datetime(2026, 11, 24, 8, 30, 0, microsecond, tzinfo=zone)
     rows = [_run(session, state=Run.State.COMPLETED, finished_at=at) for _ in range(2)]
     Insert(Run).execute(rows[:1])
@@ -171,16 +170,16 @@ def test_a_time_is_stored_as_the_orm_stores_it(session: Session, zone: tzinfo, m
     assert set(stored) == {(stored[0][0], at)}
 
 
-def test_a_statement_by_hand_takes_values_as_they_are(session: Session) -> None:
+def test_a_raw_statement_takes_plain_values(session: Session) -> None:
     table = Session._meta.db_table
-    count = RawStatement(lambda: f"SELECT count(*), '100 %%' FROM {table} WHERE title = %s")  # noqa: S608 - names are ours
+    count = RawStatement(lambda: f"SELECT count(*), '100 %%' FROM {table} WHERE title = %s")  # noqa: S608 - our own names
     assert count.row(["Tea"]) == (1, "100 %")
     assert count.row(["Coffee ?"]) == (0, "100 %")
     assert RawStatement(lambda: f"UPDATE {table} SET turns = %s WHERE title = %s").execute([4, "Tea"]) == 1  # noqa: S608
     assert RawStatement(lambda: f"SELECT 1 FROM {table} WHERE title = %s").row(["Coffee"]) is None  # noqa: S608
 
 
-def test_nothing_is_executed_in_a_transaction_that_failed(session: Session) -> None:
+def test_statements_are_refused_in_a_failed_transaction(session: Session) -> None:
     select = Select(lambda: Session.objects.filter(**given(Session, "pk")))
     with transaction.atomic():
         transaction.set_rollback(True)
@@ -188,7 +187,7 @@ def test_nothing_is_executed_in_a_transaction_that_failed(session: Session) -> N
             select.instance(pk=session.pk)
 
 
-def test_a_fresh_row_is_what_the_model_makes(session: Session) -> None:
+def test_row_factory_equals_the_model_constructor(session: Session) -> None:
     at = timezone.now()
     known = {"id": uuid7(), "lease_token": uuid7(), "started_at": at, "request_id": "test"}
     values: dict[str, Any] = {"owner_id": session.owner_id, "session_id": session.pk, "turn": 1, **known}
@@ -202,8 +201,8 @@ def test_a_fresh_row_is_what_the_model_makes(session: Session) -> None:
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by its statistics")
-def test_open_runs_are_found_without_a_look_at_the_others(session: Session) -> None:
-    """Every turn asks for them, under the lock: of a long session that would take longer than all else."""
+def test_open_runs_are_found_by_index(session: Session) -> None:
+    """Every turn reads them under the lock, where scanning a long session would dominate."""
     _run(session, state=Run.State.COMPLETED).save(force_insert=True)
     _run(session).save(force_insert=True)
     _run(session, state=Run.State.AWAITING_CLIENT_TOOLS).save(force_insert=True)

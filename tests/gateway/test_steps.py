@@ -1,4 +1,4 @@
-"""Several model steps of one turn: how their texts and their usage become one answer's"""
+"""Several model steps of one turn: joining their texts and usage"""
 
 from typing import Any
 
@@ -13,11 +13,10 @@ from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import caller_make
+from tests.gateway.client_tools import ADD, LOOKUP
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Hangs, Says, ScriptedModel
 
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 USAGE: dict[str, Any] = {
     "prompt_tokens": 7,
     "completion_tokens": 3,
@@ -27,7 +26,7 @@ USAGE: dict[str, Any] = {
 }
 
 
-def spoken(chunks: list[Any]) -> str:
+def text_of(chunks: list[Any]) -> str:
     return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
 
 
@@ -44,11 +43,11 @@ def pieces(*texts: str, **more: Any) -> Says:
         ((), ("Noted.",), "Noted."),
     ],
 )
-async def test_texts_around_our_tools_are_read_apart(
+async def test_texts_around_our_tools_are_separated(
     alice_api: Api, agent: Agent, model: ScriptedModel, before: tuple[str, ...], after: tuple[str, ...], joined: str
 ) -> None:
     model.script(pieces(*before), Says(pieces=after), pieces(*before), Says(pieces=after))
-    assert spoken(await stream(alice_api, "I'm vegetarian")) == joined
+    assert text_of(await stream(alice_api, "I'm vegetarian")) == joined
     whole = await ask(alice_api, "As I said, I'm vegetarian")
     assert whole.text == joined
     assert await in_thread(lambda: list(Run.objects.values_list("text", flat=True))) == [joined, joined]
@@ -57,14 +56,14 @@ async def test_texts_around_our_tools_are_read_apart(
     assert resent.session == whole.session
 
 
-async def test_each_step_is_stored_with_its_own_words(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_each_step_is_stored_with_its_own_text(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(pieces("One moment."), "Noted.")
     await ask(alice_api, "I'm vegetarian")
     stored = Message.objects.filter(role="assistant").order_by("seq")
     assert await in_thread(lambda: list(stored.values_list("text", flat=True))) == ["One moment.", "Noted."]
 
 
-async def test_a_stopped_turn_keeps_the_gap_out_of_its_messages(
+async def test_the_separator_is_not_stored_in_the_messages_of_a_stopped_turn(
     alice: Owner, session: Session, model: ScriptedModel
 ) -> None:
     model.script(pieces("One moment."), Hangs(pieces=("Half",)))
@@ -72,19 +71,19 @@ async def test_a_stopped_turn_keeps_the_gap_out_of_its_messages(
         open_native, caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r"
     )
     events = Turn(context, TurnOptions()).events()
-    told = ""
+    text_so_far = ""
     async for event in events:
-        told += event.text if isinstance(event, Delta) else ""
-        if told.endswith("Half"):
+        text_so_far += event.text if isinstance(event, Delta) else ""
+        if text_so_far.endswith("Half"):
             break
     await events.aclose()
     run = await in_thread(Run.objects.get)
-    assert (told, run.text, run.state) == ("One moment.\n\nHalf", told, "stopped")
+    assert (text_so_far, run.text, run.state) == ("One moment.\n\nHalf", text_so_far, "stopped")
     stored = Message.objects.filter(role="assistant").order_by("seq")
     assert await in_thread(lambda: list(stored.values_list("text", flat=True))) == ["One moment.", "Half"]
 
 
-async def test_what_follows_the_clients_tools_begins_a_message_of_its_own(
+async def test_text_after_the_clients_tools_starts_a_new_message(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     user = {"role": "user", "content": "Look it up"}
@@ -97,25 +96,25 @@ async def test_what_follows_the_clients_tools_begins_a_message_of_its_own(
     assert (await in_thread(Run.objects.get)).text == "One moment.\n\nFound it.\n\nNoted."
 
 
-async def test_the_gap_reaches_clients_that_get_the_upstreams_own_fields(
+async def test_the_separator_is_sent_together_with_fields_of_the_upstream(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = iter([("One moment.", [ADD]), ("Noted.", [])])
 
-    async def thinking(request: Any) -> Any:
+    async def stream_with_reasoning(request: Any) -> Any:
         text, made = next(steps)
         for index, (name, arguments) in enumerate(made):
             call = {"index": index, "id": "a", "function": {"name": name, "arguments": arguments}}
             yield {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
         yield {"choices": [{"index": 0, "delta": {"content": text, "reasoning_content": "Hm."}}]}
 
-    monkeypatch.setattr(model, "stream", thinking)
+    monkeypatch.setattr(model, "stream", stream_with_reasoning)
     chunks = await stream(alice_api, "I'm vegetarian")
-    assert spoken(chunks) == "One moment.\n\nNoted."
+    assert text_of(chunks) == "One moment.\n\nNoted."
     assert sum("reasoning_content" in chunk["choices"][0]["delta"] for chunk in chunks) == 2
 
 
-async def test_usage_is_summed_with_its_details(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_usage_is_summed_including_details(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     plain = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     model.script(pieces("One moment.", usage=USAGE), Says(pieces=("Noted.",), usage=USAGE), pieces(usage=plain))
     model.script(Says(pieces=("Noted.",), usage=USAGE))
@@ -134,7 +133,7 @@ async def test_usage_is_summed_with_its_details(alice_api: Api, agent: Agent, mo
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("reported", "expected"),
     [
         ({}, (0, 0, 0)),
         ({"prompt_tokens": 7, "completion_tokens": 3}, (7, 3, 10)),
@@ -143,16 +142,16 @@ async def test_usage_is_summed_with_its_details(alice_api: Api, agent: Agent, mo
     ],
 )
 async def test_the_usage_of_a_stream_has_every_figure(
-    alice_api: Api, agent: Agent, model: ScriptedModel, given: dict[str, Any], expected: tuple[int, ...]
+    alice_api: Api, agent: Agent, model: ScriptedModel, reported: dict[str, Any], expected: tuple[int, ...]
 ) -> None:
-    """Clients that ask for it add the figures up; some servers give none, or a part."""
-    model.script(Says(pieces=("Tea.",), usage=given))
+    """Clients that request usage add the figures up, but some servers report none or only some of them."""
+    model.script(Says(pieces=("Tea.",), usage=reported))
     usage = (await stream(alice_api, "Hi", stream_options={"include_usage": True}))[-1]["usage"]
     assert tuple(usage.pop(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")) == expected
-    assert usage == {name: value for name, value in given.items() if name == "cost"}
+    assert usage == {name: value for name, value in reported.items() if name == "cost"}
 
 
-def test_what_a_request_used_is_what_came_to_the_runs_usage() -> None:
+def test_the_usage_of_a_request_is_the_increase_of_the_runs_usage() -> None:
     assert usage_since(add_usage(USAGE, USAGE), USAGE) == add_usage({}, USAGE)
     assert usage_since(USAGE, {}) == add_usage({}, USAGE)
     assert add_usage({}, {}) == usage_since({}, {}) == {}

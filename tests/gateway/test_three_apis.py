@@ -1,5 +1,4 @@
-"""One conversation by each of the three APIs of /v1: the model's server gets the same, and the same is stored and
-remembered."""
+"""The same conversation in each of the three APIs of /v1: model requests, stored rows and memories are equal"""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -16,60 +15,60 @@ from tests.scripted_model import Says, ScriptedModel, calls
 
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
 ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
-# A call of ours and one of the client's in the same step, then each alone.
+# A call of ours and one of the client's in one step, then one of ours alone.
 STEPS: tuple[Any, ...] = (
     Says(pieces=("One moment.",), calls=(ADD, ("lookup", '{"q": "dal"}'))),
     "Found it.",
     calls(ADD),
     "As I said.",
 )
-ASKED, RESULT, THANKS = "Look it up", "42", "Thanks"
+QUESTION, RESULT, THANKS = "Look it up", "42", "Thanks"
 
 
 async def by_chat(api: Api) -> list[str]:
     function = {"name": "lookup", "description": "Looks up.", "parameters": SCHEMA}
     more = {"model": "assistant", "tools": [{"type": "function", "function": function}], "max_tokens": 500}
-    talk: list[Any] = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": ASKED}]
+    conversation: list[Any] = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": QUESTION}]
     texts = []
     for _ in range(3):
-        said = (await sent(api, "/v1/chat/completions", {**more, "messages": talk}))["choices"][0]["message"]
+        said = (await post(api, "/v1/chat/completions", {**more, "messages": conversation}))["choices"][0]["message"]
         texts.append(said["content"])
         made = said.get("tool_calls") or ()
         results = [{"role": "tool", "tool_call_id": call["id"], "content": RESULT} for call in made]
-        talk += [said, *(results or [{"role": "user", "content": THANKS}])]
+        conversation += [said, *(results or [{"role": "user", "content": THANKS}])]
     return texts
 
 
 async def by_messages(api: Api) -> list[str]:
     tool = {"name": "lookup", "description": "Looks up.", "input_schema": SCHEMA}
     more = {"model": "assistant", "system": "Be kind.", "tools": [tool], "max_tokens": 500}
-    talk: list[Any] = [{"role": "user", "content": ASKED}]
+    conversation: list[Any] = [{"role": "user", "content": QUESTION}]
     texts = []
     for _ in range(3):
-        blocks = (await sent(api, "/v1/messages", {**more, "messages": talk}))["content"]
+        blocks = (await post(api, "/v1/messages", {**more, "messages": conversation}))["content"]
         texts.append("".join(block["text"] for block in blocks if block["type"] == "text"))
         used = [block["id"] for block in blocks if block["type"] == "tool_use"]
         results = [{"type": "tool_result", "tool_use_id": call_id, "content": RESULT} for call_id in used]
-        talk += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results or THANKS}]
+        conversation += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results or THANKS}]
     return texts
 
 
 async def by_responses(api: Api) -> list[str]:
     tool = {"type": "function", "name": "lookup", "description": "Looks up.", "parameters": SCHEMA}
     more = {"model": "assistant", "instructions": "Be kind.", "tools": [tool], "max_output_tokens": 500}
-    talk: list[Any] = [{"role": "user", "content": ASKED}]
+    conversation: list[Any] = [{"role": "user", "content": QUESTION}]
     texts = []
     for _ in range(3):
-        output = (await sent(api, "/v1/responses", {**more, "input": talk}))["output"]
+        output = (await post(api, "/v1/responses", {**more, "input": conversation}))["output"]
         parts = [part for item in output if item["type"] == "message" for part in item["content"]]
         texts.append("".join(part["text"] for part in parts))
         made = [item["call_id"] for item in output if item["type"] == "function_call"]
         results = [{"type": "function_call_output", "call_id": call_id, "output": RESULT} for call_id in made]
-        talk += [*output, *(results or [{"role": "user", "content": THANKS}])]
+        conversation += [*output, *(results or [{"role": "user", "content": THANKS}])]
     return texts
 
 
-async def sent(api: Api, path: str, body: dict[str, Any]) -> Any:
+async def post(api: Api, path: str, body: dict[str, Any]) -> Any:
     response = await api.raw("POST", path, body)
     assert response.status_code == 200, response.content
     return json.loads(response.content)
@@ -80,20 +79,20 @@ APIS: tuple[Callable[[Api], Awaitable[list[str]]], ...] = (by_chat, by_messages,
 
 @pytest.fixture
 def people(agent: Agent) -> list[tuple[Owner, Api]]:
-    """A person for each API, none of whom is remembered yet."""
+    """Return a new person for each API."""
     owners = [owner_make(by.__name__.replace("_", "-")) for by in APIS]
     return [(owner, Api(key_make(owner)[1])) for owner in owners]
 
 
-async def test_a_conversation_is_the_same_by_each(people: list[tuple[Owner, Api]], model: ScriptedModel) -> None:
+async def test_a_conversation_is_equal_in_every_api(people: list[tuple[Owner, Api]], model: ScriptedModel) -> None:
     found = []
     for by, (owner, api) in zip(APIS, people, strict=True):
         model.script(*STEPS)
         before = len(model.calls)
         texts = await by(api)
-        got = [request.body(stream=False) for request in model.calls[before:]]
-        found.append((texts, await in_thread(without_ids, got, owner), await in_thread(stored, owner)))
-    assert [by_other == found[0] for by_other in found] == [True] * len(APIS)
+        requests = [request.body(stream=False) for request in model.calls[before:]]
+        found.append((texts, await in_thread(without_ids, requests, owner), await in_thread(stored, owner)))
+    assert [result == found[0] for result in found] == [True] * len(APIS)
     texts, requests, (_, runs, *_) = found[0]
     assert texts == ["One moment.", "Found it.", "As I said."]
     assert len(requests) == len(STEPS)
@@ -101,8 +100,8 @@ async def test_a_conversation_is_the_same_by_each(people: list[tuple[Owner, Api]
 
 
 def without_ids(requests: list[Any], owner: Owner) -> Any:
-    """What the model's server got, with the numbers of the runs in place of their ids. The bound of an answer has the
-    older of its two names for clients that use it."""
+    """Return the model requests with run IDs replaced by numbers. `max_completion_tokens` is unified with its older
+    name `max_tokens`, which some clients use."""
     text = json.dumps(requests).replace("max_completion_tokens", "max_tokens")
     for number, run_id in enumerate(Run.objects.filter(owner=owner).order_by("pk").values_list("pk", flat=True)):
         text = text.replace(run_id.hex, str(number))
@@ -110,7 +109,7 @@ def without_ids(requests: list[Any], owner: Owner) -> Any:
 
 
 def stored(owner: Owner) -> Any:
-    """What is kept of the one session: transcript, runs, counters, records of turns, and the owner's memories."""
+    """Return the transcript, runs, counters and records of the only session, and the owner's memories."""
     session = Session.objects.get(owner=owner)
     runs = session.runs.order_by("pk")
     return (
@@ -122,12 +121,14 @@ def stored(owner: Owner) -> Any:
     )
 
 
-async def test_fields_that_strict_clients_want(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    """OpenRouter's SDK refuses an answer without them, though they may be empty."""
+async def test_fields_required_by_strict_clients_are_present(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """OpenRouter's SDK refuses answers without these fields, which may be empty."""
     model.script("Hello.", "Hello.")
     said = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}
-    assert (await sent(alice_api, "/v1/chat/completions", said))["system_fingerprint"] is None
-    response = await sent(alice_api, "/v1/responses", {"model": "assistant", "input": "Hi", "presence_penalty": 0.5})
+    assert (await post(alice_api, "/v1/chat/completions", said))["system_fingerprint"] is None
+    response = await post(alice_api, "/v1/responses", {"model": "assistant", "input": "Hi", "presence_penalty": 0.5})
     found = {name: response[name] for name in ("completed_at", "frequency_penalty", "presence_penalty")}
     assert found == {"completed_at": None, "frequency_penalty": 0.0, "presence_penalty": 0.5}
     assert dict(model.calls[1].parameters)["presence_penalty"] == 0.5

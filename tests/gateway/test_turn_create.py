@@ -10,26 +10,23 @@ from memories.errors import UpstreamError
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
+from tests.gateway.native import turns_path
 from tests.scripted_model import ScriptedModel, calls, says
 
 
-def turns(session: Session) -> str:
-    return f"/api/sessions/{session.pk}/turns"
-
-
-async def test_it_answers_and_stores_the_turn(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_a_turn_is_answered_and_stored(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
-    status, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    status, turn = await alice_api.post(turns_path(session), {"content": "Hi"})
     assert (status, turn["state"], turn["content"]) == (200, "completed", "Hello.")
     assert turn["usage"]["total_tokens"] == 10
     stored = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("role", "text")))
     assert stored == [("user", "Hi"), ("assistant", "Hello.")]
 
 
-async def test_it_sends_the_transcript(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_the_transcript_is_sent(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("One.", "Two.")
-    await alice_api.post(turns(session), {"content": "First"})
-    await alice_api.post(turns(session), {"content": "Second"})
+    await alice_api.post(turns_path(session), {"content": "First"})
+    await alice_api.post(turns_path(session), {"content": "Second"})
     assert [(m["role"], m["content"]) for m in model.calls[1].messages] == [
         ("system", "You are terse."),
         ("user", "First"),
@@ -38,18 +35,18 @@ async def test_it_sends_the_transcript(alice_api: Api, session: Session, model: 
     ]
 
 
-async def test_it_streams_the_reply(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_a_turn_is_streamed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
-    status, body = await alice_api.stream(turns(session), {"content": "Hi", "stream": True})
+    status, body = await alice_api.stream(turns_path(session), {"content": "Hi", "stream": True})
     assert status == 200
     names = [line.removeprefix("event: ") for line in body.splitlines() if line.startswith("event: ")]
     assert (names[0], names[-1]) == ("started", "done")
     assert '"completed"' in body
 
 
-async def test_it_streams_the_reply_as_html(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_a_turn_is_streamed_as_html(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script(says("**Hel", "lo** <b>", "\n\n- x"))
-    _, body = await alice_api.stream(turns(session), {"content": "Hi", "stream": True, "render": "html"})
+    _, body = await alice_api.stream(turns_path(session), {"content": "Hi", "stream": True, "render": "html"})
     events = [line.removeprefix("event: ") for line in body.splitlines() if line.startswith("event: ")]
     assert set(events) == {"started", "html", "done"}
     shown: dict[int, str] = {}
@@ -59,7 +56,7 @@ async def test_it_streams_the_reply_as_html(alice_api: Api, session: Session, mo
             shown[block["block"]] = shown.get(block["block"], "")[: block["keep"]] + block["html"]
     assert shown == {0: "<p><strong>Hello</strong> &lt;b&gt;</p>", 1: "<ul>\n<li>x</li>\n</ul>"}
     run = await in_thread(Run.objects.get)
-    response = await alice_api.raw("GET", f"{turns(session)}/{run.pk}/events?render=html&after=9", None)
+    response = await alice_api.raw("GET", f"{turns_path(session)}/{run.pk}/events?render=html&after=9", None)
     again = b"".join([piece async for piece in response.streaming_content]).decode()
     assert "<strong>Hello</strong>" in again
 
@@ -68,54 +65,56 @@ async def test_a_failed_upstream_keeps_the_message_and_the_session(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script(UpstreamError("The model server answered with an error (500).", status=500), "Fine.")
-    status, body = await alice_api.post(turns(session), {"content": "Hi"})
+    status, body = await alice_api.post(turns_path(session), {"content": "Hi"})
     assert (status, body["error"]["code"]) == (502, "upstream_error")
     run = await in_thread(Run.objects.get)
     assert (run.state, run.error["code"]) == ("failed", "upstream_error")
     assert await in_thread(Message.objects.filter(role="user", text="Hi").exists)
-    status, turn = await alice_api.post(turns(session), {"content": "Again"})
+    status, turn = await alice_api.post(turns_path(session), {"content": "Again"})
     assert (status, turn["content"]) == (200, "Fine.")
 
 
-async def test_it_runs_memory_tools_and_shows_the_change(
+async def test_memory_tools_run_and_the_turn_lists_the_change(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script(calls(("add_memory", '{"content": "Is vegetarian.", "target": "user"}')), "Noted.")
-    status, turn = await alice_api.post(turns(session), {"content": "I'm vegetarian"})
+    status, turn = await alice_api.post(turns_path(session), {"content": "I'm vegetarian"})
     assert (status, turn["content"]) == (200, "Noted.")
     assert [(c["action"], c["after"]) for c in turn["memory_changes"]] == [("add", "Is vegetarian.")]
     assert '"ok": true' in model.calls[1].messages[-1]["content"]
 
 
-async def test_it_hides_a_session_of_alice_from_charlie(
+async def test_a_session_of_another_owner_is_not_found(
     charlie_api: Api, session: Session, model: ScriptedModel
 ) -> None:
-    status, body = await charlie_api.post(turns(session), {"content": "Hi"})
+    status, body = await charlie_api.post(turns_path(session), {"content": "Hi"})
     assert (status, body["error"]["code"]) == (404, "not_found")
 
 
-async def test_it_refuses_an_empty_message(alice_api: Api, session: Session, model: ScriptedModel) -> None:
-    status, body = await alice_api.post(turns(session), {"content": " \n"})
+async def test_an_empty_message_is_refused(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    status, body = await alice_api.post(turns_path(session), {"content": " \n"})
     assert (status, body["error"]["code"]) == (400, "invalid_request")
 
 
 @pytest.mark.parametrize("name", ["web_search", "add_memory"])
-async def test_a_tool_that_nobody_offered_is_answered_and_the_turn_goes_on(
+async def test_a_call_of_an_unknown_tool_is_answered_with_an_error(
     alice: Owner, alice_api: Api, model: ScriptedModel, name: str
 ) -> None:
     session = await in_thread(lambda: session_make(alice, agent_make("plain", tools=[])))
     model.script(calls((name, '{"content": "Likes tea."}')), "Without it, then.")
-    status, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    status, turn = await alice_api.post(turns_path(session), {"content": "Hi"})
     assert (status, turn["state"], turn["content"]) == (200, "completed", "Without it, then.")
-    told = model.calls[1].messages[-1]
-    assert (told["role"], json.loads(told["content"])["error"]) == ("tool", "unknown_tool")
+    result = model.calls[1].messages[-1]
+    assert (result["role"], json.loads(result["content"])["error"]) == ("tool", "unknown_tool")
     assert (turn["memory_changes"], await in_thread(Memory.objects.exists)) == ([], False)
 
 
-async def test_it_is_answered_beside_calls_of_our_own(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+async def test_an_unknown_tool_is_answered_beside_calls_of_our_own(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
     model.script(calls(("web_search", "{}"), ("add_memory", '{"content": "Likes tea."}')), "Done.")
-    _, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    _, turn = await alice_api.post(turns_path(session), {"content": "Hi"})
     assert (turn["state"], [change["after"] for change in turn["memory_changes"]]) == ("completed", ["Likes tea."])
-    asked, *told = model.calls[1].messages[-3:]
-    assert {call["id"] for call in asked["tool_calls"]} == {message["tool_call_id"] for message in told}
-    assert {json.loads(message["content"])["ok"] for message in told} == {True, False}
+    call_message, *results = model.calls[1].messages[-3:]
+    assert {call["id"] for call in call_message["tool_calls"]} == {message["tool_call_id"] for message in results}
+    assert {json.loads(message["content"])["ok"] for message in results} == {True, False}

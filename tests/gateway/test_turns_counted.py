@@ -1,4 +1,4 @@
-"""Turns since the last review: those of the branch that is shown, each counted once, never more than there are"""
+"""Turns since the last review: turns of the shown branch, each counted once"""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.scripted_model import ScriptedModel
 
 
 class Talk:
-    """A conversation; after each turn the session's counters are looked at."""
+    """A conversation that checks the session's counters after each turn."""
 
     def __init__(self, api: Api, model: ScriptedModel, session: Session) -> None:
         self.api, self.model, self.path = api, model, f"/api/sessions/{session.pk}"
@@ -35,7 +35,9 @@ async def talk_make(owner: Owner, api: Api, model: ScriptedModel, **settings: An
     return Talk(api, model, await in_thread(session_make, owner, agent))
 
 
-async def test_a_replaced_turn_takes_what_followed_along(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+async def test_replacing_a_turn_removes_later_turns_from_the_count(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
     talk = await talk_make(alice, alice_api, model)
     first, _, _ = [await talk.say() for _ in range(3)]
     again = await talk.say(replaces=first)
@@ -46,7 +48,7 @@ async def test_a_replaced_turn_takes_what_followed_along(alice: Owner, alice_api
     assert await talk.counters() == (2, 2)
 
 
-async def test_a_replacement_that_fails_is_no_turn(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+async def test_a_failed_replacement_is_not_counted(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     talk = await talk_make(alice, alice_api, model)
     first = await talk.say()
     failed = await talk.say(UpstreamError("no"), replaces=first)
@@ -58,9 +60,7 @@ async def test_a_replacement_that_fails_is_no_turn(alice: Owner, alice_api: Api,
     assert await talk.counters() == (2, 2)
 
 
-async def test_a_turn_that_a_review_has_is_not_counted_again(
-    alice: Owner, alice_api: Api, model: ScriptedModel
-) -> None:
+async def test_a_reviewed_turn_is_not_counted_again(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     talk = await talk_make(alice, alice_api, model, memory_review_interval=2)
     await talk.say()
     second = await talk.say()
@@ -72,7 +72,7 @@ async def test_a_turn_that_a_review_has_is_not_counted_again(
     assert (await talk.counters(), await in_thread(ReviewRun.objects.count)) == ((2, 0), 1)
 
 
-async def test_another_branch_has_no_more_than_its_turns(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+async def test_choosing_a_branch_counts_its_turns_only(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     talk = await talk_make(alice, alice_api, model)
     first = await talk.say()
     again = await talk.say(replaces=first)
@@ -84,7 +84,7 @@ async def test_another_branch_has_no_more_than_its_turns(alice: Owner, alice_api
     assert await talk.counters() == (1, 1)
 
 
-async def test_an_answer_again_is_no_turn_of_the_days_usage(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+async def test_regenerating_adds_no_turn_to_the_daily_usage(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
     talk = await talk_make(alice, alice_api, model)
     first = await talk.say()
     failed = await talk.say(UpstreamError("no"), replaces=first)

@@ -1,4 +1,4 @@
-"""gateway.chat.memory_notes.undo_tips: whether a group of writes stands after it was taken back, also in parts"""
+"""gateway.chat.memory_notes.undo_tips: whether a group of writes is currently undone, also if undone in parts"""
 
 import pytest
 
@@ -28,31 +28,31 @@ def undo(undone: ChangeSet, *, only: int | None = None) -> ChangeSet:
     return ChangeSet.objects.order_by("id").last() or undone
 
 
-def is_undone(owner: Owner, change_set: ChangeSet) -> tuple[ChangeSet | None, bool]:
+def undo_state(owner: Owner, change_set: ChangeSet) -> tuple[ChangeSet | None, bool]:
     return undo_tips(owner.pk, [change_set.pk])[change_set.pk]
 
 
-def test_what_nobody_took_back_stands(book: Book, alice: Owner) -> None:
-    assert is_undone(alice, two_writes(book)) == (None, False)
+def test_writes_are_not_undone_at_first(book: Book, alice: Owner) -> None:
+    assert undo_state(alice, two_writes(book)) == (None, False)
 
 
-def test_what_was_taken_back_in_two_parts_is_undone(book: Book, alice: Owner) -> None:
+def test_writes_undone_in_two_parts_are_undone(book: Book, alice: Owner) -> None:
     written = two_writes(book)
     undo(written, only=1)
     last = undo(written, only=2)
-    assert is_undone(alice, written) == (last, True)
+    assert undo_state(alice, written) == (last, True)
 
 
-def test_each_step_turns_it_round(book: Book, alice: Owner) -> None:
+def test_each_further_undo_reverses_the_state(book: Book, alice: Owner) -> None:
     written = two_writes(book)
     step = written
     for undone in (True, False, True):
         step = undo(step)
-        assert is_undone(alice, written) == (step, undone)
+        assert undo_state(alice, written) == (step, undone)
 
 
-def test_what_was_put_back_and_taken_back_again_from_its_beginning_is_undone(book: Book, alice: Owner) -> None:
+def test_undoing_again_after_a_redo_is_undone(book: Book, alice: Owner) -> None:
     written = two_writes(book)
     undo(undo(written))
     last = undo(written)
-    assert is_undone(alice, written) == (last, True)
+    assert undo_state(alice, written) == (last, True)

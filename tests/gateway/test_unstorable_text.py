@@ -1,4 +1,4 @@
-"""NUL and half characters: no database takes them, so they are left out, or refused where they would name something"""
+"""Null characters and lone surrogates cannot be stored: they are removed, or refused in names"""
 
 import json
 
@@ -17,7 +17,7 @@ from tests.in_one_go import import_text
 from tests.scripted_model import ScriptedModel, calls, says
 
 
-def test_every_text_of_a_json_value_is_made_storable() -> None:
+def test_storable_cleans_every_text_of_a_json_value() -> None:
     assert storable({"a\x00": ["b\x00", {"c": "\ud83d"}], "n": 1.5, "emoji": "😀"}) == {
         "a": ["b", {"c": "?"}],
         "n": 1.5,
@@ -25,7 +25,7 @@ def test_every_text_of_a_json_value_is_made_storable() -> None:
     }
 
 
-async def test_the_native_api_leaves_nul_out(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_native_api_removes_null_characters(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
     status, session = await alice_api.post("/api/sessions", {"agent": "assis\x00tant", "title": "a\x00b"})
     assert (status, session["title"]) == (201, "ab")
@@ -41,7 +41,7 @@ async def test_the_native_api_leaves_nul_out(alice_api: Api, agent: Agent, model
 @pytest.mark.parametrize(
     "body", [b'{"content": "\\ud800"}', b'{"content": "\xff"}', b'{"content": NaN}', b"[" * 100_000]
 )
-async def test_the_native_api_refuses_what_is_no_text(alice_api: Api, body: bytes) -> None:
+async def test_the_native_api_refuses_invalid_text(alice_api: Api, body: bytes) -> None:
     response = await alice_api.client.post(
         "/api/memories", data=body, content_type="application/json", headers=alice_api.headers
     )
@@ -57,13 +57,13 @@ async def test_the_native_api_refuses_what_is_no_text(alice_api: Api, body: byte
         ("/api/memories?book=a%00b", (400, "invalid_request")),
     ],
 )
-async def test_an_address_with_nul_finds_nothing(alice_api: Api, path: str, refused: tuple[int, str]) -> None:
+async def test_a_url_with_a_null_character_finds_nothing(alice_api: Api, path: str, refused: tuple[int, str]) -> None:
     status, answer = await alice_api.get(path)
     assert (status, answer["error"]["code"]) == refused
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\u202eb", "x" * 65])
-async def test_a_book_has_a_name_that_can_be_read(alice_api: Api, name: str) -> None:
+async def test_book_names_must_be_readable(alice_api: Api, name: str) -> None:
     for path, body in (
         ("/api/memories", {"content": "Likes tea.", "book": name}),
         ("/api/consolidations", {"book": name}),
@@ -73,7 +73,7 @@ async def test_a_book_has_a_name_that_can_be_read(alice_api: Api, name: str) -> 
     assert not await in_thread(Book.objects.exists)
 
 
-async def test_calls_of_a_model_are_cleaned_whichever_way_they_hold_it(
+async def test_tool_calls_are_cleaned_whether_escaped_or_raw(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     escaped = json.dumps({"content": "Likes\x00 tea.", "category": "ta\x00ste", "keywords": ["dr\x00ink"]})
@@ -86,21 +86,21 @@ async def test_calls_of_a_model_are_cleaned_whichever_way_they_hold_it(
     assert "\\u0000" not in sent.replace("\\\\u0000", "")
 
 
-def test_an_import_leaves_nul_out(alice: Owner) -> None:
+def test_an_import_removes_null_characters(alice: Owner) -> None:
     line = json.dumps({"content": "Likes\x00 tea.", "category": "ta\x00ste", "keywords": ["dr\x00ink"]})
     assert import_text(alice.pk, line, actor="user:1", preview=False).new == 1
     memory = Memory.objects.get()
     assert (memory.content, memory.category, memory.keywords) == ("Likes tea.", "taste", ["drink"])
 
 
-def test_documents_of_a_model_are_cleaned() -> None:
+def test_consolidation_documents_are_cleaned() -> None:
     answer = parse_synthesis(
         json.dumps({"memory_md": "a\x00b", "memory_summary": "c\ud800", "skills": [{"name": "s", "content": "d\x00e"}]})
     )
     assert (answer.memory_md, answer.memory_summary, answer.skills) == ("ab", "c?", (("s", "de"),))
 
 
-async def test_what_an_upstream_says_about_a_refusal_is_cleaned() -> None:
+async def test_upstream_error_messages_are_cleaned() -> None:
     body = json.dumps({"error": {"message": "no\x00 such \ud83d thing"}}).encode()
     response = httpx2.Response(400, content=body, request=httpx2.Request("POST", "http://model"))
     error = openai.BadRequestError("x", response=response, body=None)

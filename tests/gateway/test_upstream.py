@@ -1,4 +1,4 @@
-"""The seam to the model server, against a real one that misbehaves as told."""
+"""gateway.upstream against a real server that misbehaves as scripted"""
 
 import json
 import threading
@@ -25,17 +25,17 @@ ENDS = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[UpstreamServer]:
+def upstream_server() -> Iterator[UpstreamServer]:
     with serving_upstream() as upstream:
         yield upstream
 
 
 @pytest.fixture
-def upstream(served: UpstreamServer, settings: Settings) -> Iterator[UpstreamServer]:
-    settings.DAYBOOK_UPSTREAMS = {"default": {"url": served.url, "key": "sk-upstream"}}
+def upstream(upstream_server: UpstreamServer, settings: Settings) -> Iterator[UpstreamServer]:
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": upstream_server.url, "key": "sk-upstream"}}
     settings.UPSTREAM_IDLE_SECONDS = 5
-    yield served
-    served.reset()
+    yield upstream_server
+    upstream_server.reset()
 
 
 def request(**fields: Any) -> ModelRequest:
@@ -49,17 +49,17 @@ async def wire() -> AsyncIterator[OpenAIModel]:
     await model.close()
 
 
-async def streamed(wire: OpenAIModel, asked: ModelRequest) -> list[dict[str, Any]]:
-    return [chunk async for chunk in wire.stream(asked)]
+async def streamed(wire: OpenAIModel, model_request: ModelRequest) -> list[dict[str, Any]]:
+    return [chunk async for chunk in wire.stream(model_request)]
 
 
-async def failure(wire: OpenAIModel, asked: ModelRequest, *, stream: bool) -> DomainError:
+async def failure(wire: OpenAIModel, model_request: ModelRequest, *, stream: bool) -> DomainError:
     with pytest.raises(DomainError) as raised:
-        await (streamed(wire, asked) if stream else wire.complete(asked))
+        await (streamed(wire, model_request) if stream else wire.complete(model_request))
     return raised.value
 
 
-async def test_it_streams_chunks_as_they_came(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_chunks_are_streamed_unchanged(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"text": ["Hel", "lo."], "delta": {"reasoning_content": "Hm."}})
     chunks = await streamed(wire, request(parameters={"temperature": 0.5}))
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
@@ -71,14 +71,14 @@ async def test_it_streams_chunks_as_they_came(wire: OpenAIModel, upstream: Upstr
     assert sent["authorization"] == "Bearer sk-upstream"
 
 
-async def test_it_completes_in_one_piece(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_complete_returns_the_whole_answer(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script("Hello.")
     answer = await wire.complete(request(parameters={"stream_options": {"include_usage": True}}))
     assert answer["choices"][0]["message"]["content"] == "Hello."
     assert "stream_options" not in upstream.last()["body"]
 
 
-async def test_a_tool_choice_goes_with_tools_only(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_tool_choice_is_sent_with_tools_only(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     await wire.complete(request(parameters={"tool_choice": "auto", "parallel_tool_calls": False, "seed": 1}))
     assert upstream.last()["body"].keys() == {"model", "messages", "seed"}
 
@@ -88,7 +88,7 @@ async def test_a_tool_choice_goes_with_tools_only(wire: OpenAIModel, upstream: U
     ("status", "kind", "code"),
     [(400, InvalidRequest, 400), (401, UpstreamRefused, 502), (404, UpstreamRefused, 502), (500, UpstreamRefused, 502)],
 )
-async def test_error_answers_have_their_error(
+async def test_error_statuses_raise_typed_errors(
     wire: OpenAIModel, upstream: UpstreamServer, status: int, kind: type[DomainError], code: int, stream: bool
 ) -> None:
     upstream.script({"status": status, "error": "no"})
@@ -96,13 +96,11 @@ async def test_error_answers_have_their_error(
     assert isinstance(error, kind)
     assert (error.http_status, error.details["status"]) == (code, status)
     assert "sk-upstream" not in str(error)
-    assert len(upstream.requests()) == 1  # whoever waits decides about another try
+    assert len(upstream.requests()) == 1  # retries are left to the caller
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_too_many_requests_say_when_to_come_back(
-    wire: OpenAIModel, upstream: UpstreamServer, stream: bool
-) -> None:
+async def test_a_429_keeps_its_retry_after(wire: OpenAIModel, upstream: UpstreamServer, stream: bool) -> None:
     upstream.script({"status": 429, "headers": {"Retry-After": "7"}})
     error = await failure(wire, request(), stream=stream)
     assert isinstance(error, RateLimited)
@@ -110,7 +108,7 @@ async def test_too_many_requests_say_when_to_come_back(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_nobody_there_is_unreachable(
+async def test_a_refused_connection_is_unreachable(
     wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, stream: bool
 ) -> None:
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": f"http://127.0.0.1:{free_port()}/v1", "key": ""}}
@@ -121,7 +119,7 @@ async def test_nobody_there_is_unreachable(
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("place", ["before", "middle"])
-async def test_a_connection_that_breaks_off_is_unreachable(
+async def test_a_broken_connection_is_unreachable(
     wire: OpenAIModel, upstream: UpstreamServer, place: str, stream: bool
 ) -> None:
     upstream.script({"text": ["Hel", "lo."], "break_off": place})
@@ -129,7 +127,7 @@ async def test_a_connection_that_breaks_off_is_unreachable(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_silence_within_an_answer_is_a_time_out(
+async def test_silence_during_an_answer_is_a_timeout(
     wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, stream: bool
 ) -> None:
     settings.UPSTREAM_IDLE_SECONDS = 0.2
@@ -142,11 +140,11 @@ async def test_silence_within_an_answer_is_a_time_out(
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("step", [{"hang": "before"}, {"think_seconds": 30}])
-async def test_a_request_ends_when_its_own_time_is_over(
+async def test_a_request_ends_at_its_own_deadline(
     wire: OpenAIModel, upstream: UpstreamServer, step: dict[str, Any], stream: bool
 ) -> None:
     upstream.script({"text": "Hi."})
-    await wire.complete(request())  # connects
+    await wire.complete(request())  # opens the connection
     upstream.script({"text": "Hello.", **step})
     error = await failure(wire, request(seconds=1), stream=stream)
     assert isinstance(error, UpstreamTimeout)
@@ -155,14 +153,14 @@ async def test_a_request_ends_when_its_own_time_is_over(
     await eventually_async(lambda: upstream.last()["state"] == "hung_up", within=5)
 
 
-async def test_signs_of_life_do_not_stretch_a_request(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_keep_alive_comments_do_not_extend_a_request(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"raw": [": still there"] * 500, "chunk_seconds": 0.05})
     error = await failure(wire, request(seconds=0.3), stream=True)
     assert error.details == {"limit": "total"}
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_model_may_think_for_longer_than_it_may_be_silent_later(
+async def test_a_model_may_think_longer_than_the_idle_limit(
     wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, stream: bool
 ) -> None:
     settings.UPSTREAM_IDLE_SECONDS = 1.5
@@ -175,7 +173,7 @@ async def test_a_model_may_think_for_longer_than_it_may_be_silent_later(
 
 
 @pytest.mark.parametrize("step", [{"hang": "before"}, {"think_seconds": 30}])
-async def test_the_beginning_of_a_stream_has_a_limit_of_its_own(
+async def test_the_first_byte_of_a_stream_has_its_own_limit(
     wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, step: dict[str, Any]
 ) -> None:
     settings.UPSTREAM_FIRST_BYTE_SECONDS = 0.3
@@ -184,7 +182,7 @@ async def test_the_beginning_of_a_stream_has_a_limit_of_its_own(
     assert isinstance(error, UpstreamSilent)
     assert error.details == {"limit": "first_byte"}
     upstream.script({"text": "Hello.", "think_seconds": 1})
-    assert await wire.complete(request()), "an answer in one piece begins when it is complete"
+    assert await wire.complete(request()), "an unstreamed answer has no first-byte limit"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +192,7 @@ async def test_the_beginning_of_a_stream_has_a_limit_of_its_own(
         {"raw": [json.dumps({"model": "m", "choices": [{"message": {"content": "Hello."}}]}, indent=1)]},
     ],
 )
-async def test_a_whole_answer_to_a_streamed_request_is_its_only_chunk(
+async def test_an_unstreamed_answer_to_a_streamed_request_is_one_chunk(
     wire: OpenAIModel, upstream: UpstreamServer, step: dict[str, Any]
 ) -> None:
     upstream.script({"text": "Hello.", **step})
@@ -203,7 +201,7 @@ async def test_a_whole_answer_to_a_streamed_request_is_its_only_chunk(
     assert chunk["choices"][0]["finish_reason"] == "stop"
 
 
-async def test_a_whole_answer_keeps_its_calls_and_usage(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_an_unstreamed_answer_keeps_its_calls_and_usage(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"calls": [{"name": "a"}, {"name": "b"}], "whole": True})
     (chunk,) = await streamed(wire, request())
     calls = chunk["choices"][0]["delta"]["tool_calls"]
@@ -211,7 +209,7 @@ async def test_a_whole_answer_keeps_its_calls_and_usage(wire: OpenAIModel, upstr
     assert chunk["usage"]["total_tokens"] == 10
 
 
-async def test_an_upstream_that_does_not_stream_is_asked_for_the_whole_answer(
+async def test_without_streaming_support_the_whole_answer_is_requested(
     wire: OpenAIModel, upstream: UpstreamServer
 ) -> None:
     upstream.script({"status": 400, "error": "Streaming is not supported by this model."}, "Hello.")
@@ -220,23 +218,21 @@ async def test_an_upstream_that_does_not_stream_is_asked_for_the_whole_answer(
     assert [row["stream"] for row in upstream.requests()] == [True, False]
 
 
-async def test_a_line_without_an_end_is_cut_off(
-    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings
-) -> None:
+async def test_an_endless_line_is_refused(wire: OpenAIModel, upstream: UpstreamServer, settings: Settings) -> None:
     settings.ANSWER_BYTES = 1000
     upstream.script({"raw": ["data: " + "x" * 100_000]})
     assert isinstance(await failure(wire, request(), stream=True), TooLarge)
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_lines_are_cut_the_same_however_the_bytes_arrive(size: int) -> None:
+def test_lines_are_split_independently_of_packets(size: int) -> None:
     text = b"data: {}\n\ndata: [DONE]\r\n: note\nrest"
     lines = LineSplitter()
     found = [line for at in range(0, len(text), size) for line in lines.feed(text[at : at + size])]
     assert (found, lines.rest()) == ([b"data: {}", b"", b"data: [DONE]\r", b": note"], b"rest")
 
 
-def test_a_long_line_in_small_packets_costs_as_much_as_in_large_ones(settings: Settings) -> None:
+def test_a_long_line_in_small_packets_is_copied_once(settings: Settings) -> None:
     copied = 0
 
     class Counting(bytearray):
@@ -249,11 +245,11 @@ def test_a_long_line_in_small_packets_costs_as_much_as_in_large_ones(settings: S
     lines._buffer = Counting()
     for _ in range(50_000):
         assert lines.feed(b"x" * 20) == []
-    assert copied == 1_000_000, "each byte is taken in once"
+    assert copied == 1_000_000, "each byte is copied once"
     assert len(lines.rest()) == 1_000_000
 
 
-async def test_only_no_upstream_at_all_is_the_demo_model(wire: OpenAIModel, settings: Settings) -> None:
+async def test_the_demo_model_is_used_only_without_any_upstream(wire: OpenAIModel, settings: Settings) -> None:
     settings.DAYBOOK_UPSTREAMS = {}
     assert is_demo()
     assert (await streamed(wire, request()))[0]["model"] == "demo"
@@ -274,26 +270,24 @@ async def test_only_no_upstream_at_all_is_the_demo_model(wire: OpenAIModel, sett
         'data: {"choices": [null]}',
     ],
 )
-async def test_a_stream_that_is_no_stream_is_unreachable(
-    wire: OpenAIModel, upstream: UpstreamServer, line: str
-) -> None:
+async def test_an_invalid_stream_is_unreachable(wire: OpenAIModel, upstream: UpstreamServer, line: str) -> None:
     upstream.script({"raw": [line]})
     assert isinstance(await failure(wire, request(), stream=True), UpstreamUnreachable)
 
 
 @pytest.mark.parametrize("body", ["<html>", "[]", "{}", '{"choices": []}', '"text"'])
-async def test_an_answer_that_is_none_is_unreachable(wire: OpenAIModel, upstream: UpstreamServer, body: str) -> None:
+async def test_an_invalid_answer_is_unreachable(wire: OpenAIModel, upstream: UpstreamServer, body: str) -> None:
     upstream.script({"raw": [body]})
     assert isinstance(await failure(wire, request(), stream=False), UpstreamUnreachable)
 
 
-async def test_a_stream_that_ends_without_saying_so_was_cut_off(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_a_stream_without_an_end_was_cut_off(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"raw": ['data: {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}']})
     assert isinstance(await failure(wire, request(), stream=True), UpstreamUnreachable)
 
 
 @pytest.mark.parametrize("end", [{"hang": "middle"}, {"break_off": "middle"}], ids=str)
-async def test_an_answer_that_said_why_it_ended_is_whole_without_the_end_of_its_stream(
+async def test_an_answer_with_a_finish_reason_is_complete_without_the_end_of_its_stream(
     wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, end: dict[str, str]
 ) -> None:
     settings.UPSTREAM_IDLE_SECONDS = 0.2
@@ -301,9 +295,7 @@ async def test_an_answer_that_said_why_it_ended_is_whole_without_the_end_of_its_
     assert await streamed(wire, request()) == [SAYS, ENDS]
 
 
-async def test_an_answer_that_says_everything_in_one_event_is_not_lost(
-    wire: OpenAIModel, upstream: UpstreamServer
-) -> None:
+async def test_an_answer_sent_as_one_event_is_accepted(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     whole = {"choices": [{"index": 0, "message": {"content": "Hello."}, "finish_reason": "stop"}]}
     upstream.script({"raw": [f"data: {json.dumps(whole)}", "data: [DONE]"]})
     (chunk,) = await streamed(wire, request())
@@ -312,26 +304,24 @@ async def test_an_answer_that_says_everything_in_one_event_is_not_lost(
     assert [chunk["choices"][0].get("delta") for chunk in await streamed(wire, request())] == [
         {"content": "Hello."},
         None,
-    ], "some servers repeat the whole answer at its end"
+    ], "some servers repeat the whole answer at the end"
 
 
 @pytest.mark.parametrize("lines", [[], ['data: {"choices": []}'], ['data: {"choices": null}']], ids=str)
-async def test_a_stream_without_a_choice_is_no_answer(
+async def test_a_stream_without_a_choice_is_unreachable(
     wire: OpenAIModel, upstream: UpstreamServer, lines: list[str]
 ) -> None:
     upstream.script({"raw": [*lines, "data: [DONE]"]})
     assert isinstance(await failure(wire, request(), stream=True), UpstreamUnreachable)
 
 
-async def test_events_without_data_are_passed_over(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_events_without_data_are_ignored(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"raw": ["data:", "data: ", f"data: {json.dumps(ENDS)}", "data: [DONE]"]})
     assert await streamed(wire, request()) == [ENDS]
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_numbers_that_json_does_not_have_are_none(
-    wire: OpenAIModel, upstream: UpstreamServer, stream: bool
-) -> None:
+async def test_non_json_numbers_are_replaced(wire: OpenAIModel, upstream: UpstreamServer, stream: bool) -> None:
     part = '{"delta" :{}, "message": {}, "logprobs": {"low": -Infinity, "none": NaN}, "finish_reason": "stop"}'
     answer = f'{{"choices": [{part}]}}'
     upstream.script({"raw": [f"data: {answer}"] if stream else [answer]})
@@ -339,19 +329,19 @@ async def test_numbers_that_json_does_not_have_are_none(
     assert read["choices"][0]["logprobs"] == {"low": -9999.0, "none": None}
 
 
-async def test_the_time_of_a_request_ends_where_there_is_always_more_to_read(
+async def test_the_deadline_applies_even_if_data_is_always_available(
     wire: OpenAIModel, upstream: UpstreamServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = 0.05
 
-    class Always(httpx2.AsyncByteStream):
+    class EndlessStream(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            threading.Event().wait(limit)  # the event loop gets no turn
+            threading.Event().wait(limit)  # blocks the event loop
             for _ in range(3):
                 yield f"data: {json.dumps(SAYS)}\n\n".encode()
             yield b"data: [DONE]\n\n"
 
-    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=Always()))
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, stream=EndlessStream()))
     monkeypatch.setattr(wire_module, "http_client", lambda _: openai.DefaultAsyncHttpxClient(transport=transport))
     error = await failure(wire, request(seconds=limit), stream=True)
     assert (type(error), error.details) == (UpstreamTimeout, {"limit": "total"})
@@ -359,14 +349,14 @@ async def test_the_time_of_a_request_ends_where_there_is_always_more_to_read(
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("end", ["error", "abort", "network_error", "insufficient_system_resource"])
-async def test_an_answer_that_its_server_could_not_finish_is_not_whole(
+async def test_an_answer_with_an_error_finish_reason_is_incomplete(
     wire: OpenAIModel, upstream: UpstreamServer, end: str, stream: bool
 ) -> None:
     upstream.script({"text": "Hel", "finish_reason": end})
     assert "broke off" in str(await failure(wire, request(), stream=stream))
 
 
-async def test_leaving_a_stream_hangs_up(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+async def test_closing_a_stream_closes_the_connection(wire: OpenAIModel, upstream: UpstreamServer) -> None:
     upstream.script({"text": ["one ", "two"], "hang": "middle"})
     stream = wire.stream(request())
     assert (await anext(stream))["choices"]

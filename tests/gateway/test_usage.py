@@ -1,4 +1,4 @@
-"""gateway.usage: counters of what recall used."""
+"""gateway.usage: use counters of recalled memories"""
 
 from gateway.models import Run, Session
 from gateway.usage import count_usage

@@ -21,15 +21,17 @@ pytestmark = pytest.mark.django_db
 DAY = date(2026, 11, 20)
 
 
-def spent(owner: Owner, day: date = DAY, **more: Any) -> None:
+def usage_make(owner: Owner, day: date = DAY, **more: Any) -> None:
     fields = {"agent": "assistant", "model": "fine", "turns": 1, "requests": 2, "input_tokens": 70,
               "output_tokens": 30, "cached_tokens": 20, "cost": 0.5, **more}  # fmt: skip
     UsageDay.objects.create(owner=owner, day=day, **fields)
 
 
-async def test_by_day_newest_first(alice: Owner, alice_api: Api, charlie: Owner) -> None:
-    await in_thread(lambda: [spent(alice), spent(alice, model="other"), spent(alice, DAY + timedelta(days=1))])
-    await in_thread(spent, charlie)
+async def test_usage_by_day_is_listed_newest_first(alice: Owner, alice_api: Api, charlie: Owner) -> None:
+    await in_thread(
+        lambda: [usage_make(alice), usage_make(alice, model="other"), usage_make(alice, DAY + timedelta(days=1))]
+    )
+    await in_thread(usage_make, charlie)
     status, listed = await alice_api.get("/api/usage?from=2026-11-01&to=2026-11-30")
     assert (status, listed["object"], listed["by"], listed["has_more"]) == (200, "list", "day", False)
     assert [row["day"] for row in listed["data"]] == ["2026-11-21", "2026-11-20"]
@@ -42,16 +44,20 @@ async def test_by_day_newest_first(alice: Owner, alice_api: Api, charlie: Owner)
     assert [row["turns"] for row in one["data"]] == [1]
 
 
-async def test_by_model_with_a_cost_only_where_there_is_a_price(alice: Owner, alice_api: Api) -> None:
-    await in_thread(lambda: [spent(alice), spent(alice, model="free", unpriced_requests=2, cost=0, input_tokens=900)])
+async def test_usage_by_model_has_a_cost_only_with_a_price(alice: Owner, alice_api: Api) -> None:
+    await in_thread(
+        lambda: [usage_make(alice), usage_make(alice, model="free", unpriced_requests=2, cost=0, input_tokens=900)]
+    )
     _, listed = await alice_api.get("/api/usage?from=2026-11-20&to=2026-11-20&by=model")
     assert [(row["model"], row["cost"]) for row in listed["data"]] == [("free", None), ("fine", 0.5)]
 
 
-async def test_by_key_and_by_agent(alice: Owner, alice_api: Api) -> None:
+async def test_usage_by_key_and_by_agent(alice: Owner, alice_api: Api) -> None:
     own: ApiKey = await in_thread(ApiKey.objects.get)
     gone = UUID(int=7)
-    await in_thread(lambda: [spent(alice, key_id=own.pk), spent(alice, key_id=gone), spent(alice, agent="coder")])
+    await in_thread(
+        lambda: [usage_make(alice, key_id=own.pk), usage_make(alice, key_id=gone), usage_make(alice, agent="coder")]
+    )
     _, by_key = await alice_api.get("/api/usage?from=2026-11-20&to=2026-11-20&by=key")
     assert {(row["key"], row["name"]) for row in by_key["data"]} == {
         (str(own.pk), "test"), (str(gone), None), (None, None),
@@ -60,15 +66,17 @@ async def test_by_key_and_by_agent(alice: Owner, alice_api: Api) -> None:
     assert [(row["agent"], row["turns"]) for row in by_agent["data"]] == [("assistant", 2), ("coder", 1)]
 
 
-async def test_a_key_that_is_limited_to_agents_sees_theirs(alice: Owner, agent: Agent) -> None:
+async def test_a_limited_key_sees_the_usage_of_its_agents_only(alice: Owner, agent: Agent) -> None:
     _, plain = await in_thread(lambda: key_make(alice, agents=["assistant"]))
-    await in_thread(lambda: [spent(alice), spent(alice, agent="coder"), spent(alice, agent="", model="vectors")])
+    await in_thread(
+        lambda: [usage_make(alice), usage_make(alice, agent="coder"), usage_make(alice, agent="", model="vectors")]
+    )
     _, listed = await Api(plain).get("/api/usage?from=2026-11-20&to=2026-11-20&by=agent")
     assert [row["agent"] for row in listed["data"]] == ["assistant"]
 
 
-async def test_without_days_it_is_the_last_thirty(alice: Owner, alice_api: Api) -> None:
-    await in_thread(lambda: [spent(alice, DAY - timedelta(days=before)) for before in (0, 29, 30)])
+async def test_the_default_is_the_last_thirty_days(alice: Owner, alice_api: Api) -> None:
+    await in_thread(lambda: [usage_make(alice, DAY - timedelta(days=before)) for before in (0, 29, 30)])
     with time_machine.travel("2026-11-20T23:59:00Z"):
         _, listed = await alice_api.get("/api/usage")
     assert (listed["from"], listed["to"], len(listed["data"])) == ("2026-10-22", "2026-11-20", 2)
@@ -81,12 +89,12 @@ async def test_without_days_it_is_the_last_thirty(alice: Owner, alice_api: Api) 
         "by=owner", "from=0001-01-01", "from=%00",
     ],
 )  # fmt: skip
-async def test_wrong_values_are_refused(alice_api: Api, query: str) -> None:
+async def test_invalid_parameters_are_refused(alice_api: Api, query: str) -> None:
     status, answer = await alice_api.get(f"/api/usage?{query}")
     assert (status, answer["error"]["code"]) == (400, "invalid_request")
 
 
-async def test_it_shows_what_a_turn_took(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_usage_of_a_turn_is_shown(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     await in_thread(configuration_save, "prices", {"scripted": {"input": 1.0, "output": 10.0}})
     model.script("Hello.")
     await ask(alice_api, "hi")
@@ -96,7 +104,7 @@ async def test_it_shows_what_a_turn_took(alice_api: Api, agent: Agent, model: Sc
     assert row["cost"] == pytest.approx(0.000037)
 
 
-def test_all_models_of_an_answer_are_stored_in_one_statement(alice: Owner, django_assert_num_queries: Any) -> None:
+def test_the_usage_of_all_models_of_an_answer_takes_one_statement(alice: Owner, django_assert_num_queries: Any) -> None:
     spender = Spender(owner_id=alice.pk, key_id=None, agent="assistant", prices={})
     usage = {"total_tokens": 12, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
     two = ModelUse(requested="two", messages=[{"content": "x" * 40}], text="y" * 40)
@@ -109,6 +117,6 @@ def test_all_models_of_an_answer_are_stored_in_one_statement(alice: Owner, djang
     assert (two.turns, two.input_tokens, two.output_tokens) == (2, 32, 20)
 
 
-def test_nothing_is_stored_for_an_owner_who_is_gone(alice: Owner) -> None:
+def test_nothing_is_stored_for_a_deleted_owner(alice: Owner) -> None:
     spending_store(Spender(owner_id=UUID(int=5), key_id=None, agent="a", prices={}), [ModelUse(requested="one")])
     assert not UsageDay.objects.exists()

@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: what goes to the model and what comes back."""
+"""POST /v1/chat/completions: the requests to the model and the answers"""
 
 from typing import Any
 
@@ -10,31 +10,27 @@ from memories.errors import UpstreamError
 from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
+from tests.gateway.client_tools import ADD
 from tests.gateway.v1 import PATH, ask, stream
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.any_database
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 
-
-async def test_it_answers_in_one_piece(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_an_answer_is_returned(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
-    got = await ask(alice_api, "Hi")
-    assert (got.status, got.text) == (200, "Hello.")
-    assert got.json["object"] == "chat.completion"
-    assert got.json["model"] == "assistant"
-    assert got.json["choices"][0]["finish_reason"] == "stop"
-    assert got.json["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    response = await ask(alice_api, "Hi")
+    assert (response.status, response.text) == (200, "Hello.")
+    assert response.json["object"] == "chat.completion"
+    assert response.json["model"] == "assistant"
+    assert response.json["choices"][0]["finish_reason"] == "stop"
+    assert response.json["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     run = await in_thread(Run.objects.get)
-    assert (got.run, got.session) == (str(run.pk), str(run.session_id))
+    assert (response.run, response.session) == (str(run.pk), str(run.session_id))
 
 
-async def test_a_client_does_not_say_of_what_kind_a_message_is(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_client_cannot_set_the_kind_of_a_message(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.")
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi", "kind": "command"}]}
     assert (await alice_api.post(PATH, body))[0] == 200
@@ -42,7 +38,7 @@ async def test_a_client_does_not_say_of_what_kind_a_message_is(
     assert kinds == ["chat", "chat"]
 
 
-async def test_it_streams_and_ends_after_the_commit(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_stream_ends_after_the_commit(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     chunks = await stream(alice_api, "Hi")
     choices = [chunk["choices"][0] for chunk in chunks]
@@ -55,14 +51,14 @@ async def test_it_streams_and_ends_after_the_commit(alice_api: Api, agent: Agent
     assert (await in_thread(Run.objects.get)).state == "completed"
 
 
-async def test_usage_is_streamed_when_asked_for(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_usage_is_streamed_on_request(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.", "Hello.")
     chunks = await stream(alice_api, "Hi", stream_options={"include_usage": True})
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"]) == ([], 10)
     assert all(chunk["choices"] for chunk in await stream(alice_api, "Hi there"))
 
 
-async def test_exactly_instructions_and_transcript_when_memory_is_off(
+async def test_without_memory_only_instructions_and_transcript_are_sent(
     alice_api: Api, alice: Owner, model: ScriptedModel
 ) -> None:
     await in_thread(agent_make, tools=[], inject_memories=False)
@@ -80,7 +76,7 @@ async def test_exactly_instructions_and_transcript_when_memory_is_off(
     }
 
 
-async def test_the_clients_leading_system_text_is_joined_into_ours(
+async def test_leading_system_messages_are_joined_with_the_instructions(
     alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel
 ) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
@@ -100,7 +96,7 @@ async def test_the_clients_leading_system_text_is_joined_into_ours(
     assert [message["role"] for message in others] == ["user", "assistant", "developer", "user"]
 
 
-async def test_parts_that_are_no_text_pass_through(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_non_text_parts_are_passed_through(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
@@ -114,23 +110,29 @@ async def test_parts_that_are_no_text_pass_through(alice_api: Api, agent: Agent,
     assert (await ask(alice_api, {"role": "user", "content": only})).status == 200
 
 
-async def test_odd_parameters_are_never_refused(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_malformed_parameters_are_ignored(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
-    odd: dict[str, Any] = {"stream_options": "yes", "metadata": [], "tools": None, "stream": None, "colour": "green"}
-    assert (await ask(alice_api, "Hi", **odd)).status == 200
+    malformed: dict[str, Any] = {
+        "stream_options": "yes",
+        "metadata": [],
+        "tools": None,
+        "stream": None,
+        "colour": "green",
+    }
+    assert (await ask(alice_api, "Hi", **malformed)).status == 200
 
 
-async def test_our_tools_run_here_and_are_never_shown(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_our_tools_are_executed_and_hidden(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment. ",), calls=(ADD,)), "Noted.")
-    got = await ask(alice_api, "I'm vegetarian")
-    assert got.text == "One moment. Noted."
-    assert "tool_calls" not in got.json["choices"][0]["message"]
-    assert got.json["choices"][0]["finish_reason"] == "stop"
-    assert got.json["usage"]["total_tokens"] == 20
+    response = await ask(alice_api, "I'm vegetarian")
+    assert response.text == "One moment. Noted."
+    assert "tool_calls" not in response.json["choices"][0]["message"]
+    assert response.json["choices"][0]["finish_reason"] == "stop"
+    assert response.json["usage"]["total_tokens"] == 20
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
 
 
-async def test_our_tools_run_within_a_stream(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_our_tools_are_executed_within_a_stream(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Says(pieces=("One moment. ",), calls=(ADD,)), "Noted.")
     chunks = await stream(alice_api, "I'm vegetarian", stream_options={"include_usage": True})
     choices = [chunk["choices"][0] for chunk in chunks[:-1]]
@@ -139,20 +141,20 @@ async def test_our_tools_run_within_a_stream(alice_api: Api, agent: Agent, model
     assert chunks[-1]["usage"]["total_tokens"] == 20
 
 
-async def test_a_client_tool_with_the_name_of_ours_replaces_ours(
+async def test_a_client_tool_replaces_our_tool_of_the_same_name(
     alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     theirs = {"type": "function", "function": {"name": "add_memory", "description": "The client's own."}}
     model.script(calls(ADD))
-    got = await ask(alice_api, "I'm vegetarian", tools=[theirs])
+    response = await ask(alice_api, "I'm vegetarian", tools=[theirs])
     offered = [tool["function"]["name"] for tool in model.calls[0].tools]
     assert offered.count("add_memory") == 1
     assert theirs in model.calls[0].tools
-    assert got.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "add_memory"
+    assert response.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "add_memory"
     assert not await in_thread(Memory.objects.exists)
 
 
-async def test_further_choices_are_the_clients_own_affair(
+async def test_with_several_choices_no_tools_are_offered(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
 ) -> None:
     offered: list[Any] = []
@@ -175,7 +177,7 @@ async def test_further_choices_are_the_clients_own_affair(
     assert (await in_thread(Run.objects.get)).text == "answer 0"
 
 
-async def test_what_a_database_cannot_take_is_cleaned(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_unstorable_characters_are_cleaned(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(says("A\x00B", "\ud83d"))
     chunks = await stream(alice_api, "with\x00nul")
     assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == "AB?"
@@ -185,12 +187,12 @@ async def test_what_a_database_cannot_take_is_cleaned(alice_api: Api, agent: Age
 
 async def test_an_error_before_the_first_chunk_has_a_status(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(UpstreamError("no"))
-    got = await ask(alice_api, "Hi", stream=True)
-    assert (got.status, got.code) == (502, "upstream_error")
+    response = await ask(alice_api, "Hi", stream=True)
+    assert (response.status, response.code) == (502, "upstream_error")
     assert (await in_thread(Run.objects.get)).state == "failed"
 
 
-async def test_a_client_that_leaves_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_client_that_disconnects_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Hangs(pieces=("Hel", "lo")))
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
     response = await alice_api.raw("POST", PATH, body)
@@ -202,11 +204,11 @@ async def test_a_client_that_leaves_stops_its_run(alice_api: Api, agent: Agent, 
         return await in_thread(Run.objects.filter(state="stopped", text="Hello").exists)
 
     await eventually_async(stopped, within=5)
-    kept = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("text", flat=True)))
-    assert kept == ["Hi", "Hello"]
+    stored = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("text", flat=True)))
+    assert stored == ["Hi", "Hello"]
 
 
-async def test_a_stream_that_nobody_reads_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_stream_that_is_never_read_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(Hangs(pieces=("Hel",)))
     body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
     response = await alice_api.raw("POST", PATH, body)
@@ -214,7 +216,7 @@ async def test_a_stream_that_nobody_reads_stops_its_run(alice_api: Api, agent: A
     assert await in_thread(Run.objects.filter(state="stopped").exists)
 
 
-async def test_models_are_agents(alice_api: Api, agent: Agent) -> None:
+async def test_agents_are_listed_as_models(alice_api: Api, agent: Agent) -> None:
     status, listed = await alice_api.get("/v1/models")
     assert (status, [row["id"] for row in listed["data"]]) == (200, ["assistant"])
     for path in ("/v1/models/assistant", "/v1/models/assistant/"):
@@ -223,7 +225,7 @@ async def test_models_are_agents(alice_api: Api, agent: Agent) -> None:
     assert one["object"] == "model"
 
 
-async def test_every_address_works_with_a_trailing_slash(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_every_path_accepts_a_trailing_slash(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Hello.")
     assert (await alice_api.get("/v1/models/"))[0] == 200
     status, _ = await alice_api.post(

@@ -1,4 +1,4 @@
-"""GET /v1/openapi.json, and what is answered where nothing is"""
+"""GET /v1/openapi.json, and answers to unknown paths"""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from memories.limits import INPUTS, MESSAGES, TOOLS
 
 
 async def _document() -> dict[str, object]:
-    response = await AsyncClient().get("/v1/openapi.json")  # everybody may read it
+    response = await AsyncClient().get("/v1/openapi.json")  # no key is needed
     assert response.status_code == 200
     return dict(response.json())
 
 
-async def test_the_document_names_every_operation_with_its_bounds() -> None:
+async def test_the_document_lists_operations_with_their_limits() -> None:
     paths: dict[str, dict[str, dict[str, object]]] = (await _document())["paths"]  # type: ignore[assignment]
     assert {"/v1/models", "/v1/models/{name}", "/v1/chat/completions", "/v1/completions", "/v1/embeddings"} <= {*paths}
     for path, name, most in (
@@ -31,7 +31,7 @@ async def test_the_document_names_every_operation_with_its_bounds() -> None:
         assert {"400", "401", "403", "404", "413", "429", "502", "503", "504"} <= {*answers}  # type: ignore[misc]
 
 
-async def test_the_headers_of_limits_are_described_where_they_come() -> None:
+async def test_rate_limit_headers_are_documented() -> None:
     document: dict[str, Any] = await _document()
     described = document["components"]["headers"]
     for path, header in (
@@ -49,7 +49,7 @@ async def test_the_headers_of_limits_are_described_where_they_come() -> None:
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/audio/speech", "/v1/chat", "/v1/completions/x/"])
 @pytest.mark.parametrize("method", ["get", "post"])
-async def test_what_is_not_there_names_what_is(path: str, method: str) -> None:
+async def test_an_unknown_path_lists_the_existing_ones(path: str, method: str) -> None:
     response = await getattr(AsyncClient(), method)(path)
     error = response.json()["error"]
     assert (response.status_code, error["code"], error["type"]) == (404, "not_found", "not_found_error")
@@ -57,5 +57,5 @@ async def test_what_is_not_there_names_what_is(path: str, method: str) -> None:
         assert there in error["message"]
 
 
-async def test_elsewhere_it_names_the_api_s_own_document() -> None:
+async def test_an_unknown_native_path_refers_to_the_api_docs() -> None:
     assert "/api/docs" in (await AsyncClient().get("/api/nothing")).json()["error"]["message"]

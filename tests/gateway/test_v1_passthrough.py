@@ -1,4 +1,4 @@
-"""Requests that are no turn: passed through without session, memory or counting."""
+"""Background tasks of clients: passed through without a session, memory or counters"""
 
 import json
 
@@ -10,7 +10,7 @@ from memories.errors import UpstreamError
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.gateway.v1 import Chat, ask, stream
+from tests.gateway.v1 import Chat, ask, stream, user
 from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
@@ -31,11 +31,7 @@ LIBRECHAT_STRUCTURED = "Analyze this conversation and provide:\n1. The detected 
 NEXTCHAT = "Please generate a four to five word title summarizing our conversation without any lead-in, punctuation, …"
 
 
-def user(text: str) -> dict[str, str]:
-    return {"role": "user", "content": text}
-
-
-async def nothing_kept() -> bool:
+async def nothing_stored() -> bool:
     return not await in_thread(lambda: Session.objects.exists() or Run.objects.exists() or Message.objects.exists())
 
 
@@ -61,26 +57,26 @@ async def nothing_kept() -> bool:
         [{"role": "assistant", "content": "Once upon a time"}],
     ],
 )  # fmt: skip
-async def test_requests_that_clients_make_for_themselves(
+async def test_background_tasks_are_passed_through(
     alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel, messages: list[dict[str, str]]
 ) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
     model.script("Greeting")
-    got = await ask(alice_api, *messages, temperature=0)
-    assert (got.status, got.text, got.json["model"]) == (200, "Greeting", "assistant")
-    assert (got.session, got.run) == ("", "")
+    response = await ask(alice_api, *messages, temperature=0)
+    assert (response.status, response.text, response.json["model"]) == (200, "Greeting", "assistant")
+    assert (response.session, response.run) == ("", "")
     assert model.calls[0].body(stream=False) == {"model": "gpt-4o-mini", "messages": messages, "temperature": 0}
-    assert await nothing_kept()
+    assert await nothing_stored()
 
 
 @pytest.mark.parametrize("task", ["title_generation", "tags_generation", "follow_up_generation", "query_generation"])
-async def test_a_client_may_say_so(alice_api: Api, agent: Agent, model: ScriptedModel, task: str) -> None:
+async def test_metadata_may_mark_a_task(alice_api: Api, agent: Agent, model: ScriptedModel, task: str) -> None:
     model.script("Greeting")
     assert (await ask(alice_api, "hi", metadata={"task": task})).session == ""
-    assert await nothing_kept()
+    assert await nothing_stored()
 
 
-async def test_a_named_session_keeps_nothing_of_them(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_tasks_leave_no_trace_in_a_named_session(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     chat = Chat(alice_api, model, headers={"x_openwebui_chat_id": "mine"})
     await chat.say("hi", "Hello.")
     model.script("Greeting")
@@ -101,12 +97,14 @@ async def test_a_named_session_keeps_nothing_of_them(alice_api: Api, agent: Agen
         "Summarize the discussion briefly",
     ],
 )
-async def test_a_person_s_own_words_are_a_turn(alice_api: Api, agent: Agent, model: ScriptedModel, text: str) -> None:
+async def test_a_message_that_resembles_a_task_is_a_turn(
+    alice_api: Api, agent: Agent, model: ScriptedModel, text: str
+) -> None:
     model.script("Fine.")
     assert (await ask(alice_api, text, metadata={"task": "homework"})).session
 
 
-async def test_they_are_streamed_on_request(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_tasks_are_streamed_on_request(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Greeting", "Greeting")
     chunks = await stream(alice_api, user(TITLE))
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Greeting"
@@ -116,8 +114,10 @@ async def test_they_are_streamed_on_request(alice_api: Api, agent: Agent, model:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-async def test_their_errors_have_a_status(alice_api: Api, agent: Agent, model: ScriptedModel, streamed: bool) -> None:
+async def test_errors_of_tasks_have_a_status(
+    alice_api: Api, agent: Agent, model: ScriptedModel, streamed: bool
+) -> None:
     model.script(UpstreamError("no"))
-    got = await ask(alice_api, user(TITLE), stream=streamed)
-    assert (got.status, got.code) == (502, "upstream_error")
-    assert json.dumps(got.json)
+    response = await ask(alice_api, user(TITLE), stream=streamed)
+    assert (response.status, response.code) == (502, "upstream_error")
+    assert json.dumps(response.json)

@@ -1,4 +1,4 @@
-"""Which session is it? Requests to /v1 that resend their conversation."""
+"""Matching requests to /v1 that resend their conversation to sessions"""
 
 import asyncio
 from datetime import timedelta
@@ -27,7 +27,7 @@ def chat(alice_api: Api, agent: Agent, model: ScriptedModel) -> Chat:
 
 
 @pytest.fixture
-def another(alice_api: Api, model: ScriptedModel) -> Chat:
+def other_chat(alice_api: Api, model: ScriptedModel) -> Chat:
     return Chat(alice_api, model)
 
 
@@ -40,13 +40,13 @@ async def states() -> list[tuple[int, str, bool, bool]]:
     return await in_thread(lambda: list(rows))
 
 
-async def run_with(**fields: Any) -> None:
-    """Change the newest run, as another process or a crash would have left it."""
+async def update_newest_run(**fields: Any) -> None:
+    """Update the newest run, as another process or a crash would have left it."""
     newest = await in_thread(Run.objects.latest, "id")
     await in_thread(Run.objects.filter(pk=newest.pk).update, **fields)
 
 
-async def test_a_conversation_goes_on_in_its_session(chat: Chat) -> None:
+async def test_a_conversation_continues_in_its_session(chat: Chat) -> None:
     first = await chat.say("hi", "Hello.")
     second = await chat.say("How are you?", "Fine.")
     third = await chat.say("Good.", "Yes.")
@@ -57,7 +57,7 @@ async def test_a_conversation_goes_on_in_its_session(chat: Chat) -> None:
     assert texts == ["hi", "Hello.", "How are you?", "Fine.", "Good.", "Yes."]
 
 
-async def test_white_space_parts_and_system_messages_do_not_matter(chat: Chat, alice_api: Api) -> None:
+async def test_whitespace_parts_and_system_messages_do_not_matter(chat: Chat, alice_api: Api) -> None:
     first = await chat.say("hi  there", "Hello,\n\nyou.")
     chat.model.script("Fine.")
     second = await ask(
@@ -71,29 +71,29 @@ async def test_white_space_parts_and_system_messages_do_not_matter(chat: Chat, a
     assert second.session == first.session
 
 
-async def test_two_chats_that_open_with_hi_stay_two(chat: Chat, another: Chat) -> None:
-    one, two = await chat.say("hi", "Hello."), await another.say("hi", "Good day.")
+async def test_two_chats_that_open_with_hi_stay_separate(chat: Chat, other_chat: Chat) -> None:
+    one, two = await chat.say("hi", "Hello."), await other_chat.say("hi", "Good day.")
     assert one.session != two.session
     assert (await chat.say("more", "Yes.")).session == one.session
-    assert (await another.say("more", "No.")).session == two.session
+    assert (await other_chat.say("more", "No.")).session == two.session
 
 
-async def test_a_conversation_of_another_owner_is_another_session(
+async def test_a_conversation_of_another_owner_is_a_separate_session(
     chat: Chat, charlie_api: Api, model: ScriptedModel
 ) -> None:
-    mine = await chat.say("hi", "Hello.")
+    own = await chat.say("hi", "Hello.")
     theirs = Chat(charlie_api, model, messages=list(chat.messages))
-    assert (await theirs.say("more", "Yes.")).session != mine.session
+    assert (await theirs.say("more", "Yes.")).session != own.session
 
 
-async def test_a_conversation_with_another_agent_is_another_session(chat: Chat, alice_api: Api) -> None:
+async def test_a_conversation_with_another_agent_is_a_separate_session(chat: Chat, alice_api: Api) -> None:
     await in_thread(agent_make, "other")
-    mine = await chat.say("hi", "Hello.")
+    own = await chat.say("hi", "Hello.")
     other = Chat(alice_api, chat.model, messages=list(chat.messages), body={"model": "other"})
-    assert (await other.say("more", "Yes.")).session != mine.session
+    assert (await other.say("more", "Yes.")).session != own.session
 
 
-async def test_regenerating_is_not_counted_twice(chat: Chat) -> None:
+async def test_regenerating_does_not_count_a_turn_twice(chat: Chat) -> None:
     await chat.say("hi", "Hello.")
     first = await chat.say("A joke?", "Knock, knock.")
     again = await chat.again("A horse walks in.")
@@ -106,7 +106,7 @@ async def test_regenerating_is_not_counted_twice(chat: Chat) -> None:
     assert (await chat.say("Ha.", "Ha.")).session == first.session
 
 
-async def test_regenerating_an_earlier_turn_leaves_what_followed(chat: Chat) -> None:
+async def test_regenerating_an_earlier_turn_drops_the_later_ones(chat: Chat) -> None:
     first = await chat.say("one", "1")
     await chat.say("two", "2")
     await chat.say("three", "3")
@@ -131,14 +131,14 @@ async def test_a_failed_regeneration_does_not_count_the_turn_again(chat: Chat, a
     assert (await session_of(first.session)).turns_since_memory_review == 2
 
 
-async def test_another_message_at_an_earlier_place_is_a_fork(chat: Chat, alice_api: Api) -> None:
+async def test_another_message_at_an_earlier_place_creates_a_fork(chat: Chat, alice_api: Api) -> None:
     first = await chat.say("hi", "Hello.")
     fork = Chat(alice_api, chat.model, messages=list(chat.messages))
     await chat.say("left", "Left it is.")
     forked = await fork.say("right", "Right it is.")
     assert forked.session != first.session
     assert str((await session_of(forked.session)).parent_id) == first.session
-    # Both go on where they are, and the original can still be regenerated.
+    # Both can be continued, and the original can still be regenerated.
     assert (await fork.say("more", "Yes.")).session == forked.session
     assert (await chat.again("Left, then.")).session == first.session
     stored = Message.objects.filter(session_id=forked.session).order_by("seq")
@@ -146,7 +146,7 @@ async def test_another_message_at_an_earlier_place_is_a_fork(chat: Chat, alice_a
     assert kinds[:3] == [("hi", "history"), ("Hello.", "history"), ("right", "chat")]
 
 
-async def test_a_client_that_cuts_off_older_messages_stays_in_its_session(chat: Chat) -> None:
+async def test_a_client_that_drops_older_messages_stays_in_its_session(chat: Chat) -> None:
     first = await chat.say("one", "1")
     for number in range(2, 5):
         await chat.say(f"number {number}", f"It is {number}")
@@ -155,16 +155,16 @@ async def test_a_client_that_cuts_off_older_messages_stays_in_its_session(chat: 
     assert (await session_of(first.session)).turns == 5
 
 
-async def test_a_cut_off_history_that_fits_two_sessions_is_a_new_one(chat: Chat, another: Chat) -> None:
+async def test_a_truncated_history_that_fits_two_sessions_is_a_new_one(chat: Chat, other_chat: Chat) -> None:
     sessions = set()
-    for one in (chat, another):
-        await one.say(f"I am {one is chat}", "Hello.")
-        sessions.add((await one.say("continue", "Go on.")).session)
-        one.messages = one.messages[-2:]
+    for each in (chat, other_chat):
+        await each.say(f"I am {each is chat}", "Hello.")
+        sessions.add((await each.say("continue", "Go on.")).session)
+        each.messages = each.messages[-2:]
     assert (await chat.say("more", "Yes.")).session not in sessions
 
 
-async def test_an_old_pair_is_not_recognised_for_ever(chat: Chat) -> None:
+async def test_an_old_exchange_is_no_longer_recognised_after_a_month(chat: Chat) -> None:
     await chat.say("one", "1")
     first = await chat.say("continue", "Go on.")
     chat.messages = chat.messages[-2:]
@@ -172,27 +172,27 @@ async def test_an_old_pair_is_not_recognised_for_ever(chat: Chat) -> None:
         assert (await chat.say("more", "Yes.")).session != first.session
 
 
-@pytest.mark.parametrize("kept", ["Hel", "Hello, th", "Hello, there my"])
+@pytest.mark.parametrize("received", ["Hel", "Hello, th", "Hello, there my"])
 @pytest.mark.parametrize("state", ["stopped", "failed"])
-async def test_an_aborted_answer_matches_by_its_beginning(chat: Chat, kept: str, state: str) -> None:
+async def test_an_aborted_answer_is_matched_by_its_beginning(chat: Chat, received: str, state: str) -> None:
     first = await chat.say("hi", "Hello, there")
-    await run_with(state=state)
+    await update_newest_run(state=state)
     await in_thread(Session.objects.update, history_hash="", last_pair="", turns=0)
-    chat.messages[-1]["content"] = kept
+    chat.messages[-1]["content"] = received
     second = await chat.say("more", "Yes.")
     assert second.session == first.session
     assert (await chat.say("and more", "No.")).session == first.session
 
 
-async def test_an_aborted_answer_that_says_something_else_is_another_conversation(chat: Chat) -> None:
+async def test_a_different_aborted_answer_is_another_conversation(chat: Chat) -> None:
     first = await chat.say("hi", "Hello, there")
-    await run_with(state="stopped")
+    await update_newest_run(state="stopped")
     await in_thread(Session.objects.update, history_hash="", last_pair="", turns=0)
     chat.messages[-1]["content"] = "Good day"
     assert (await chat.say("more", "Yes.")).session != first.session
 
 
-async def test_a_message_that_was_never_answered_stays_in_the_session(chat: Chat, alice_api: Api) -> None:
+async def test_an_unanswered_message_stays_in_the_session(chat: Chat, alice_api: Api) -> None:
     chat.model.script(UpstreamError("no"), "Fine.", "Good.")
     failed = await ask(alice_api, "hi")
     assert failed.status == 502
@@ -210,7 +210,7 @@ async def test_a_message_that_was_never_answered_stays_in_the_session(chat: Chat
     assert (await session_of(second.session)).turns == 2
 
 
-async def test_a_first_message_that_failed_may_be_sent_again(chat: Chat, alice_api: Api) -> None:
+async def test_a_failed_first_message_may_be_sent_again(chat: Chat, alice_api: Api) -> None:
     chat.model.script(UpstreamError("no"))
     await ask(alice_api, "hi")
     again = await chat.say("hi", "Hello.")
@@ -228,20 +228,20 @@ async def test_a_retry_of_a_first_message_is_the_same_turn(chat: Chat, header: d
     assert (await session_of(first.session)).turns_since_memory_review == 1
 
 
-async def test_another_idempotency_key_is_another_chat(chat: Chat, another: Chat) -> None:
-    chat.headers, another.headers = {"idempotency_key": "k1"}, {"idempotency_key": "k2"}
-    assert (await chat.say("hi", "Hello.")).session != (await another.say("hi", "Hello.")).session
+async def test_another_idempotency_key_is_another_chat(chat: Chat, other_chat: Chat) -> None:
+    chat.headers, other_chat.headers = {"idempotency_key": "k1"}, {"idempotency_key": "k2"}
+    assert (await chat.say("hi", "Hello.")).session != (await other_chat.say("hi", "Hello.")).session
 
 
-async def test_an_old_hi_is_no_retry(chat: Chat, another: Chat) -> None:
+async def test_an_old_first_message_is_not_a_retry(chat: Chat, other_chat: Chat) -> None:
     first = await chat.say("hi", "Hello.")
-    another.headers = {"x_stainless_retry_count": "1"}  # its first attempt never arrived
+    other_chat.headers = {"x_stainless_retry_count": "1"}  # as if the first attempt had not arrived
     with time_machine.travel(timezone.now() + timedelta(hours=1), tick=False):
-        assert (await another.say("hi", "Hello.")).session != first.session
+        assert (await other_chat.say("hi", "Hello.")).session != first.session
 
 
 @pytest.mark.parametrize("by", ["header", "metadata", "chat id"])
-async def test_an_explicit_id_makes_and_finds_a_session(chat: Chat, by: str) -> None:
+async def test_an_explicit_id_creates_and_finds_a_session(chat: Chat, by: str) -> None:
     if by == "metadata":
         chat.body = {"metadata": {"session_id": "mine"}}
     else:
@@ -254,54 +254,54 @@ async def test_an_explicit_id_makes_and_finds_a_session(chat: Chat, by: str) -> 
     assert (session.external_id, session.turns) == ("mine", 2)
 
 
-async def test_the_header_wins_over_the_metadata_and_the_chat_id(chat: Chat) -> None:
+async def test_the_header_takes_precedence_over_metadata_and_chat_id(chat: Chat) -> None:
     chat.headers = {"x_daybook_session": "a", "x_openwebui_chat_id": "c"}
     chat.body = {"metadata": {"session_id": "b"}}
     assert (await session_of((await chat.say("hi", "Hello.")).session)).external_id == "a"
 
 
-async def test_our_own_id_names_a_session(chat: Chat, session: Session) -> None:
+async def test_a_daybook_session_id_names_a_session(chat: Chat, session: Session) -> None:
     chat.headers = {"x_daybook_session": str(session.pk)}
     assert (await chat.say("hi", "Hello.")).session == str(session.pk)
 
 
-async def test_an_id_of_somebody_else_is_not_known(chat: Chat, charlie: Owner, agent: Agent) -> None:
+async def test_a_session_id_of_another_owner_is_unknown(chat: Chat, charlie: Owner, agent: Agent) -> None:
     theirs = await in_thread(session_make, charlie, agent)
     chat.headers = {"x_daybook_session": str(theirs.pk)}
-    got = await chat.say("hi", "Hello.")
-    assert got.session != str(theirs.pk)
-    assert (await session_of(got.session)).owner_id != charlie.pk
+    response = await chat.say("hi", "Hello.")
+    assert response.session != str(theirs.pk)
+    assert (await session_of(response.session)).owner_id != charlie.pk
 
 
-async def test_a_named_session_counts_messages_that_are_sent_alone(chat: Chat) -> None:
+async def test_a_named_session_counts_messages_sent_alone(chat: Chat) -> None:
     chat.headers = {"x_daybook_session": "mine"}
     for text in ("yes", "no", "yes"):
         chat.messages.clear()
-        got = await chat.say(text, "Good.")
-    assert (await session_of(got.session)).turns == 3
+        response = await chat.say(text, "Good.")
+    assert (await session_of(response.session)).turns == 3
 
 
-async def test_a_named_session_regenerates_and_edits(chat: Chat) -> None:
+async def test_a_named_session_supports_regenerating_and_editing(chat: Chat) -> None:
     chat.headers = {"x_openwebui_chat_id": "mine"}
     await chat.say("one", "1")
     await chat.say("two", "2")
-    got = await chat.again("II")
-    assert (await session_of(got.session)).turns_since_memory_review == 2
+    response = await chat.again("II")
+    assert (await session_of(response.session)).turns_since_memory_review == 2
     del chat.messages[-2:]
     edited = await chat.say("deux", "2!")
-    assert edited.session == got.session
+    assert edited.session == response.session
     assert [row[3] for row in await states()] == [False, True, True, False]
-    session = await session_of(got.session)
+    session = await session_of(response.session)
     assert (session.turns, session.turns_since_memory_review) == (2, 2)
 
 
-async def test_an_explicit_id_of_another_agents_session_is_refused(chat: Chat, session: Session) -> None:
+async def test_a_session_id_with_another_agent_is_refused(chat: Chat, session: Session) -> None:
     await in_thread(agent_make, "other")
-    got = await ask(chat.api, "hi", model="other", headers={"x_daybook_session": str(session.pk)})
-    assert (got.status, got.code) == (400, "invalid_request")
+    response = await ask(chat.api, "hi", model="other", headers={"x_daybook_session": str(session.pk)})
+    assert (response.status, response.code) == (400, "invalid_request")
 
 
-async def test_a_chat_may_ask_several_agents(chat: Chat) -> None:
+async def test_a_chat_may_use_several_agents(chat: Chat) -> None:
     await in_thread(agent_make, "other")
     chat.headers = {"x_openwebui_chat_id": "mine"}
     one = await chat.say("hi", "Hello.")
@@ -310,12 +310,12 @@ async def test_a_chat_may_ask_several_agents(chat: Chat) -> None:
     assert one.session != two.session == three.session
 
 
-async def test_an_id_that_is_too_long_is_refused(chat: Chat) -> None:
-    got = await ask(chat.api, "hi", headers={"x_daybook_session": "x" * 191})
-    assert (got.status, got.json["error"]["param"]) == (400, "session_id")
+async def test_a_too_long_session_id_is_refused(chat: Chat) -> None:
+    response = await ask(chat.api, "hi", headers={"x_daybook_session": "x" * 191})
+    assert (response.status, response.json["error"]["param"]) == (400, "session_id")
 
 
-async def test_an_ended_session_is_a_conflict_by_id_and_a_new_one_by_content(chat: Chat) -> None:
+async def test_an_ended_session_is_a_conflict_by_id_and_a_new_session_by_content(chat: Chat) -> None:
     first = await chat.say("hi", "Hello.")
     await in_thread(session_end, await session_of(first.session))
     named = await ask(chat.api, *chat.messages, "more", headers={"x_daybook_session": first.session})
@@ -325,24 +325,24 @@ async def test_an_ended_session_is_a_conflict_by_id_and_a_new_one_by_content(cha
     assert (await chat.say("more", "Yes.")).session == second.session
 
 
-async def test_a_busy_session_is_waited_for(chat: Chat, settings: Settings) -> None:
+async def test_a_request_waits_for_a_busy_session(chat: Chat, settings: Settings) -> None:
     first = await chat.say("hi", "Hello.")
-    await run_with(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
+    await update_newest_run(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
 
     async def finish() -> None:
         await asyncio.sleep(0)
-        await run_with(state="completed")
+        await update_newest_run(state="completed")
 
     chat.messages.append({"role": "user", "content": "more"})
     chat.model.script("Yes.")
-    got, _ = await asyncio.gather(ask(chat.api, *chat.messages), finish())
-    assert got.session == first.session
+    response, _ = await asyncio.gather(ask(chat.api, *chat.messages), finish())
+    assert response.session == first.session
 
 
 async def test_a_session_that_stays_busy_is_forked(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(v1_turn, "BUSY_SECONDS", 0.05)
     first = await chat.say("hi", "Hello.")
-    await run_with(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
+    await update_newest_run(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
     second = await chat.say("more", "Yes.")
     assert second.session != first.session
     assert str((await session_of(second.session)).parent_id) == first.session
@@ -350,7 +350,7 @@ async def test_a_session_that_stays_busy_is_forked(chat: Chat, monkeypatch: pyte
 
 async def test_a_run_of_a_dead_process_does_not_block_its_session(chat: Chat) -> None:
     first = await chat.say("hi", "Hello.")
-    await run_with(state="running", lease_expires_at=timezone.now() - timedelta(seconds=1))
+    await update_newest_run(state="running", lease_expires_at=timezone.now() - timedelta(seconds=1))
     assert (await chat.say("more", "Yes.")).session == first.session
     assert [row[1] for row in await states()] == ["stopped", "completed"]
 
@@ -367,7 +367,7 @@ async def test_a_temporary_conversation_is_a_temporary_session(chat: Chat) -> No
 
 
 async def test_a_temporary_chat_of_open_webui_is_a_temporary_session(chat: Chat) -> None:
-    """Open WebUI does not store it, and names it after its browser tab."""
+    """Open WebUI does not store such chats and names them after the browser tab."""
     chat.headers = {"X-OpenWebUI-Chat-Id": "local:aXb9"}
     first = await chat.say("hi", "Hello.")
     assert (await chat.say("I moved to York.", "Noted.")).session == first.session
@@ -375,7 +375,7 @@ async def test_a_temporary_chat_of_open_webui_is_a_temporary_session(chat: Chat)
     assert (session.temporary, session.external_id, session.turns_since_memory_review) == (True, None, 0)
 
 
-async def test_a_temporary_request_in_a_lasting_session_leaves_nothing(chat: Chat) -> None:
+async def test_a_temporary_request_in_a_lasting_session_leaves_no_trace(chat: Chat) -> None:
     chat.headers = {"x_daybook_session": "mine"}
     first = await chat.say("hi", "Hello.")
     chat.body = {"metadata": {"temporary": "true"}}
@@ -387,8 +387,8 @@ async def test_a_temporary_request_in_a_lasting_session_leaves_nothing(chat: Cha
     assert "tools" not in chat.model.calls[1].body(stream=False)
 
 
-async def test_history_that_began_elsewhere_is_kept_and_not_counted(alice_api: Api, chat: Chat) -> None:
+async def test_history_from_elsewhere_is_stored_but_not_counted(alice_api: Api, chat: Chat) -> None:
     chat.model.script(says("Fine."))
-    got = await ask(alice_api, "hi", "Hello from elsewhere.", "How are you?")
-    session = await session_of(got.session)
+    response = await ask(alice_api, "hi", "Hello from elsewhere.", "How are you?")
+    session = await session_of(response.session)
     assert (session.turns, session.turns_since_memory_review, session.reviewed_through) == (1, 1, 0)

@@ -1,4 +1,4 @@
-"""Who only watches a turn: until their key or login ends, and without memory where several people share the key"""
+"""Watching a turn: it ends with the watcher's key or login, and shows no memory to a key shared by several people"""
 
 import asyncio
 from collections.abc import Callable
@@ -26,37 +26,37 @@ pytestmark = pytest.mark.any_database
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def frequent_rechecks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "RECHECK_SECONDS", 0.05)
 
 
-async def begun(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[Any]]":
-    """A turn that hangs, and the request that waits for it."""
-    asked = asyncio.create_task(api.post(f"/api/sessions/{session.pk}/turns", {"content": "Do I like tea?"}))
+async def begin_turn(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[Any]]":
+    """Start a turn that hangs. Return the turn and the task of its request."""
+    request_task = asyncio.create_task(api.post(f"/api/sessions/{session.pk}/turns", {"content": "Do I like tea?"}))
     await eventually_async(lambda: any(turn.text for turn in live._live.values()), within=20)
     (turn,) = live._live.values()
-    return turn, asked
+    return turn, request_task
 
 
 def events(turn: live.LiveTurn) -> str:
     return f"/api/sessions/{turn.context.session_id}/turns/{turn.context.run_id}/events"
 
 
-async def whole(response: Any) -> str:
+async def body_of(response: Any) -> str:
     assert response.status_code == 200
     return b"".join([piece async for piece in response.streaming_content]).decode()
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["in its process", "in another"])
-async def test_who_watches_with_a_key_stops_with_it(
+async def test_watching_with_a_key_ends_with_the_key(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, here: bool
 ) -> None:
     model.script(Hangs(("Once",)))
-    turn, asked = await begun(alice_api, session)
+    turn, request_task = await begin_turn(alice_api, session)
     key, plain = await in_thread(key_make, alice, read_only=True)
     if not here:
         monkeypatch.setattr(live, "find", lambda run_id: None)
-    watched = asyncio.create_task(whole(await Api(plain).raw("GET", events(turn))))
+    watched = asyncio.create_task(body_of(await Api(plain).raw("GET", events(turn))))
     await eventually_async(lambda: turn.watchers == (2 if here else 1), within=10)
     await in_thread(api_key_revoke, key)
     said = await asyncio.wait_for(watched, 10)
@@ -64,30 +64,30 @@ async def test_who_watches_with_a_key_stops_with_it(
     assert "no longer valid" in said
     assert turn.final is None
     turn.stop()
-    await asked
+    await request_task
 
 
 @pytest.mark.parametrize(
-    "end",
+    "end_login",
     [lambda: LoginSession.objects.all().delete(), lambda: User.objects.update(is_active=False)],
     ids=["signed out", "deactivated"],
 )
-async def test_who_watches_with_a_login_stops_with_it(
-    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, end: Callable[[], Any]
+async def test_watching_with_a_login_ends_with_the_login(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, end_login: Callable[[], Any]
 ) -> None:
     model.script(Hangs(("Once",)))
-    turn, asked = await begun(alice_api, session)
+    turn, request_task = await begin_turn(alice_api, session)
     browser = AsyncClient()
     browser.cookies = (await in_thread(client_of, alice)).cookies
-    watched = asyncio.create_task(whole(await browser.get(events(turn))))
+    watched = asyncio.create_task(body_of(await browser.get(events(turn))))
     await eventually_async(lambda: turn.watchers == 2, within=10)
-    await in_thread(end)
+    await in_thread(end_login)
     assert "event: error" in await asyncio.wait_for(watched, 10)
     turn.stop()
-    await asked
+    await request_task
 
 
-async def test_a_key_that_several_people_share_is_shown_no_memory_of_turns(
+async def test_a_key_shared_by_several_people_sees_no_memory_of_turns(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     await in_thread(memory_make, alice, "Likes tea.")
@@ -95,14 +95,14 @@ async def test_a_key_that_several_people_share_is_shown_no_memory_of_turns(
     _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Do I like tea?"})
     assert len(turn["recalled"]) == 1
     model.script(Hangs(("Once",)))
-    live_turn, asked = await begun(alice_api, session)
+    live_turn, request_task = await begin_turn(alice_api, session)
     key, plain = await in_thread(key_make, alice)
     await in_thread(ApiKey.objects.filter(pk=key.pk).update, end_users_mixed_at=timezone.now())
     shared, who = Api(plain), {"x_openwebui_user_id": "u1"}
     _, shown = await shared.call("GET", f"/api/sessions/{session.pk}/turns/{turn['id']}", **who)
     assert (shown["content"], shown["recalled"], shown["memory_changes"]) == ("Yes.", [], [])
-    said = [asyncio.create_task(whole(await api.raw("GET", events(live_turn), **who))) for api in (alice_api, shared)]
+    said = [asyncio.create_task(body_of(await api.raw("GET", events(live_turn), **who))) for api in (alice_api, shared)]
     await eventually_async(lambda: live_turn.watchers == 3, within=10)
     live_turn.stop()
-    await asked
+    await request_task
     assert ["Likes tea." in text for text in await asyncio.gather(*said)] == [True, False]

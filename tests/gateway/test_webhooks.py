@@ -1,4 +1,4 @@
-"""Webhooks: made and deleted, signed, delivered in order, tried again, and kept away from where they must not go."""
+"""Webhooks: creation and deletion, signatures, ordered delivery, retries, and forbidden addresses"""
 
 import json
 from collections.abc import Generator
@@ -28,7 +28,7 @@ from memories.models import AuditEntry, Book, Owner
 from tests.admin_rows import staff_client
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
-from tests.gateway.receivers import Receiver, hook, told, work
+from tests.gateway.receivers import Receiver, delivery_run, notification_make, webhook_make
 
 pytestmark = pytest.mark.django_db
 URL = "https://example.org/hook"
@@ -45,15 +45,15 @@ def receiver(settings: Any) -> Generator[Receiver]:
 # ---- /api/webhooks ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_webhook_is_made_listed_and_deleted(alice: Owner, alice_api: Api) -> None:
-    status, made = await alice_api.post("/api/webhooks", {"url": URL, "kinds": ["memory.changed"]})
-    assert (status, made["object"], made["url"], made["kinds"]) == (201, "webhook", URL, ["memory.changed"])
-    assert made["secret"].startswith("whsec_")
+async def test_a_webhook_is_created_listed_and_deleted(alice: Owner, alice_api: Api) -> None:
+    status, created = await alice_api.post("/api/webhooks", {"url": URL, "kinds": ["memory.changed"]})
+    assert (status, created["object"], created["url"], created["kinds"]) == (201, "webhook", URL, ["memory.changed"])
+    assert created["secret"].startswith("whsec_")
     status, listed = await alice_api.get("/api/webhooks")
-    assert (status, listed["object"], [row["id"] for row in listed["data"]]) == (200, "list", [made["id"]])
+    assert (status, listed["object"], [row["id"] for row in listed["data"]]) == (200, "list", [created["id"]])
     assert listed["data"][0]["state"] == "active"
     assert "secret" not in listed["data"][0]
-    address = f"/api/webhooks/{made['id']}"
+    address = f"/api/webhooks/{created['id']}"
     assert (await alice_api.call("DELETE", address))[0] == 204
     assert (await alice_api.call("DELETE", address))[0] == 404
     actions = await in_thread(lambda: list(AuditEntry.objects.filter(kind="webhook").values_list("action", flat=True)))
@@ -63,11 +63,11 @@ async def test_a_webhook_is_made_listed_and_deleted(alice: Owner, alice_api: Api
     assert "example.org" not in str(vars(row))
 
 
-async def test_the_secret_is_nowhere_in_the_database(alice: Owner, alice_api: Api) -> None:
-    _, made = await alice_api.post("/api/webhooks", {"url": URL})
+async def test_the_secret_is_not_stored_in_plain_text(alice: Owner, alice_api: Api) -> None:
+    _, created = await alice_api.post("/api/webhooks", {"url": URL})
     row = await in_thread(Webhook.objects.get)
     assert row.kinds == list(KINDS)
-    assert made["secret"].removeprefix("whsec_") not in str(vars(row))
+    assert created["secret"].removeprefix("whsec_") not in str(vars(row))
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ async def test_the_secret_is_nowhere_in_the_database(alice: Owner, alice_api: Ap
         {"url": "http://2130706433/"}, {"url": "http://0x7f.1/"}, {"url": "http://0/"}, {"url": "http://[fe80::1]/"},
     ],
 )  # fmt: skip
-async def test_what_is_no_public_address_or_kind_is_refused(alice_api: Api, body: Any) -> None:
+async def test_forbidden_addresses_and_unknown_kinds_are_refused(alice_api: Api, body: Any) -> None:
     status, answer = await alice_api.post("/api/webhooks", body)
     assert (status, answer["error"]["code"]) == (400, "invalid_request")
     assert not await in_thread(Webhook.objects.exists)
 
 
-async def test_there_are_ten_at_most(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
-    await in_thread(lambda: [hook(alice, URL) for _ in range(MAX_WEBHOOKS)])
+async def test_the_number_of_webhooks_is_limited(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
+    await in_thread(lambda: [webhook_make(alice, URL) for _ in range(MAX_WEBHOOKS)])
     status, answer = await alice_api.post("/api/webhooks", {"url": URL})
     assert (status, answer["error"]["code"], answer["error"]["details"]["limit"]) == (409, "conflict", 10)
     assert (await charlie_api.post("/api/webhooks", {"url": URL}))[0] == 201
 
 
-async def test_keys_that_are_limited_to_agents_have_none(alice: Owner, agent: Agent) -> None:
+async def test_keys_limited_to_agents_cannot_use_webhooks(alice: Owner, agent: Agent) -> None:
     _, plain = await in_thread(lambda: key_make(alice, agents=["assistant"]))
     for method, path, body in (("GET", "", None), ("POST", "", {"url": URL}), ("DELETE", "/0", None)):
         assert (await Api(plain).call(method, f"/api/webhooks{path}", body))[0] == 403
@@ -104,12 +104,12 @@ async def test_keys_that_are_limited_to_agents_have_none(alice: Owner, agent: Ag
 # ---- Deliveries ------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_is_delivered_signed(alice: Owner, receiver: Receiver) -> None:
+def test_a_change_is_delivered_and_signed(alice: Owner, receiver: Receiver) -> None:
     memory_make(alice, "Likes milk.")
-    webhook, secret = hook(alice, receiver.url)
+    webhook, secret = webhook_make(alice, receiver.url)
     memory = memory_make(alice, "Likes tea.")
-    assert work() == 1
-    ((headers, body),) = receiver.got
+    assert delivery_run() == 1
+    ((headers, body),) = receiver.received
     assert StandardWebhook(secret).verify(body, headers)
     sent = json.loads(body)
     (shown,) = notifications_after(alice.pk, webhook.delivered_seq)
@@ -119,11 +119,11 @@ def test_a_change_is_delivered_signed(alice: Owner, receiver: Receiver) -> None:
     assert headers["content-type"] == "application/json"
     webhook.refresh_from_db()
     assert (webhook.failures, webhook.delivered_at is not None) == (0, True)
-    assert work() == 0
+    assert delivery_run() == 0
 
 
-def test_they_come_in_order_and_only_of_the_kinds_that_are_wanted(alice: Owner, receiver: Receiver) -> None:
-    hook(alice, receiver.url, "review.saved", "consolidation.finished")
+def test_only_selected_kinds_are_delivered_in_order(alice: Owner, receiver: Receiver) -> None:
+    webhook_make(alice, receiver.url, "review.saved", "consolidation.finished")
     kinds = (
         "memory.changed",
         "review.saved",
@@ -132,47 +132,47 @@ def test_they_come_in_order_and_only_of_the_kinds_that_are_wanted(alice: Owner, 
         "review.saved",
         "memory.changed",
     )
-    rows = [told(alice, kind) for kind in kinds]
-    assert work() == 3
-    assert receiver.numbers() == [str(rows[place].seq) for place in (1, 3, 4)]
+    rows = [notification_make(alice, kind) for kind in kinds]
+    assert delivery_run() == 3
+    assert receiver.notification_ids() == [str(rows[place].seq) for place in (1, 3, 4)]
     assert not delivery._due(timezone.now()).exists()
 
 
-def test_one_that_fails_holds_up_the_later_ones_and_keeps_its_id(alice: Owner, receiver: Receiver) -> None:
-    webhook, secret = hook(alice, receiver.url)
-    first, second = told(alice), told(alice)
+def test_a_failed_delivery_delays_later_ones_and_keeps_its_id(alice: Owner, receiver: Receiver) -> None:
+    webhook, secret = webhook_make(alice, receiver.url)
+    first, second = notification_make(alice), notification_make(alice)
     receiver.answers = [(500, {})]
-    assert work() == 0
+    assert delivery_run() == 0
     webhook.refresh_from_db()
     assert (webhook.failures, webhook.failure) == (1, "It answered 500.")
-    assert work() == 0
-    assert len(receiver.got) == 1
+    assert delivery_run() == 0
+    assert len(receiver.received) == 1
     with time_machine.travel(timezone.now() + timedelta(minutes=1)):
-        assert work() == 2
-        assert StandardWebhook(secret).verify(receiver.got[1][1], receiver.got[1][0])
-    assert receiver.numbers() == [str(first.seq), str(first.seq), str(second.seq)]
-    ids = [headers["webhook-id"] for headers, _ in receiver.got]
+        assert delivery_run() == 2
+        assert StandardWebhook(secret).verify(receiver.received[1][1], receiver.received[1][0])
+    assert receiver.notification_ids() == [str(first.seq), str(first.seq), str(second.seq)]
+    ids = [headers["webhook-id"] for headers, _ in receiver.received]
     assert ids[0] == ids[1] != ids[2]
-    assert receiver.got[0][0]["webhook-timestamp"] != receiver.got[1][0]["webhook-timestamp"]
+    assert receiver.received[0][0]["webhook-timestamp"] != receiver.received[1][0]["webhook-timestamp"]
     webhook.refresh_from_db()
     assert (webhook.failures, webhook.failure, webhook.next_attempt_at) == (0, "", None)
 
 
-def test_after_about_a_day_it_is_disabled_with_a_note(alice: Owner, receiver: Receiver) -> None:
-    webhook, _ = hook(alice, receiver.url)
-    told(alice)
+def test_a_webhook_is_disabled_after_about_a_day_of_failures(alice: Owner, receiver: Receiver) -> None:
+    webhook, _ = webhook_make(alice, receiver.url)
+    notification_make(alice)
     receiver.answers = [(503, {})] * MAX_ATTEMPTS
     now = timezone.now()
     for _ in range(MAX_ATTEMPTS):
         with time_machine.travel(now):
-            assert work() == 0
+            assert delivery_run() == 0
         webhook.refresh_from_db()
         now = webhook.next_attempt_at + timedelta(seconds=1)
     assert webhook.disabled_at is not None
     assert webhook.note == "14 deliveries failed, over about a day. It answered 503."
     with time_machine.travel(now + timedelta(days=1)):
-        assert work() == 0
-    assert len(receiver.got) == MAX_ATTEMPTS
+        assert delivery_run() == 0
+    assert len(receiver.received) == MAX_ATTEMPTS
 
 
 def test_pauses_grow_and_add_up_to_about_a_day() -> None:
@@ -182,54 +182,54 @@ def test_pauses_grow_and_add_up_to_about_a_day() -> None:
     assert timedelta(hours=18) < sum(pauses, timedelta()) < timedelta(hours=30)
 
 
-def test_410_disables_at_once_and_the_owner_is_told(alice: Owner, receiver: Receiver) -> None:
-    webhook, _ = hook(alice, receiver.url)
+def test_status_410_disables_at_once_and_warns_the_owner(alice: Owner, receiver: Receiver) -> None:
+    webhook, _ = webhook_make(alice, receiver.url)
     memory_make(alice)
     receiver.answers = [(410, {})]
-    assert work() == 0
+    assert delivery_run() == 0
     webhook.refresh_from_db()
     assert (webhook.disabled_at is not None, webhook.failures) == (True, 1)
     (facts,) = key_facts([Book.objects.get()], timezone.now()).values()
     assert "A webhook is disabled: It answered 410" in str(facts.figures["warnings"])
 
 
-@pytest.mark.parametrize(("asked", "waits"), [("120", 120), ("99999", 3600), ("1", 24), ("soon", 24)])
-def test_a_retry_after_is_kept_where_it_is_longer(alice: Owner, receiver: Receiver, asked: str, waits: int) -> None:
-    webhook, _ = hook(alice, receiver.url)
-    told(alice)
-    receiver.answers = [(429, {"Retry-After": asked})]
+@pytest.mark.parametrize(("retry_after", "seconds"), [("120", 120), ("99999", 3600), ("1", 24), ("soon", 24)])
+def test_a_longer_retry_after_is_respected(alice: Owner, receiver: Receiver, retry_after: str, seconds: int) -> None:
+    webhook, _ = webhook_make(alice, receiver.url)
+    notification_make(alice)
+    receiver.answers = [(429, {"Retry-After": retry_after})]
     before = timezone.now()
-    assert work() == 0
+    assert delivery_run() == 0
     webhook.refresh_from_db()
     assert webhook.next_attempt_at is not None
-    assert timedelta(seconds=waits) <= webhook.next_attempt_at - before <= timedelta(seconds=waits + 20)
+    assert timedelta(seconds=seconds) <= webhook.next_attempt_at - before <= timedelta(seconds=seconds + 20)
 
 
 def test_a_redirect_is_not_followed(alice: Owner, receiver: Receiver) -> None:
-    webhook, _ = hook(alice, receiver.url)
-    told(alice)
+    webhook, _ = webhook_make(alice, receiver.url)
+    notification_make(alice)
     receiver.answers = [(302, {"location": receiver.url.replace("/hook", "/elsewhere")})]
-    assert work() == 0
+    assert delivery_run() == 0
     webhook.refresh_from_db()
-    assert (webhook.failure, len(receiver.got)) == ("It answered 302.", 1)
+    assert (webhook.failure, len(receiver.received)) == ("It answered 302.", 1)
 
 
-def test_one_that_hangs_has_a_time_limit(alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delivery_has_a_time_limit(alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "SECONDS", 0.2)
-    webhook, _ = hook(alice, receiver.url)
-    told(alice)
-    receiver.held.clear()
-    assert work() == 0
+    webhook, _ = webhook_make(alice, receiver.url)
+    notification_make(alice)
+    receiver.may_answer.clear()
+    assert delivery_run() == 0
     webhook.refresh_from_db()
     assert webhook.failure.startswith("There was no answer within")
 
 
-def test_a_server_that_is_not_there_is_a_failure(alice: Owner, receiver: Receiver, caplog: Any) -> None:
-    webhook, secret = hook(alice, receiver.url)
-    told(alice)
+def test_an_unreachable_server_is_a_failure(alice: Owner, receiver: Receiver, caplog: Any) -> None:
+    webhook, secret = webhook_make(alice, receiver.url)
+    notification_make(alice)
     receiver.close()
     with caplog.at_level("INFO"):
-        assert work() == 0
+        assert delivery_run() == 0
     webhook.refresh_from_db()
     assert "could not be reached" in webhook.failure
     assert str(webhook.pk) in caplog.text
@@ -237,33 +237,33 @@ def test_a_server_that_is_not_there_is_a_failure(alice: Owner, receiver: Receive
     assert secret not in caplog.text
 
 
-def test_a_name_that_stands_for_a_private_address_is_not_connected_to(
+def test_a_name_that_resolves_to_a_private_address_is_not_connected_to(
     alice: Owner, receiver: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name is public where the webhook is made, and is looked up when it is delivered."""
+    """The name is public when the webhook is created, and is resolved again on delivery."""
     settings.WEBHOOKS_PRIVATE = False
     port = receiver.url.split(":")[2].split("/")[0]
-    webhook, _ = hook(alice, f"http://rebinding.example:{port}/hook")
-    told(alice)
+    webhook, _ = webhook_make(alice, f"http://rebinding.example:{port}/hook")
+    notification_make(alice)
 
     async def getaddrinfo(self: Any, host: str, port: int, **more: Any) -> list[Any]:
         assert host == "rebinding.example"
         return [(2, 1, 6, "", ("127.0.0.1", port)), (10, 1, 6, "", ("::ffff:10.0.0.1", port, 0, 0))]
 
     monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", getaddrinfo)
-    assert work() == 0
+    assert delivery_run() == 0
     webhook.refresh_from_db()
     assert webhook.failure == "Its name has no address that webhooks may be sent to."
-    assert receiver.got == []
+    assert receiver.received == []
 
 
 def test_an_address_that_became_forbidden_is_not_connected_to(alice: Owner, receiver: Receiver, settings: Any) -> None:
-    webhook, _ = hook(alice, receiver.url)
-    told(alice)
+    webhook, _ = webhook_make(alice, receiver.url)
+    notification_make(alice)
     settings.WEBHOOKS_PRIVATE = False
-    assert work() == 0
+    assert delivery_run() == 0
     webhook.refresh_from_db()
-    assert (webhook.failure, receiver.got) == ("Webhooks may not be sent to this address.", [])
+    assert (webhook.failure, receiver.received) == ("Webhooks may not be sent to this address.", [])
 
 
 @pytest.mark.parametrize(
@@ -277,38 +277,38 @@ def test_an_address_that_became_forbidden_is_not_connected_to(alice: Owner, rece
         ("fec0::1", False), ("::10.0.0.1", False), ("::ffff:0:10.0.0.1", False), ("192.0.0.192", False),
     ],
 )  # fmt: skip
-def test_only_public_addresses_are_reached(address: str, reached: bool, settings: Any) -> None:
+def test_only_public_addresses_are_reachable(address: str, reached: bool, settings: Any) -> None:
     assert may_be_reached(address) is reached
     settings.WEBHOOKS_PRIVATE = True
     assert may_be_reached(address)
 
 
-def test_no_transaction_is_open_while_it_is_sent(
+def test_no_transaction_is_open_during_a_delivery(
     alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook(alice, receiver.url)
-    told(alice)
+    webhook_make(alice, receiver.url)
+    notification_make(alice)
     depth, seen = len(connection.savepoint_ids), []
     real = sending.send
 
-    async def looks(*args: Any) -> Any:
+    async def checking_send(*args: Any) -> Any:
         seen.append(len(connection.savepoint_ids) - depth)
         return await real(*args)
 
-    monkeypatch.setattr(delivery, "send", looks)
-    assert work() == 1
+    monkeypatch.setattr(delivery, "send", checking_send)
+    assert delivery_run() == 1
     assert seen == [0]
 
 
-def test_the_sweep_queues_one_job_and_only_where_something_is_due(
+def test_the_sweep_queues_one_job_if_something_is_due(
     alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queued: list[Any] = []
     monkeypatch.setattr(delivery, "enqueue", lambda task, token: queued.append((task, str(token))))
-    hook(alice, receiver.url)
+    webhook_make(alice, receiver.url)
     webhooks_sweep()
     assert queued == []
-    told(alice)
+    notification_make(alice)
     webhooks_sweep()
     webhooks_sweep()
     ((task, token),) = queued
@@ -318,9 +318,9 @@ def test_the_sweep_queues_one_job_and_only_where_something_is_due(
     assert deliver(token) == 0  # the queue may deliver a job twice
 
 
-def test_a_webhook_that_hangs_is_disabled_or_deleted_meanwhile(alice: Owner, receiver: Receiver) -> None:
-    webhook, _ = hook(alice, receiver.url)
-    told(alice)
+def test_the_outcome_for_a_webhook_disabled_meanwhile_is_dropped(alice: Owner, receiver: Receiver) -> None:
+    webhook, _ = webhook_make(alice, receiver.url)
+    notification_make(alice)
     found = delivery._next(Webhook.objects.get(), timezone.now())
     assert found is not None
     assert webhook_disable(webhook, by=SYSTEM)
@@ -330,31 +330,31 @@ def test_a_webhook_that_hangs_is_disabled_or_deleted_meanwhile(alice: Owner, rec
     assert (webhook.failures, webhook.note) == (0, "An administrator disabled it.")
 
 
-def test_nobody_who_may_not_sign_in_is_sent_anything(alice: Owner, receiver: Receiver) -> None:
-    hook(alice, receiver.url)
-    told(alice)
+def test_deactivated_owners_receive_nothing(alice: Owner, receiver: Receiver) -> None:
+    webhook_make(alice, receiver.url)
+    notification_make(alice)
     User.objects.filter(pk=alice.user_id).update(is_active=False)
-    assert work() == 0
-    assert receiver.got == []
+    assert delivery_run() == 0
+    assert receiver.received == []
 
 
-def test_a_secret_outlives_its_signing_key_among_the_older_ones(
+def test_a_secret_stays_valid_with_the_old_signing_key_as_fallback(
     alice: Owner, receiver: Receiver, settings: Any
 ) -> None:
-    webhook, secret = hook(alice, receiver.url)
-    told(alice)
+    webhook, secret = webhook_make(alice, receiver.url)
+    notification_make(alice)
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another one " * 4
-    assert work() == 1
-    assert StandardWebhook(secret).verify(receiver.got[0][1], receiver.got[0][0])
-    told(alice)
+    assert delivery_run() == 1
+    assert StandardWebhook(secret).verify(receiver.received[0][1], receiver.received[0][0])
+    notification_make(alice)
     settings.SECRET_KEY_FALLBACKS = []
-    assert work() == 0
+    assert delivery_run() == 0
     webhook.refresh_from_db()
     assert "signing key" in webhook.note
 
 
-def test_the_admin_shows_the_host_and_disables(alice: Owner) -> None:
-    webhook, _ = hook(alice, "https://example.org/hook?token=hidden")
+def test_the_admin_shows_the_host_only_and_disables_webhooks(alice: Owner) -> None:
+    webhook, _ = webhook_make(alice, "https://example.org/hook?token=hidden")
     Webhook.objects.update(failures=2, failure="It answered 500.", failed_at=timezone.now())
     root = staff_client(superuser=True)
     page = reverse("admin:gateway_webhook_change", args=[webhook.pk])
@@ -377,8 +377,8 @@ def test_names_of_this_machine_are_refused(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("host", ["[::1%25lo]", "[fe80::1%25]", "[fe80::1%25lo]", "[::ffff:127.0.0.1%25lo]"])
-def test_a_zone_makes_no_address_public(host: str, settings: Any) -> None:
+def test_a_zone_index_does_not_make_an_address_public(host: str, settings: Any) -> None:
     settings.WEBHOOKS_PRIVATE = False
-    assert addresses.literal_refused(host[1:-1].replace("%25", "%"))  # as the client reads it
+    assert addresses.literal_refused(host[1:-1].replace("%25", "%"))  # as the HTTP client parses it
     with pytest.raises(InvalidRequest):
         addresses.checked_url(f"http://{host}/")

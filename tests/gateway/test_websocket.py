@@ -1,4 +1,4 @@
-"""/ws/notifications/: who may listen, what arrives, and when it ends."""
+"""/ws/notifications/: who may listen, what is sent, and when the socket is closed"""
 
 import asyncio
 import re
@@ -36,14 +36,14 @@ ORIGIN = (b"origin", b"http://testserver")
 
 
 @pytest.fixture(autouse=True)
-def patient(settings: Settings) -> None:
-    """No look at the table comes by itself: what arrives was told."""
+def no_polling(settings: Settings) -> None:
+    """Turn polling off, so that everything received was pushed."""
     settings.PUSH_POLL_SECONDS = 1000
 
 
 @pytest.fixture(autouse=True)
-async def no_connection_stays() -> AsyncIterator[None]:
-    """Channels reads cookies in a thread of its own, which keeps its connection."""
+async def close_connections() -> AsyncIterator[None]:
+    """Close the connection of the thread in which Channels reads cookies."""
     yield
     await sync_to_async(connections.close_all)()
     layer = get_channel_layer()
@@ -91,7 +91,7 @@ async def refused(*headers: tuple[bytes, bytes]) -> bool:
     return not connected
 
 
-async def tell(owner: Owner, text: str) -> None:
+async def notify_owner(owner: Owner, text: str) -> None:
     await in_thread(notify, owner_id=owner.pk, kind=Notification.Kind.MEMORY_CHANGED, text=text)
 
 
@@ -99,7 +99,7 @@ async def texts(communicator: WebsocketCommunicator, count: int) -> list[str]:
     return [(await communicator.receive_json_from(timeout=10))["text"] for _ in range(count)]
 
 
-async def test_one_person_has_so_many_sockets_and_no_more(
+async def test_the_number_of_sockets_per_person_is_limited(
     alice: Owner, alice_login: Client, bob: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumers, "SOCKETS", 2)
@@ -114,52 +114,52 @@ async def test_one_person_has_so_many_sockets_and_no_more(
 
 
 @pytest.mark.parametrize("path", ["/", "/ws/", "/ws/notifications", "/api/memories", "/ws/%00"])
-async def test_another_address_is_refused_without_an_error(path: str) -> None:
+async def test_an_unknown_path_is_closed_without_an_error(path: str) -> None:
     communicator = WebsocketCommunicator(websocket_application, path, headers=[HOST, ORIGIN])  # type: ignore[arg-type]
     assert await communicator.connect(timeout=10) == (False, 1000)
 
 
-async def test_a_browser_hears_what_happens_from_now_on(alice: Owner, alice_login: Client) -> None:
-    await tell(alice, "before")
+async def test_a_browser_receives_notifications_from_now_on(alice: Owner, alice_login: Client) -> None:
+    await notify_owner(alice, "before")
     async with opened(cookie(alice_login), ORIGIN) as browser:
-        await tell(alice, "one")
-        await tell(alice, "two")
+        await notify_owner(alice, "one")
+        await notify_owner(alice, "two")
         assert await texts(browser, 2) == ["one", "two"]
         assert await browser.receive_nothing()
 
 
-async def test_a_row_has_the_form_of_the_contract(alice: Owner, alice_login: Client) -> None:
+async def test_a_row_has_the_documented_fields(alice: Owner, alice_login: Client) -> None:
     async with opened(cookie(alice_login), ORIGIN) as browser:
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         row = await browser.receive_json_from(timeout=10)
     assert row.keys() == {"id", "kind", "text", "review_id", "memory_ids", "created_at"}
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", row["created_at"])  # as the API writes times
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", row["created_at"])  # the API's format of times
     assert (row["id"], row["kind"]) == ("1", "memory.changed")
 
 
-async def test_a_reconnect_misses_nothing_and_doubles_nothing(alice: Owner, alice_login: Client) -> None:
+async def test_a_reconnect_neither_misses_nor_repeats_rows(alice: Owner, alice_login: Client) -> None:
     async with opened(cookie(alice_login), ORIGIN) as browser:
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         seen = (await browser.receive_json_from(timeout=10))["id"]
-    await tell(alice, "two")
+    await notify_owner(alice, "two")
     async with opened(cookie(alice_login), ORIGIN, after=seen) as browser:
-        await tell(alice, "three")
-        await in_thread(wake, alice.pk)  # a hint too many says nothing new
+        await notify_owner(alice, "three")
+        await in_thread(wake, alice.pk)  # an additional hint sends nothing twice
         assert await texts(browser, 2) == ["two", "three"]
         assert await browser.receive_nothing()
 
 
 async def test_many_rows_arrive_in_order(alice: Owner, alice_login: Client) -> None:
     for number in range(250):
-        await tell(alice, str(number))
+        await notify_owner(alice, str(number))
     async with opened(cookie(alice_login), ORIGIN, after=0) as browser:
         assert await texts(browser, 250) == [str(number) for number in range(250)]
         assert await browser.receive_nothing()
 
 
-async def test_an_after_that_is_no_longer_kept_gets_one_resync(alice: Owner, alice_login: Client) -> None:
+async def test_an_expired_after_gets_one_resync(alice: Owner, alice_login: Client) -> None:
     for number in range(3):
-        await tell(alice, str(number))
+        await notify_owner(alice, str(number))
     await in_thread(Notification.objects.filter(seq__lte=2).delete)
     async with opened(cookie(alice_login), ORIGIN, after=1) as browser:
         rows = [await browser.receive_json_from(timeout=10) for _ in range(2)]
@@ -167,39 +167,39 @@ async def test_an_after_that_is_no_longer_kept_gets_one_resync(alice: Owner, ali
 
 
 @pytest.mark.parametrize("after", [10**30, 99, "x", "-1", "²"])
-async def test_an_after_that_cannot_be_is_no_harm(alice: Owner, alice_login: Client, after: Any) -> None:
-    await tell(alice, "before")
+async def test_an_invalid_after_is_tolerated(alice: Owner, alice_login: Client, after: Any) -> None:
+    await notify_owner(alice, "before")
     async with opened(cookie(alice_login), ORIGIN, after=after) as browser:
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         assert await texts(browser, 1) == ["one"]
 
 
-async def test_a_lost_hint_is_found_by_looking(
+async def test_a_lost_hint_is_made_up_for_by_polling(
     alice: Owner, alice_login: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memories.messaging.outbox.wake", lambda owner_id: None)
     settings.PUSH_POLL_SECONDS = 0.05
     async with opened(cookie(alice_login), ORIGIN) as browser:
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         assert await texts(browser, 1) == ["one"]
 
 
-async def test_only_the_owner_hears_it(alice: Owner, alice_login: Client, charlie: Owner) -> None:
+async def test_only_the_owner_receives_a_notification(alice: Owner, alice_login: Client, charlie: Owner) -> None:
     theirs = await in_thread(logged_in, charlie)
     async with opened(cookie(alice_login), ORIGIN) as browser, opened(cookie(theirs), ORIGIN, after=0) as other:
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         assert await texts(browser, 1) == ["one"]
         assert await other.receive_nothing()
 
 
-async def test_a_key_listens_without_origin(alice: Owner) -> None:
+async def test_a_key_may_listen_without_origin(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     async with opened(bearer(plain)) as program:
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         assert await texts(program, 1) == ["one"]
-        await program.send_to(text_data="not json")  # nobody listens, and nothing breaks
+        await program.send_to(text_data="not json")  # is ignored
         await program.send_to(bytes_data=b"\x00")
-        await tell(alice, "two")
+        await notify_owner(alice, "two")
         assert await texts(program, 1) == ["two"]
 
 
@@ -207,19 +207,19 @@ async def test_a_trusted_key_listens_for_its_end_user(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice, trusted=True)
     end_user = await in_thread(owner_for_end_user, parent=alice, namespace="daybook", external_id="u1")
     async with opened(bearer(plain), (b"x-daybook-user", b"u1")) as program:
-        await tell(alice, "alice's")
-        await tell(end_user, "theirs")
+        await notify_owner(alice, "alice's")
+        await notify_owner(end_user, "theirs")
         assert await texts(program, 1) == ["theirs"]
 
 
-async def test_strangers_are_refused(alice: Owner, alice_login: Client) -> None:
+async def test_unauthorised_connections_are_refused(alice: Owner, alice_login: Client) -> None:
     _, plain = await in_thread(key_make, alice)
     evil = (b"origin", b"https://evil.example")
     assert await refused(ORIGIN)
     assert await refused()
     assert await refused(bearer("dbk_wrong"))
     assert await refused(bearer("dbk_wrong"), cookie(alice_login), ORIGIN)
-    assert await refused(cookie(alice_login))  # a cookie without Origin is no browser
+    assert await refused(cookie(alice_login))  # a browser always sends Origin
     assert await refused(cookie(alice_login), evil)
     assert await refused(cookie(alice_login), (b"origin", b"null"))
     assert await refused(bearer(plain), evil)
@@ -228,17 +228,17 @@ async def test_strangers_are_refused(alice: Owner, alice_login: Client) -> None:
     assert await refused(bearer(trusted), (b"x-daybook-user", b""))
 
 
-async def test_a_host_that_is_not_ours_is_refused(alice: Owner) -> None:
+async def test_an_unknown_host_is_refused(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     headers = [(b"host", b"evil.example"), bearer(plain)]
     communicator = WebsocketCommunicator(websocket_application, "/ws/notifications/", headers=headers)  # type: ignore[arg-type]
     assert not (await communicator.connect(timeout=10))[0]
 
 
-async def test_a_trusted_origin_is_admitted(alice: Owner, alice_login: Client, settings: Settings) -> None:
+async def test_a_trusted_origin_is_allowed(alice: Owner, alice_login: Client, settings: Settings) -> None:
     settings.TRUSTED_ORIGINS = ["https://chat.example.org"]
     async with opened(cookie(alice_login), (b"origin", b"https://chat.example.org")) as browser:
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         assert await texts(browser, 1) == ["one"]
 
 
@@ -248,13 +248,13 @@ async def closed_with(communicator: WebsocketCommunicator) -> int:
     return int(message["code"])
 
 
-async def test_a_logout_closes_the_sockets_of_that_login_at_once(alice: Owner, alice_login: Client) -> None:
+async def test_signing_out_closes_the_sockets_of_that_login_at_once(alice: Owner, alice_login: Client) -> None:
     elsewhere = await in_thread(logged_in, alice)
     async with opened(cookie(elsewhere), ORIGIN) as other:
         async with opened(cookie(alice_login), ORIGIN) as browser:
             await in_thread(alice_login.post, "/logout/")
             assert await closed_with(browser) == 4401
-        await tell(alice, "one")
+        await notify_owner(alice, "one")
         assert await texts(other, 1) == ["one"]
 
 
@@ -267,14 +267,16 @@ async def change_password(owner: Owner) -> None:
     await in_thread(change)
 
 
-async def test_a_new_password_closes_them_when_they_look(alice: Owner, alice_login: Client, settings: Settings) -> None:
+async def test_a_new_password_closes_sockets_at_the_next_poll(
+    alice: Owner, alice_login: Client, settings: Settings
+) -> None:
     settings.PUSH_POLL_SECONDS = 0.05
     async with opened(cookie(alice_login), ORIGIN) as browser:
         await change_password(alice)
         assert await closed_with(browser) == 4401
 
 
-async def test_a_new_password_closes_them_at_once_when_they_are_told(alice: Owner, alice_login: Client) -> None:
+async def test_a_new_password_closes_sockets_at_once_after_a_hint(alice: Owner, alice_login: Client) -> None:
     async with opened(cookie(alice_login), ORIGIN) as browser:
         await in_thread(recheck_logins, alice.pk)
         assert await browser.receive_nothing()
@@ -283,12 +285,12 @@ async def test_a_new_password_closes_them_at_once_when_they_are_told(alice: Owne
         assert await closed_with(browser) == 4401
 
 
-async def test_a_deactivation_closes_logins_and_keys(alice: Owner, alice_login: Client) -> None:
+async def test_deactivation_closes_sockets_of_logins_and_keys(alice: Owner, alice_login: Client) -> None:
     _, plain = await in_thread(key_make, alice)
     async with opened(cookie(alice_login), ORIGIN) as browser, opened(bearer(plain)) as program:
         await in_thread(User.objects.update, is_active=False)
         await in_thread(recheck_logins, alice.pk)
-        assert [await closed_with(one) for one in (browser, program)] == [4401, 4401]
+        assert [await closed_with(connection) for connection in (browser, program)] == [4401, 4401]
     assert await refused(cookie(alice_login), ORIGIN)
 
 
@@ -307,16 +309,14 @@ async def test_a_revoked_key_stops_listening(alice: Owner) -> None:
     ],
     ids=["rotated", "limited"],
 )
-async def test_a_key_that_was_replaced_or_limited_stops_listening(
-    alice: Owner, change: Callable[[ApiKey], Any]
-) -> None:
+async def test_a_replaced_or_limited_key_stops_listening(alice: Owner, change: Callable[[ApiKey], Any]) -> None:
     _, plain = await in_thread(key_make, alice)
     async with opened(bearer(plain)) as program:
         await in_thread(lambda: change(ApiKey.objects.get()))
         assert await closed_with(program) == 4401
 
 
-async def test_a_key_with_an_overlap_goes_on_listening(alice: Owner) -> None:
+async def test_a_key_with_an_overlap_continues_listening(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     async with opened(bearer(plain)) as program:
         await in_thread(lambda: api_key_rotate(ApiKey.objects.get(), overlap=timedelta(hours=1)))
@@ -324,27 +324,27 @@ async def test_a_key_with_an_overlap_goes_on_listening(alice: Owner) -> None:
         assert (await program.receive_json_from(timeout=10))["memory_ids"] == [str(memory.number)]
 
 
-def looking() -> list[str]:
+def polling_tasks() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if "_poll" in repr(task.get_coro())]
 
 
-async def test_a_socket_that_is_closed_looks_no_more(alice: Owner, alice_login: Client) -> None:
+async def test_a_closed_socket_leaves_no_task(alice: Owner, alice_login: Client) -> None:
     async with opened(cookie(alice_login), ORIGIN):
-        assert len(looking()) == 1
-    assert looking() == []
+        assert len(polling_tasks()) == 1
+    assert polling_tasks() == []
 
 
-async def test_a_socket_whose_server_stops_looks_no_more(alice: Owner, alice_login: Client) -> None:
+async def test_a_socket_of_a_stopping_server_leaves_no_task(alice: Owner, alice_login: Client) -> None:
     communicator = socket(cookie(alice_login), ORIGIN)
     assert await communicator.connect(timeout=10)
     open_before = open_websockets._value.get()
     communicator.future.cancel()
     await asyncio.wait([communicator.future])
-    assert looking() == []
+    assert polling_tasks() == []
     assert open_websockets._value.get() == open_before - 1
 
 
-async def test_a_socket_that_fails_looks_no_more(
+async def test_a_failed_socket_leaves_no_task(
     alice: Owner, alice_login: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumers, "notifications_after", Mock(side_effect=OperationalError("gone")))
@@ -353,20 +353,20 @@ async def test_a_socket_that_fails_looks_no_more(
     await asyncio.wait([communicator.future], timeout=10)
     with pytest.raises(OperationalError):
         communicator.future.result()
-    assert looking() == []
+    assert polling_tasks() == []
 
 
-async def test_a_limited_key_is_told_of_its_own_books_only(alice: Owner) -> None:
+async def test_a_limited_key_receives_notifications_of_its_books_only(alice: Owner) -> None:
     await in_thread(agent_make, "coder", book="code")
     _, plain = await in_thread(key_make, alice, agents=["coder"])
     async with opened(bearer(plain)) as client:
         await in_thread(memory_make, alice, "Likes milk.")
-        mine = await in_thread(memory_make, alice, "Uses vim.", book="code")
-        assert (await client.receive_json_from(timeout=10))["memory_ids"] == [str(mine.number)]
+        own = await in_thread(memory_make, alice, "Uses vim.", book="code")
+        assert (await client.receive_json_from(timeout=10))["memory_ids"] == [str(own.number)]
         assert await client.receive_nothing()
 
 
-async def test_a_key_that_several_people_share_is_told_nothing(alice: Owner) -> None:
+async def test_a_key_shared_by_several_people_is_refused(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     for name in (b"u1", b"u2"):
         assert await refused(bearer(plain), (b"x-openwebui-user-id", name)) == (name == b"u2")

@@ -1,4 +1,4 @@
-"""What clients put around a person's words is not what the person said."""
+"""Text that clients wrap around a message does not count as the person's own words"""
 
 import time
 
@@ -16,7 +16,7 @@ from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.any_database
 
-# What aider puts behind a message in its formats "whole" and "udiff", and Open WebUI where code may be run.
+# Appended by aider in its formats "whole" and "udiff", and by Open WebUI when code execution is on.
 WHOLE_FILES = (
     "To suggest changes to a file you MUST return the entire content of the updated file.\nYou MUST use this *file "
     "listing* format:\n\npath/to/filename.js\n```\n…\n```"
@@ -66,23 +66,23 @@ REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
         ("if a < b: return <T>", "if a < b: return <T>"),
     ],
 )
-def test_own_words(text: str, words: str) -> None:
+def test_own_words_removes_wrappers(text: str, words: str) -> None:
     assert own_words(text) == words
 
 
-def test_many_tags_that_are_never_closed_take_no_longer_than_a_long_text() -> None:
+def test_many_unclosed_tags_take_linear_time() -> None:
     began = time.monotonic()
     own_words("<think>" * 200_000)
     own_words("<think></thinking>" * 100_000)
     assert time.monotonic() - began < 5
 
 
-def test_a_title_begins_with_the_person_s_words() -> None:
+def test_a_title_starts_with_the_persons_words() -> None:
     assert title_of(f"{REMINDER}\n\nFix the  tests") == "Fix the tests"
     assert title_of(REMINDER).startswith("<system-reminder>")
 
 
-async def test_the_title_of_a_session(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_session_title_ignores_wrappers(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Done.")
     await ask(alice_api, {"role": "user", "content": f"{REMINDER}\nFix the tests"})
     assert (await in_thread(Session.objects.get)).title == "Fix the tests"
@@ -95,17 +95,17 @@ async def test_the_title_of_a_session(alice_api: Api, agent: Agent, model: Scrip
         "### Task:\nAnswer.\n<context><source>The harbour needs a chart, a pilot and a tug.</source></context>\n\n{}",
     ],
 )
-async def test_memory_is_searched_by_the_person_s_words(
+async def test_memory_is_searched_with_the_persons_words(
     alice_api: Api, alice: Owner, model: ScriptedModel, wrapped: str
 ) -> None:
-    """Not by what the client put around them."""
+    """Text added by the client is not used for the search."""
 
-    def told() -> None:
+    def prepare() -> None:
         agent_make(frozen_char_limit=0)
         memory_make(alice, "Is allergic to hazelnuts.", target="memory")
         memory_make(alice, "Works as a pilot in the harbour, with a chart and a tug.", target="memory")
 
-    await in_thread(told)
+    await in_thread(prepare)
     model.script("No.")
     await ask(alice_api, {"role": "user", "content": wrapped.format("May I serve hazelnuts?")})
     injected = str(model.calls[0].messages[:-1])

@@ -1,4 +1,4 @@
-"""Talking to /v1 in tests: a client that resends everything, and one request at a time."""
+"""Send requests to /v1/chat/completions: one at a time, or as a client that resends the whole conversation."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ PATH = "/v1/chat/completions"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer: status, JSON, and the session and run that its headers name."""
+    """A response: status, JSON body, and the session and run IDs from its headers."""
 
     status: int
     json: Any
@@ -29,10 +29,10 @@ class Answer:
 
 
 async def ask(api: Api, *messages: Any, headers: dict[str, str] | None = None, **body: Any) -> Answer:
-    """Send messages; a plain string is a user message, after it an assistant's, and so on."""
-    listed = [said(message, index) for index, message in enumerate(messages)]
-    given = {"model": "assistant", "messages": listed, **body}
-    response = await api.raw("POST", PATH, given, **(headers or {}))
+    """Send messages. Plain strings become user and assistant messages in turn."""
+    as_messages = [as_message(message, index) for index, message in enumerate(messages)]
+    payload = {"model": "assistant", "messages": as_messages, **body}
+    response = await api.raw("POST", PATH, payload, **(headers or {}))
     return Answer(
         response.status_code,
         json.loads(response.content),
@@ -42,25 +42,33 @@ async def ask(api: Api, *messages: Any, headers: dict[str, str] | None = None, *
 
 
 async def stream(api: Api, *messages: Any, **body: Any) -> list[Any]:
-    """The same streamed: the chunks, without `[DONE]`."""
-    listed = [said(message, index) for index, message in enumerate(messages)]
-    status, text = await api.stream(PATH, {"model": "assistant", "messages": listed, "stream": True, **body})
+    """Send messages, and return the chunks of the stream without `[DONE]`."""
+    as_messages = [as_message(message, index) for index, message in enumerate(messages)]
+    status, text = await api.stream(PATH, {"model": "assistant", "messages": as_messages, "stream": True, **body})
     assert status == 200, text
     lines = [line.removeprefix("data: ") for line in text.split("\n") if line]
     assert lines[-1] == "[DONE]", lines[-1]
     return [json.loads(line) for line in lines[:-1]]
 
 
-def said(message: Any, index: int) -> dict[str, Any]:
-    """A message; a plain string is a user's or an assistant's by its place."""
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+def as_message(message: Any, index: int) -> dict[str, Any]:
+    """Return a message; a plain string is from the user at an even index, else from the assistant."""
     if isinstance(message, str):
-        return {"role": "assistant" if index % 2 else "user", "content": message}
+        return assistant(message) if index % 2 else user(message)
     return dict(message)
 
 
 @dataclass(slots=True)
 class Chat:
-    """A chat client: keeps the messages and sends all of them each time."""
+    """A chat client that keeps the messages and sends all of them each time."""
 
     api: Api
     model: ScriptedModel
@@ -69,12 +77,12 @@ class Chat:
     messages: list[Any] = field(default_factory=list)
 
     async def say(self, text: str, answer: str) -> Answer:
-        """One turn, answered as scripted."""
+        """Send one turn, which the scripted model answers with `answer`."""
         self.messages.append({"role": "user", "content": text})
         self.model.script(answer)
-        got = await ask(self.api, *self.messages, headers=self.headers, **self.body)
+        response = await ask(self.api, *self.messages, headers=self.headers, **self.body)
         self.messages.append({"role": "assistant", "content": answer})
-        return got
+        return response
 
     async def again(self, answer: str) -> Answer:
         """Regenerate the last answer."""

@@ -189,7 +189,7 @@ def receiver(settings: Any) -> Generator[Receiver]:
 
 def test_it_is_posted(receiver: Receiver) -> None:
     assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
-    [(headers, body)] = receiver.got
+    [(headers, body)] = receiver.received
     told = json.loads(body)
     assert headers["content-type"] == "application/json"
     assert (told["type"], told["kind"], told["text"]) == ("alert", "reviews_failing", "The last 5 reviews failed.")
@@ -200,9 +200,9 @@ def test_with_a_secret_it_is_signed_as_webhooks_are(receiver: Receiver, settings
     settings.ALERTS_SECRET = "whsec_" + base64.b64encode(b"0123456789" * 3).decode()
     for _ in range(2):
         assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
-    for headers, body in receiver.got:
+    for headers, body in receiver.received:
         assert StandardWebhook(settings.ALERTS_SECRET).verify(body, headers)
-    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 2
+    assert len({headers["webhook-id"] for headers, _ in receiver.received}) == 2
 
 
 def test_an_address_that_refuses_it_is_logged_without_the_address(

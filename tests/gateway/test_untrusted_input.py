@@ -1,4 +1,4 @@
-"""Whatever a model server, a client or a file sends is read or refused with a documented error, and nothing else"""
+"""Property tests: input from model servers, clients and files is either read or refused with a documented error"""
 
 import asyncio
 import json
@@ -38,23 +38,23 @@ from memories.pagination import parse_number
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 from tests.upstream_server import UpstreamServer, serving_upstream
 
-MOST_OF_A_NAME = 200
-MOST_BYTES = 10_000
+MAX_NAME_CHARS = 200
+MAX_BYTES = 10_000
 
 function = odd_object(name=st.just("add_memory"), arguments=st.just('{"content": "Likes tea."}'))
 calls = st.lists(odd_object(index=st.integers(0, 2), id=odd_text, function=function) | odd_json, max_size=3)
-said = odd_object(role=st.just("assistant"), content=odd_text, tool_calls=calls, reasoning_content=odd_text)
-choice = odd_object(index=st.just(0), delta=said, message=said, finish_reason=st.just("stop"))
+message_or_delta = odd_object(role=st.just("assistant"), content=odd_text, tool_calls=calls, reasoning_content=odd_text)
+choice = odd_object(index=st.just(0), delta=message_or_delta, message=message_or_delta, finish_reason=st.just("stop"))
 usage = odd_object(
     prompt_tokens=st.integers(), completion_tokens=st.integers(), prompt_tokens_details=odd_object(a=st.integers())
 )
 answer = odd_object(
     model=st.just("m"), choices=st.lists(choice | odd_json, max_size=2), usage=usage, error=odd_json
-) | st.builds(lambda one: {"choices": [one]}, choice)
+) | st.builds(lambda only: {"choices": [only]}, choice)
 
 
 def as_json(value: Any) -> str:
-    """JSON as a server in another language writes it: half characters as escapes, NaN as a bare word."""
+    """Return JSON as other languages may write it: surrogates as escapes, NaN as a bare word."""
     return json.dumps(value)
 
 
@@ -66,37 +66,39 @@ lines = st.lists(
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[UpstreamServer]:
+def upstream_server() -> Iterator[UpstreamServer]:
     with serving_upstream() as upstream:
         yield upstream
 
 
 @pytest.fixture
-def wire(served: UpstreamServer, settings: Any) -> Iterator[tuple[UpstreamServer, asyncio.Runner]]:
-    """A model server, the model that calls it, and the loop that both connections and examples live in."""
-    settings.DAYBOOK_UPSTREAMS = {"default": {"url": served.url, "key": "sk-upstream"}}
+def upstream_and_runner(
+    upstream_server: UpstreamServer, settings: Any
+) -> Iterator[tuple[UpstreamServer, asyncio.Runner]]:
+    """Yield a model server, with a model that calls it, and the loop shared by all examples."""
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": upstream_server.url, "key": "sk-upstream"}}
     model = OpenAIModel()
     before = install(model)
     with asyncio.Runner() as runner:
-        yield served, runner
+        yield upstream_server, runner
         runner.run(model.close())
     install(before)
-    served.reset()
+    upstream_server.reset()
 
 
-async def taken(*, stream: bool) -> ModelStepResult:
-    """A step of an answer, taken in as a turn does."""
+async def run_step(*, stream: bool) -> ModelStepResult:
+    """Run a step as a turn does."""
     request = ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},))
-    step = ModelStep(deadline=asyncio.get_running_loop().time() + 10, bytes_left=MOST_BYTES)
+    step = ModelStep(deadline=asyncio.get_running_loop().time() + 10, bytes_left=MAX_BYTES)
     async for _ in (stream_step if stream else complete_step)(request, step):
         pass
     return step.result()
 
 
 def check_storable(step: ModelStepResult) -> None:
-    """What a turn stores of a step fits every database."""
+    """Check that every database can store the step."""
     assert isinstance(step.model, str)
-    assert len(step.model) <= MOST_OF_A_NAME
+    assert len(step.model) <= MAX_NAME_CHARS
     assert isinstance(step.finish_reason, str)
     kept = [
         step.text,
@@ -117,26 +119,26 @@ def check_storable(step: ModelStepResult) -> None:
 @example(raw=['data: {"model": {"a": 1}, "choices": [{"finish_reason": ["stop"]}]}\n\n'], stream=True)
 @example(raw=['data: {"model": "' + "m" * 300 + '", "choices": [{"finish_reason": "stop"}]}\n\n'], stream=True)
 @example(raw=['{"choices": [{}], "usage": {"prompt_tokens_details": {"\\u0000\\ud800": 1}}}'], stream=False)
-def test_an_answer_of_a_model_server_is_a_step_or_an_expected_error(
-    wire: tuple[UpstreamServer, asyncio.Runner], raw: list[str], stream: bool
+def test_an_upstream_answer_becomes_a_step_or_a_domain_error(
+    upstream_and_runner: tuple[UpstreamServer, asyncio.Runner], raw: list[str], stream: bool
 ) -> None:
-    upstream, runner = wire
+    upstream, runner = upstream_and_runner
     upstream.reset()
     upstream.script({"raw": raw})
     try:
-        step = runner.run(taken(stream=stream))
+        step = runner.run(run_step(stream=stream))
     except DomainError:
         return
     check_storable(step)
-    assert len(step.text.encode()) <= MOST_BYTES
+    assert len(step.text.encode()) <= MAX_BYTES
 
 
 @BOUNDED
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([b"data: {}\n", b"\n", b'data: {"choices": [null]}\n'])))
-def test_bytes_of_a_stream_are_lines_whatever_packets_they_come_in(packets: list[bytes]) -> None:
-    cutter = LineSplitter()
-    found = [line for packet in packets for line in cutter.feed(packet)]
-    assert b"\n".join([*found, cutter.rest()]) == b"".join(packets)
+def test_stream_lines_do_not_depend_on_packet_boundaries(packets: list[bytes]) -> None:
+    splitter = LineSplitter()
+    found = [line for packet in packets for line in splitter.feed(packet)]
+    assert b"\n".join([*found, splitter.rest()]) == b"".join(packets)
     events = EventReader(httpx2.Request("POST", "http://model"), single_choice=True)
     for line in found:
         try:
@@ -148,7 +150,7 @@ def test_bytes_of_a_stream_are_lines_whatever_packets_they_come_in(packets: list
 
 @BOUNDED
 @given(st.binary(max_size=80) | answer.map(lambda value: as_json(value).encode()))
-def test_a_whole_answer_is_a_chunk_or_an_expected_error(data: bytes) -> None:
+def test_an_unstreamed_answer_becomes_a_chunk_or_a_documented_error(data: bytes) -> None:
     body = JSONDocument()
     body.feed(data)
     try:
@@ -168,7 +170,7 @@ dates = st.datetimes().map(lambda moment: moment.strftime("%a, %d %b %Y %H:%M:%S
 @example("Mon, 01 Jan 0001 00:00:00 -0000")
 @example("9" * 400)
 @example(", , , ,")
-def test_retry_after_is_a_time_of_at_most_an_hour(header: str) -> None:
+def test_retry_after_is_at_most_an_hour(header: str) -> None:
     seconds = retry_after_seconds(RateLimited("Later.", retry_after=header[:32]))
     assert math.isfinite(seconds)
     assert 0 <= seconds <= 3600
@@ -220,12 +222,12 @@ completion = odd_object(
     stream_options=odd_object(include_usage=st.booleans()),
     metadata=odd_json,
 )
-spoken = st.builds(lambda body, first: {**body, "model": "a", "messages": [first]}, completion, message)
+valid_start = st.builds(lambda body, first: {**body, "model": "a", "messages": [first]}, completion, message)
 
 
 @BOUNDED
-@given(st.binary(max_size=60) | (completion | spoken | odd_json).map(lambda value: as_json(value).encode()))
-def test_a_body_of_v1_is_read_or_refused(raw: bytes) -> None:
+@given(st.binary(max_size=60) | (completion | valid_start | odd_json).map(lambda value: as_json(value).encode()))
+def test_a_v1_body_is_read_or_refused(raw: bytes) -> None:
     try:
         body = read_body(raw)
     except (InvalidRequest, TooLarge):
@@ -245,7 +247,7 @@ rpc = odd_object(
 
 @BOUNDED
 @given(st.binary(max_size=60) | (rpc | st.lists(rpc, max_size=3) | odd_json).map(lambda value: as_json(value).encode()))
-def test_an_mcp_body_is_messages_or_a_refusal(raw: bytes) -> None:
+def test_an_mcp_body_is_read_or_refused(raw: bytes) -> None:
     try:
         messages, _ = read_messages(raw)
     except RpcError as error:
@@ -262,7 +264,7 @@ def test_an_mcp_body_is_messages_or_a_refusal(raw: bytes) -> None:
 @example(b"after=" + b"9" * 5000)
 @example("after=²".encode())
 @example("after=٣".encode())
-def test_the_query_of_a_websocket_names_a_number_or_nothing(query: bytes) -> None:
+def test_the_query_of_a_websocket_contains_a_valid_number_or_none(query: bytes) -> None:
     for given_values in parse_qs(query.decode("latin1")).values():
         found = parse_number(given_values[0])
         assert found is None or 0 <= found < 2**63
@@ -270,7 +272,7 @@ def test_the_query_of_a_websocket_names_a_number_or_nothing(query: bytes) -> Non
 
 @BOUNDED
 @given(st.text("*_[]()`<>|~&\\\n #-!:=ab\"'/", max_size=200))
-def test_html_of_markdown_is_bounded_by_its_text(text: str) -> None:
+def test_the_size_of_rendered_markdown_is_limited(text: str) -> None:
     assert len(render_markdown(text)) <= 200 + 120 * len(text)
 
 
@@ -279,19 +281,19 @@ _FIELDS = st.sampled_from(["content", "tool_calls", "reasoning", "reasoning_deta
 
 @BOUNDED
 @given(odd_json)
-def test_an_error_of_any_form_is_read(body: Any) -> None:
-    said = read_error(body)
-    assert len(said.message) <= 300
+def test_an_error_body_of_any_shape_is_read(body: Any) -> None:
+    message_or_delta = read_error(body)
+    assert len(message_or_delta.message) <= 300
     assert is_error(body) in {True, False}
 
 
 @BOUNDED
 @given(st.lists(st.dictionaries(_FIELDS, odd_json, max_size=4), max_size=4))
-def test_pieces_of_any_message_are_put_together_and_can_be_stored(deltas: list[dict[str, Any]]) -> None:
-    taken = ModelStep(deadline=0, bytes_left=100_000)
+def test_deltas_of_any_shape_can_be_assembled_and_stored(deltas: list[dict[str, Any]]) -> None:
+    run_step = ModelStep(deadline=0, bytes_left=100_000)
     for delta in deltas:
-        taken.take({}, delta)
-    message = taken.result().message()
+        run_step.take({}, delta)
+    message = run_step.result().message()
     body = {"model": "", "messages": [{"role": "user", "content": "Hi"}, message]}
     for dialect in (DIALECTS["openai"], DIALECTS["mistral"], DIALECTS["gemini"], DIALECTS["deepseek"]):
         json.dumps(request_body(body, dialect, upstream=""))

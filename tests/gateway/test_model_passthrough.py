@@ -1,4 +1,4 @@
-"""POST /v1/embeddings and POST /v1/completions: passed to the model server and back as they come."""
+"""POST /v1/embeddings and POST /v1/completions are passed through to the model server"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -37,15 +37,15 @@ COMPLETED = {"id": "cmpl-1", "object": "text_completion", "created": 1, "model":
 
 @dataclass(slots=True)
 class Server(httpx2.AsyncBaseTransport):
-    """The transport of a model server: what it was asked, and what it answers in turn, the last answer again and again:
-    `(status, JSON or lines of a stream)`."""
+    """The transport of a model server. It records the requests and gives the `answers` in turn, repeating the last one.
+    An answer is `(status, JSON or lines of a stream)`."""
 
-    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: list[httpx2.Headers] = field(default_factory=list)
     answers: list[tuple[int, Any]] = field(default_factory=list)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        self.asked.append((str(request.url), json.loads(await request.aread())))
+        self.requests.append((str(request.url), json.loads(await request.aread())))
         self.headers.append(request.headers)
         status, answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, list):
@@ -55,13 +55,13 @@ class Server(httpx2.AsyncBaseTransport):
 
     @property
     def body(self) -> dict[str, Any]:
-        return self.asked[-1][1]
+        return self.requests[-1][1]
 
 
 @pytest.fixture
 def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Two upstreams, both of which this server is."""
-    found = Server()
+    """Yield the server behind two upstreams."""
+    transport = Server()
 
     async def at_once(seconds: float) -> None:
         pass
@@ -72,8 +72,8 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serv
         "default": {"url": "http://127.0.0.1:1/v1", "key": "k1"},
         "local": {"url": "http://127.0.0.2:1/v1", "key": "k2"},
     }
-    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=found))
-    yield found
+    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=transport))
+    yield transport
     upstreams.install(previous)
     outcomes.clear()
 
@@ -84,7 +84,7 @@ def set_options(settings: Settings, **options: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"input": "Likes tea."},
         {"input": ["Likes tea.", "Likes milk."], "encoding_format": "base64", "dimensions": 4, "user": "u1"},
@@ -92,34 +92,38 @@ def set_options(settings: Settings, **options: Any) -> None:
         {"input": [[1, 2], [3]], "never_heard_of": {"x": 1}},
     ],
 )
-async def test_embeddings_pass_as_they_are(alice_api: Api, agent: Agent, server: Server, given: dict[str, Any]) -> None:
+async def test_embeddings_are_passed_through_unchanged(
+    alice_api: Api, agent: Agent, server: Server, fields: dict[str, Any]
+) -> None:
     server.answers = [(200, VECTORS)]
-    status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", **given})
+    status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", **fields})
     assert (status, answer) == (200, VECTORS)
-    assert server.asked == [("http://127.0.0.1:1/v1/embeddings", {"model": "embed-1", **given})]
+    assert server.requests == [("http://127.0.0.1:1/v1/embeddings", {"model": "embed-1", **fields})]
 
 
-async def test_embeddings_go_to_the_first_upstream_of_the_agent(alice_api: Api, alice: Owner, server: Server) -> None:
+async def test_embeddings_use_the_first_upstream_of_the_agent(alice_api: Api, alice: Owner, server: Server) -> None:
     await in_thread(lambda: agent_make("near", upstream=["local", "default"], model=["a", "b"]))
     server.answers = [(200, VECTORS)]
     assert (await alice_api.post(EMBEDDINGS, {"model": "near", "input": "x"}))[0] == 200
-    assert server.asked == [("http://127.0.0.2:1/v1/embeddings", {"model": "embed-1", "input": "x"})]
+    assert server.requests == [("http://127.0.0.2:1/v1/embeddings", {"model": "embed-1", "input": "x"})]
 
 
-async def test_embeddings_of_a_model_by_its_upstream(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_embeddings_accept_an_upstream_and_model_name(alice_api: Api, agent: Agent, server: Server) -> None:
     server.answers = [(200, VECTORS)]
     assert (await alice_api.post(EMBEDDINGS, {"model": "local/org/embed", "input": "x"}))[0] == 200
-    assert server.asked == [("http://127.0.0.2:1/v1/embeddings", {"model": "org/embed", "input": "x"})]
+    assert server.requests == [("http://127.0.0.2:1/v1/embeddings", {"model": "org/embed", "input": "x"})]
 
 
 @pytest.mark.parametrize("name", ["elsewhere/embed", "local/", "/embed", "nobody"])
-async def test_embeddings_of_what_is_not_there(alice_api: Api, agent: Agent, server: Server, name: str) -> None:
+async def test_embeddings_of_an_unknown_model_are_not_found(
+    alice_api: Api, agent: Agent, server: Server, name: str
+) -> None:
     status, answer = await alice_api.post(EMBEDDINGS, {"model": name, "input": "x"})
     assert (status, answer["error"]["code"], answer["error"]["param"]) == (404, "model_not_found", "model")
-    assert server.asked == []
+    assert server.requests == []
 
 
-async def test_a_limited_key_names_agents_only(alice: Owner, agent: Agent, server: Server) -> None:
+async def test_a_limited_key_may_name_agents_only(alice: Owner, agent: Agent, server: Server) -> None:
     api = Api((await in_thread(lambda: key_make(alice, agents=["assistant"])))[1])
     server.answers = [(200, VECTORS)]
     status, answer = await api.post(EMBEDDINGS, {"model": "default/embed-1", "input": "x"})
@@ -131,10 +135,10 @@ async def test_a_limited_key_names_agents_only(alice: Owner, agent: Agent, serve
 async def test_a_read_only_key_is_refused(alice: Owner, agent: Agent, server: Server, path: str, name: str) -> None:
     api = Api((await in_thread(lambda: key_make(alice, read_only=True)))[1])
     status, answer = await api.post(path, {"model": "assistant", name: "x"})
-    assert (status, answer["error"]["code"], server.asked) == (403, "forbidden", [])
+    assert (status, answer["error"]["code"], server.requests) == (403, "forbidden", [])
 
 
-async def test_without_an_embedding_model_the_answer_says_what_to_set(
+async def test_without_an_embedding_model_the_error_names_the_setting(
     alice_api: Api, agent: Agent, server: Server, settings: Settings
 ) -> None:
     settings.EMBEDDING_MODEL = ""
@@ -143,10 +147,10 @@ async def test_without_an_embedding_model_the_answer_says_what_to_set(
     assert "DAYBOOK_EMBEDDING_MODEL" in answer["error"]["message"]
 
 
-@pytest.mark.parametrize("given", [["x"] * (INPUTS + 1), [[1]] * (INPUTS + 1), "", [], None, {"a": 1}, 5])
-async def test_the_input_is_bounded(alice_api: Api, agent: Agent, server: Server, given: Any) -> None:
-    status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", "input": given})
-    assert (status, answer["error"]["param"], server.asked) == (400, "input", [])
+@pytest.mark.parametrize("fields", [["x"] * (INPUTS + 1), [[1]] * (INPUTS + 1), "", [], None, {"a": 1}, 5])
+async def test_the_size_of_the_input_is_limited(alice_api: Api, agent: Agent, server: Server, fields: Any) -> None:
+    status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", "input": fields})
+    assert (status, answer["error"]["param"], server.requests) == (400, "input", [])
 
 
 @pytest.mark.parametrize(("path", "name"), [(EMBEDDINGS, "input"), (COMPLETIONS, "prompt")])
@@ -157,10 +161,10 @@ async def test_a_refusal_keeps_its_code_and_param(
     server.answers = [(400, {"error": said})]
     status, answer = await alice_api.post(path, {"model": "assistant", name: "x", "dimensions": 7})
     error = answer["error"]
-    assert (status, error["code"], error["param"], len(server.asked)) == (400, "unsupported", "dimensions", 1)
+    assert (status, error["code"], error["param"], len(server.requests)) == (400, "unsupported", "dimensions", 1)
 
 
-async def test_an_error_with_a_status_of_success_is_an_error(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_an_error_body_with_status_200_is_an_error(alice_api: Api, agent: Agent, server: Server) -> None:
     server.answers = [(200, {"error": {"message": "too long", "code": "context_length_exceeded"}})]
     status, answer = await alice_api.post(EMBEDDINGS, {"model": "assistant", "input": "x"})
     assert (status, answer["error"]["code"]) == (400, "context_length_exceeded")
@@ -169,36 +173,38 @@ async def test_an_error_with_a_status_of_success_is_an_error(alice_api: Api, age
 
 
 @pytest.mark.parametrize(
-    ("path", "given", "answer"),
+    ("path", "fields", "answer"),
     [(EMBEDDINGS, {"input": "x"}, VECTORS), (COMPLETIONS, {"prompt": "x"}, COMPLETED)],
 )
-async def test_a_fault_is_repeated_and_a_refused_parameter_is_left_out(
-    alice_api: Api, agent: Agent, server: Server, path: str, given: dict[str, Any], answer: dict[str, Any]
+async def test_a_fault_is_retried_and_a_refused_parameter_is_dropped(
+    alice_api: Api, agent: Agent, server: Server, path: str, fields: dict[str, Any], answer: dict[str, Any]
 ) -> None:
     refused = {"message": "Unrecognized request argument supplied: user", "param": "user"}
     server.answers = [(503, {}), (400, {"error": refused}), (200, answer)]
-    for _ in range(2):  # what is left out here teaches nothing for chats
+    for _ in range(2):  # a field dropped here is not remembered as unsupported
         server.answers = [(503, {}), (400, {"error": refused}), (200, answer)]
-        assert (await alice_api.post(path, {"model": "assistant", **given, "user": "u1"}))[0] == 200
-        assert ["user" in body for _, body in server.asked[-3:]] == [True, True, False]
+        assert (await alice_api.post(path, {"model": "assistant", **fields, "user": "u1"}))[0] == 200
+        assert ["user" in body for _, body in server.requests[-3:]] == [True, True, False]
 
 
-async def test_the_dialect_holds(alice_api: Api, agent: Agent, server: Server, settings: Settings) -> None:
+async def test_the_options_of_the_upstream_apply(
+    alice_api: Api, agent: Agent, server: Server, settings: Settings
+) -> None:
     set_options(settings, drop=["user"], rename={"seed": "random_seed"}, set={"top_p": 1}, headers={"x-team": "tea"})
-    given = {"model": "assistant", "user": "u1", "seed": 7}
+    fields = {"model": "assistant", "user": "u1", "seed": 7}
     server.answers = [(200, COMPLETED)]
-    await alice_api.post(COMPLETIONS, {**given, "prompt": "x"})
+    await alice_api.post(COMPLETIONS, {**fields, "prompt": "x"})
     assert server.body == {"model": "gpt-4o-mini", "prompt": "x", "random_seed": 7, "top_p": 1}
     server.answers = [(200, VECTORS)]
-    await alice_api.post(EMBEDDINGS, {**given, "input": "x"})
-    assert server.body == {"model": "embed-1", "input": "x", "random_seed": 7}  # what is set is for writing
+    await alice_api.post(EMBEDDINGS, {**fields, "input": "x"})
+    assert server.body == {"model": "embed-1", "input": "x", "random_seed": 7}  # `set` applies to text generation only
     assert [headers["x-team"] for headers in server.headers] == ["tea", "tea"]
 
 
 FILL = {"prompt": "def a():\n    return ", "suffix": "\n\nprint(a())", "max_tokens": 9, "never_heard_of": [1]}
 
 
-async def test_a_completion_passes_as_it_is(alice_api: Api, server: Server, alice: Owner) -> None:
+async def test_a_completion_is_passed_through_unchanged(alice_api: Api, server: Server, alice: Owner) -> None:
     defaults = {"temperature": 0, "max_tokens": 500, "reasoning_effort": "low", "parallel_tool_calls": False}
     await in_thread(lambda: agent_make(parameters=defaults, instructions="Be kind.", frozen_char_limit=0))
     server.answers = [(200, {**COMPLETED, "usage": USAGE, "system_fingerprint": "fp"})]
@@ -206,8 +212,8 @@ async def test_a_completion_passes_as_it_is(alice_api: Api, server: Server, alic
     assert json.loads(response.content) == {
         **COMPLETED, "usage": USAGE, "system_fingerprint": "fp", "model": "assistant"
     }  # fmt: skip
-    sent = {"model": "gpt-4o-mini", **FILL, "temperature": 0}  # of the defaults those that mean something here
-    assert server.asked == [("http://127.0.0.1:1/v1/completions", sent)]
+    sent = {"model": "gpt-4o-mini", **FILL, "temperature": 0}  # the agent's defaults that apply to completions
+    assert server.requests == [("http://127.0.0.1:1/v1/completions", sent)]
     assert "x-daybook-session" not in response.headers
     assert not await in_thread(lambda: Session.objects.exists() or Run.objects.exists() or Message.objects.exists())
 
@@ -229,24 +235,26 @@ async def test_a_completion_is_streamed(alice_api: Api, agent: Agent, server: Se
     }  # fmt: skip
 
 
-async def test_a_server_that_does_not_stream_gives_one_piece(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_an_unstreamed_completion_is_sent_as_one_chunk(alice_api: Api, agent: Agent, server: Server) -> None:
     server.answers = [(200, COMPLETED)]
     _, text = await alice_api.stream(COMPLETIONS, {"model": "assistant", "prompt": "x", "stream": True})
     first, *_ = [line.removeprefix("data: ") for line in text.split("\n") if line]
     assert json.loads(first) == {**COMPLETED, "model": "assistant"}
 
 
-async def test_a_completion_falls_back_while_nothing_was_said(alice_api: Api, server: Server, alice: Owner) -> None:
+async def test_a_completion_falls_back_until_text_was_sent(alice_api: Api, server: Server, alice: Owner) -> None:
     await in_thread(lambda: agent_make(upstream=["default", "local"], model=["a", "b"]))
     server.answers = [(401, {}), (200, [COMPLETED, "[DONE]"])]
     status, text = await alice_api.stream(COMPLETIONS, {"model": "assistant", "prompt": "x", "stream": True})
     assert (status, "b():" in text) == (200, True)
-    assert [(url, body["model"]) for url, body in server.asked] == [
+    assert [(url, body["model"]) for url, body in server.requests] == [
         ("http://127.0.0.1:1/v1/completions", "a"), ("http://127.0.0.2:1/v1/completions", "b")
     ]  # fmt: skip
 
 
-async def test_a_server_without_completions_still_chats(alice_api: Api, server: Server, alice: Owner) -> None:
+async def test_a_server_without_completions_is_still_used_for_chat(
+    alice_api: Api, server: Server, alice: Owner
+) -> None:
     await in_thread(lambda: agent_make(upstream=["default", "local"], model=["a", "b"]))
     server.answers = [(404, {}), (200, COMPLETED)]
     assert (await alice_api.post(COMPLETIONS, {"model": "assistant", "prompt": "x"}))[0] == 200
@@ -254,16 +262,16 @@ async def test_a_server_without_completions_still_chats(alice_api: Api, server: 
     await alice_api.post(
         "/v1/chat/completions", {"model": "assistant", "messages": [{"role": "system", "content": "x"}]}
     )
-    assert [body["model"] for _, body in server.asked] == ["a", "b", "a"]
+    assert [body["model"] for _, body in server.requests] == ["a", "b", "a"]
 
 
-async def test_names_of_models_that_clients_make_up_are_not_kept(alice_api: Api, agent: Agent, server: Server) -> None:
+async def test_model_names_made_up_by_clients_are_not_kept(alice_api: Api, agent: Agent, server: Server) -> None:
     server.answers = [(200, VECTORS)]
     for number in range(3):
         assert (await alice_api.post(EMBEDDINGS, {"model": f"local/x{number}", "input": "x"}))[0] == 200
-    way = upstreams.model()
-    assert isinstance(way, ResilientModel)
-    assert [*way.circuits] == [("local", "/embeddings")]
+    model = upstreams.model()
+    assert isinstance(model, ResilientModel)
+    assert [*model.circuits] == [("local", "/embeddings")]
     assert not any("x1" in model for _, model, _ in outcomes)
 
 
@@ -275,19 +283,19 @@ async def test_a_broken_stream_ends_with_an_error(alice_api: Api, agent: Agent, 
 
 
 @pytest.mark.parametrize("model", ["nobody", "default/small"])
-async def test_completions_want_an_agent(alice_api: Api, agent: Agent, server: Server, model: str) -> None:
+async def test_completions_need_an_agent(alice_api: Api, agent: Agent, server: Server, model: str) -> None:
     status, answer = await alice_api.post(COMPLETIONS, {"model": model, "prompt": "x"})
-    assert (status, answer["error"]["code"], server.asked) == (404, "model_not_found", [])
+    assert (status, answer["error"]["code"], server.requests) == (404, "model_not_found", [])
 
 
 @pytest.mark.parametrize("prompt", [5, {"a": 1}, ["x"] * (INPUTS + 1)])
-async def test_the_prompt_is_bounded(alice_api: Api, agent: Agent, server: Server, prompt: Any) -> None:
+async def test_the_size_of_the_prompt_is_limited(alice_api: Api, agent: Agent, server: Server, prompt: Any) -> None:
     status, answer = await alice_api.post(COMPLETIONS, {"model": "assistant", "prompt": prompt})
-    assert (status, answer["error"]["param"], server.asked) == (400, "prompt", [])
+    assert (status, answer["error"]["param"], server.requests) == (400, "prompt", [])
 
 
-async def test_they_count_against_the_rate_of_the_key(alice: Owner, agent: Agent, server: Server) -> None:
+async def test_requests_count_against_the_rate_limit_of_the_key(alice: Owner, agent: Agent, server: Server) -> None:
     api = Api((await in_thread(lambda: key_make(alice, requests_per_minute=1)))[1])
     server.answers = [(200, VECTORS)]
-    statuses: Callable[[], Any] = lambda: api.post(EMBEDDINGS, {"model": "assistant", "input": "x"})  # noqa: E731
-    assert [(await statuses())[0] for _ in range(2)] == [200, 429]
+    send: Callable[[], Any] = lambda: api.post(EMBEDDINGS, {"model": "assistant", "input": "x"})  # noqa: E731
+    assert [(await send())[0] for _ in range(2)] == [200, 429]

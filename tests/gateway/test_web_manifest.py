@@ -1,4 +1,4 @@
-"""What browsers read before they install Daybook: the manifest, its icons, and the colours of their bars."""
+"""The web app manifest, its icons, and the theme colours"""
 
 import struct
 
@@ -8,13 +8,13 @@ from tests.pages import html_of
 
 
 def size_of(png: bytes) -> str:
-    """Width and height as the picture's own header says them."""
+    """Return "WIDTHxHEIGHT" from the header of a PNG."""
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", png[16:24])
     return f"{width}x{height}"
 
 
-def test_the_manifest_is_there_for_everybody_and_its_icons_are_what_it_says() -> None:
+def test_the_manifest_is_public_and_describes_its_icons() -> None:
     client = Client()
     answer = client.get("/manifest.webmanifest")
     assert answer.headers["Content-Type"] == "application/manifest+json"
@@ -32,7 +32,7 @@ def test_the_manifest_is_there_for_everybody_and_its_icons_are_what_it_says() ->
             assert icon["sizes"] == "any"
 
 
-def test_pages_name_the_manifest_and_a_colour_for_day_and_night() -> None:
+def test_pages_link_the_manifest_and_set_theme_colours() -> None:
     page = html_of(Client(), "/login/")
     assert '<link rel="manifest" href="/manifest.webmanifest">' in page
     for scheme in ("light", "dark"):

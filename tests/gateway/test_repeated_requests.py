@@ -1,4 +1,4 @@
-"""The same request again, while the first one is answered: one run, one question to the model, two equal answers."""
+"""A request repeated while the first is being answered: one run, one model call, two equal answers"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -18,35 +18,34 @@ from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway import messages
+from tests.gateway.client_tools import LOOKUP
 from tests.gateway.v1 import Chat, ask, stream
 from tests.scripted_model import ScriptedModel, calls
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-
 
 class GatedModel(ScriptedModel):
-    """A scripted model that answers when it may, once it is `slow`."""
+    """A scripted model that, after `be_slow`, waits for `may_answer`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked, self.may = asyncio.Event(), asyncio.Event()
-        self.may.set()
+        self.called, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.may_answer.set()
 
     def be_slow(self) -> None:
-        self.asked.clear()
-        self.may.clear()
+        self.called.clear()
+        self.may_answer.clear()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         chunks = super().stream(request)
-        self.asked.set()
-        await self.may.wait()
+        self.called.set()
+        await self.may_answer.wait()
         async for chunk in chunks:
             yield chunk
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         answer = await super().complete(request)
-        self.asked.set()
-        await self.may.wait()
+        self.called.set()
+        await self.may_answer.wait()
         return answer
 
 
@@ -64,20 +63,20 @@ def chat(alice_api: Api, agent: Agent, model: GatedModel) -> Chat:
     return Chat(alice_api, model)
 
 
-async def both(model: GatedModel, first: Any, second: Any) -> list[Any]:
-    """Send the second request while the first one is answered."""
+async def send_twice(model: GatedModel, first: Any, second: Any) -> list[Any]:
+    """Send the second request while the first is being answered, and return both responses."""
     model.be_slow()
-    begun = asyncio.create_task(first)
-    await model.asked.wait()
-    again = asyncio.create_task(second)
+    first_task = asyncio.create_task(first)
+    await model.called.wait()
+    second_task = asyncio.create_task(second)
     await asyncio.sleep(0.3)
-    assert not again.done()
-    model.may.set()
-    return [await begun, await again]
+    assert not second_task.done()
+    model.may_answer.set()
+    return [await first_task, await second_task]
 
 
 async def counts() -> tuple[int, int, int]:
-    """Sessions, runs, and turns that count."""
+    """Return the numbers of sessions, of runs, and of turns since the last memory review."""
     session = await in_thread(Session.objects.earliest, "id")
     return (
         await in_thread(Session.objects.count),
@@ -86,11 +85,11 @@ async def counts() -> tuple[int, int, int]:
     )
 
 
-async def test_both_get_the_answer_of_one_run(chat: Chat, model: GatedModel) -> None:
+async def test_both_requests_get_the_answer_of_one_run(chat: Chat, model: GatedModel) -> None:
     await chat.say("hi", "Hello.")
     model.script("Fine.")
-    asked = [*chat.messages, {"role": "user", "content": "How are you?"}]
-    first, second = await both(model, ask(chat.api, *asked), ask(chat.api, *asked))
+    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    first, second = await send_twice(model, ask(chat.api, *request), ask(chat.api, *request))
     assert (first.status, second.status, second.text) == (200, 200, "Fine.")
     assert (second.run, second.session, second.json["usage"]) == (first.run, first.session, first.json["usage"])
     assert second.json["choices"][0]["finish_reason"] == "stop"
@@ -98,30 +97,28 @@ async def test_both_get_the_answer_of_one_run(chat: Chat, model: GatedModel) -> 
     assert len(model.calls) == 2
 
 
-async def test_one_may_be_streamed(chat: Chat, model: GatedModel) -> None:
+async def test_the_repeated_request_may_be_streamed(chat: Chat, model: GatedModel) -> None:
     await chat.say("hi", "Hello.")
     model.script("Fine.")
-    asked = [*chat.messages, {"role": "user", "content": "How are you?"}]
-    first, second = await both(model, ask(chat.api, *asked), stream(chat.api, *asked))
+    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    first, second = await send_twice(model, ask(chat.api, *request), stream(chat.api, *request))
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in second)
     assert (first.text, text, second[-1]["choices"][0]["finish_reason"]) == ("Fine.", "Fine.", "stop")
     assert await counts() == (1, 2, 2)
 
 
-async def test_one_that_takes_long_is_waited_for_with_the_answer(
-    chat: Chat, model: GatedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_answer_is_polled_for(chat: Chat, model: GatedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
     monkeypatch.setattr(joined, "_POLL_SECONDS", 0.02)
     await chat.say("hi", "Hello.")
     model.script("Fine.")
-    asked = [*chat.messages, {"role": "user", "content": "How are you?"}]
-    first, second = await both(model, ask(chat.api, *asked), ask(chat.api, *asked))
+    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    first, second = await send_twice(model, ask(chat.api, *request), ask(chat.api, *request))
     assert (second.text, second.run) == ("Fine.", first.run)
     assert await counts() == (1, 2, 2)
 
 
-async def test_one_whose_key_is_revoked_meanwhile_gets_no_answer(
+async def test_a_waiting_request_ends_when_its_key_is_revoked(
     chat: Chat, alice: Owner, model: GatedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(v1_turn, "JOIN_SECONDS", 0.05)
@@ -130,54 +127,62 @@ async def test_one_whose_key_is_revoked_meanwhile_gets_no_answer(
     await chat.say("hi", "Hello.")
     model.script("Fine.")
     key, plain = await in_thread(key_make, alice)
-    asked = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
 
     model.be_slow()
-    begun = asyncio.create_task(ask(chat.api, *asked))
-    await model.asked.wait()
-    again = asyncio.create_task(ask(Api(plain), *asked))
+    first_task = asyncio.create_task(ask(chat.api, *request))
+    await model.called.wait()
+    second_task = asyncio.create_task(ask(Api(plain), *request))
     await asyncio.sleep(0.2)
     await in_thread(api_key_revoke, key)
-    refused = await asyncio.wait_for(again, 10)
-    model.may.set()
-    assert (refused.status, (await begun).text) == (401, "Fine.")
+    refused = await asyncio.wait_for(second_task, 10)
+    model.may_answer.set()
+    assert (refused.status, (await first_task).text) == (401, "Fine.")
 
 
-async def test_calls_of_tools_are_given_to_both(chat: Chat, model: GatedModel) -> None:
+async def test_both_requests_get_the_tool_calls(chat: Chat, model: GatedModel) -> None:
     await chat.say("hi", "Hello.")
     model.script(calls(("lookup", '{"q": "a"}')))
-    asked = [*chat.messages, {"role": "user", "content": "Look it up"}]
-    first, second = await both(model, ask(chat.api, *asked, tools=[LOOKUP]), ask(chat.api, *asked, tools=[LOOKUP]))
+    request = [*chat.messages, {"role": "user", "content": "Look it up"}]
+    first, second = await send_twice(
+        model, ask(chat.api, *request, tools=[LOOKUP]), ask(chat.api, *request, tools=[LOOKUP])
+    )
     assert second.json["choices"][0]["message"]["tool_calls"] == first.json["choices"][0]["message"]["tool_calls"]
     assert second.json["choices"][0]["finish_reason"] == "tool_calls"
     assert await counts() == (1, 2, 1)
 
 
-async def test_over_the_messages_api(alice_api: Api, agent: Agent, model: GatedModel) -> None:
+async def test_repeated_requests_are_joined_in_the_messages_api(
+    alice_api: Api, agent: Agent, model: GatedModel
+) -> None:
     model.script("Hello.", "Fine.")
     await messages.send(alice_api, "hi")
-    asked = ("hi", "Hello.", "How are you?")
-    first, second = await both(model, messages.send(alice_api, *asked), messages.send(alice_api, *asked))
+    request = ("hi", "Hello.", "How are you?")
+    first, second = await send_twice(model, messages.send(alice_api, *request), messages.send(alice_api, *request))
     assert (second.text, second.run) == (first.text, first.run) == ("Fine.", first.run)
     assert await counts() == (1, 2, 2)
 
 
-async def test_over_the_responses_api(alice_api: Api, agent: Agent, model: GatedModel) -> None:
+async def test_repeated_requests_are_joined_in_the_responses_api(
+    alice_api: Api, agent: Agent, model: GatedModel
+) -> None:
     model.script("Hello.", "Fine.")
     first = await alice_api.post("/v1/responses", {"model": "assistant", "input": "hi"})
-    asked = {"model": "assistant", "input": "How are you?", "previous_response_id": first[1]["id"]}
-    one, two = await both(model, alice_api.post("/v1/responses", asked), alice_api.post("/v1/responses", asked))
+    request = {"model": "assistant", "input": "How are you?", "previous_response_id": first[1]["id"]}
+    one, two = await send_twice(
+        model, alice_api.post("/v1/responses", request), alice_api.post("/v1/responses", request)
+    )
     assert one[1]["output"][0]["content"][0]["text"] == two[1]["output"][0]["content"][0]["text"] == "Fine."
     assert (one[1]["id"], one[1]["status"]) == (two[1]["id"], two[1]["status"])
     assert await counts() == (1, 2, 2)
 
 
-async def test_a_first_message_is_the_same_request_only_if_its_client_says_so(chat: Chat, model: GatedModel) -> None:
+async def test_identical_first_messages_are_separate_requests_by_default(chat: Chat, model: GatedModel) -> None:
     model.script("Hello.", "Good day.")
     model.be_slow()
     two = [asyncio.create_task(ask(chat.api, "hi")) for _ in range(2)]
     await asyncio.sleep(0.3)
-    model.may.set()
+    model.may_answer.set()
     one, other = [await task for task in two]
     assert one.session != other.session
     assert await counts() == (2, 2, 1)
@@ -186,25 +191,27 @@ async def test_a_first_message_is_the_same_request_only_if_its_client_says_so(ch
 @pytest.mark.parametrize(
     "headers", [{"x_stainless_retry_count": "1"}, {"idempotency_key": "k1"}, {"x_session_id": "s1"}]
 )
-async def test_a_first_message_that_is_repeated(chat: Chat, model: GatedModel, headers: dict[str, str]) -> None:
+async def test_a_first_message_marked_as_repeated_is_joined(
+    chat: Chat, model: GatedModel, headers: dict[str, str]
+) -> None:
     model.script("Hello.")
-    first, second = await both(model, ask(chat.api, "hi", headers=headers), ask(chat.api, "hi", headers=headers))
+    first, second = await send_twice(model, ask(chat.api, "hi", headers=headers), ask(chat.api, "hi", headers=headers))
     assert (second.text, second.run) == ("Hello.", first.run)
     assert await counts() == (1, 1, 1)
 
 
-async def test_the_turn_is_asked_for_again_if_the_first_client_went_away(chat: Chat, model: GatedModel) -> None:
+async def test_the_turn_runs_again_if_the_first_client_disconnects(chat: Chat, model: GatedModel) -> None:
     await chat.say("hi", "Hello.")
     model.script("Nobody hears this.", "Fine.")
-    asked = [*chat.messages, {"role": "user", "content": "How are you?"}]
+    request = [*chat.messages, {"role": "user", "content": "How are you?"}]
     model.be_slow()
-    first = asyncio.create_task(ask(chat.api, *asked))
-    await model.asked.wait()
-    second = asyncio.create_task(ask(chat.api, *asked))
+    first = asyncio.create_task(ask(chat.api, *request))
+    await model.called.wait()
+    second = asyncio.create_task(ask(chat.api, *request))
     await asyncio.sleep(0.2)
     running = await in_thread(Run.objects.get, state="running")
     stop(running.pk, StoppedBy.REQUEST)
-    model.may.set()
+    model.may_answer.set()
     assert (await first).status == 409
     answer = await second
     assert (answer.status, answer.text) == (200, "Fine.")
@@ -212,13 +219,13 @@ async def test_the_turn_is_asked_for_again_if_the_first_client_went_away(chat: C
     assert await counts() == (1, 3, 2)
 
 
-async def test_another_message_is_not_the_same_request(chat: Chat, model: GatedModel) -> None:
+async def test_another_message_is_not_joined(chat: Chat, model: GatedModel) -> None:
     await chat.say("hi", "Hello.")
     model.script("Fine.", "Tea.")
     model.be_slow()
     first = asyncio.create_task(ask(chat.api, *chat.messages, "How are you?"))
-    await model.asked.wait()
+    await model.called.wait()
     second = asyncio.create_task(ask(chat.api, *chat.messages, "What is for tea?"))
     await asyncio.sleep(0.1)
-    model.may.set()
+    model.may_answer.set()
     assert [(await first).text, (await second).text] == ["Fine.", "Tea."]

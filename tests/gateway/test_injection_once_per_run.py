@@ -1,5 +1,5 @@
-"""What a run is given from memory it is given once: the same in every HTTP round of a client's tool loop, in whichever
-process the round arrives, with one keyword call and one embedding call."""
+"""Memory is injected once per run: the injected text is the same in every HTTP round of a client's tool loop, in
+whichever process the round arrives, with one keyword call and one embedding call."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ from memories.recall.threads import thread_cache
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
-from tests.gateway.test_client_tools import LOOKUP, results
+from tests.gateway.client_tools import LOOKUP, results
 from tests.gateway.v1 import Answer, ask, stream
 from tests.in_one_go import book_clear, forget_memories
 from tests.reviews.consolidation.rows import settings_make
@@ -31,8 +31,8 @@ KEYWORDS = Says(pieces=("hazelnuts, allergy",), usage={"prompt_tokens": 50, "com
 
 
 @pytest.fixture
-def asking(alice: Owner) -> Agent:
-    """An agent with a part of its book frozen, a summary, and keywords from the model."""
+def llm_agent(alice: Owner) -> Agent:
+    """An agent with part of its book frozen, a summary, and keywords from the model."""
     settings_make()
     source = Source(actor="user:1", origin=WriteOrigin.USER)
     artifact_put(book_get_or_create(alice.pk, "main"), "memory_summary.md", "Works on harbours.", source)
@@ -42,7 +42,7 @@ def asking(alice: Owner) -> Agent:
 
 
 def loop_steps(model: ScriptedModel) -> list[tuple[dict[str, Any], ...]]:
-    """The messages of the requests of the conversation itself."""
+    """Return the messages of each model call except keyword calls."""
     return [call.messages for call in model.calls if "search words" not in str(call.messages[0]["content"])]
 
 
@@ -50,30 +50,30 @@ def before_the_loop(messages: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any
     return messages[: [message["role"] for message in messages].index("user") + 1]
 
 
-def other_process() -> None:
-    """Forget what this process keeps, as another one that takes the next request."""
+def clear_caches() -> None:
+    """Clear the caches, as if another process took the next request."""
     snapshots.clear()
     thread_cache.clear()
 
 
-async def rounds(api: Api, model: ScriptedModel, *, between: Any = None) -> list[Answer]:
-    """Three requests of one run: two that end in calls of the client's tool, and the answer."""
+async def run_in_three_rounds(api: Api, model: ScriptedModel, *, between: Any = None) -> list[Answer]:
+    """Send the three requests of one run: two that end in calls of the client's tool, and one for the answer."""
     model.script(calls(CALL), calls(CALL), "No.")
     first = await ask(api, USER, tools=[LOOKUP])
     tail = results(first, "A")
     if between:
         await in_thread(between)
     second = await ask(api, USER, *tail, tools=[LOOKUP])
-    other_process()
+    clear_caches()
     third = await ask(api, USER, *tail, *results(second, "B"), tools=[LOOKUP])
     assert third.text == "No."
     assert {answer.run for answer in (first, second, third)} == {first.run}
     return [first, second, third]
 
 
-async def test_every_round_begins_with_the_same_bytes(alice_api: Api, asking: Agent, model: ScriptedModel) -> None:
+async def test_every_round_begins_with_the_same_bytes(alice_api: Api, llm_agent: Agent, model: ScriptedModel) -> None:
     model.script(KEYWORDS)
-    await rounds(alice_api, model)
+    await run_in_three_rounds(alice_api, model)
     first, second, third = (before_the_loop(messages) for messages in loop_steps(model))
     assert first == second == third
     assert [message["role"] for message in first] == ["system", "system", "user"]
@@ -82,18 +82,18 @@ async def test_every_round_begins_with_the_same_bytes(alice_api: Api, asking: Ag
     assert "Is allergic to hazelnuts." in first[1]["content"]
 
 
-async def test_what_changes_meanwhile_waits_for_the_next_run(
-    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+async def test_changes_take_effect_in_the_next_run(
+    alice_api: Api, alice: Owner, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     def change() -> None:
         with book_writing(Book.objects.get(), Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
             writer.update(1, MemoryFields(content="Is allergic to hazelnuts and walnuts."))
         memory_make(alice, "Likes hazelnut trees.")
         agent_make(inject_memories_strategy="llm", frozen_char_limit=0, tools=[], instructions="You are chatty.")
-        other_process()
+        clear_caches()
 
     model.script(KEYWORDS)
-    await rounds(alice_api, model, between=change)
+    await run_in_three_rounds(alice_api, model, between=change)
     first, second, third = (before_the_loop(messages) for messages in loop_steps(model))
     assert first == second == third
     model.script(KEYWORDS, "No.")
@@ -103,20 +103,20 @@ async def test_what_changes_meanwhile_waits_for_the_next_run(
     assert "hazelnuts and walnuts" in newest
 
 
-async def test_one_keyword_call_and_one_embedding_call(
-    alice_api: Api, asking: Agent, model: ScriptedModel, settings: Any
+async def test_a_run_makes_one_keyword_call_and_one_embedding_call(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel, settings: Any
 ) -> None:
     settings.EMBEDDING_MODEL = "letters"
     model.script(KEYWORDS)
-    await rounds(alice_api, model)
+    await run_in_three_rounds(alice_api, model)
     assert (len(model.calls), model.embedded) == (4, [(USER["content"],)])
 
 
 async def test_the_keyword_call_counts_in_the_usage_of_the_first_round(
-    alice_api: Api, asking: Agent, model: ScriptedModel
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(KEYWORDS)
-    answers = await rounds(alice_api, model)
+    answers = await run_in_three_rounds(alice_api, model)
     assert [answer.json["usage"]["total_tokens"] for answer in answers] == [64, 10, 10]
     run = await in_thread(Run.objects.get)
     assert (run.usage["total_tokens"], run.usage["prompt_tokens"]) == (84, 71)
@@ -124,50 +124,52 @@ async def test_the_keyword_call_counts_in_the_usage_of_the_first_round(
 
 
 async def test_the_keyword_call_counts_in_a_stream_and_in_a_native_turn(
-    alice_api: Api, asking: Agent, model: ScriptedModel
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(KEYWORDS, "No.", KEYWORDS, "No.")
     chunks = await stream(alice_api, USER, stream_options={"include_usage": True})
     assert chunks[-1]["usage"]["total_tokens"] == 64
-    _, made = await alice_api.post("/api/sessions", {"agent": "assistant"})
-    _, turn = await alice_api.post(f"/api/sessions/{made['id']}/turns", {"content": USER["content"]})
+    _, created = await alice_api.post("/api/sessions", {"agent": "assistant"})
+    _, turn = await alice_api.post(f"/api/sessions/{created['id']}/turns", {"content": USER["content"]})
     assert turn["usage"]["total_tokens"] == 64
 
 
 async def test_failed_calls_are_not_repeated(
-    alice_api: Api, asking: Agent, model: ScriptedModel, settings: Any
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel, settings: Any
 ) -> None:
     settings.EMBEDDING_MODEL, model.embedding_fault = "letters", UpstreamError("down")
     model.script(UpstreamError("down"))
-    await rounds(alice_api, model)
+    await run_in_three_rounds(alice_api, model)
     assert (len(model.calls), len(model.embedded)) == (4, 1)
     recall = (await in_thread(Run.objects.get)).trace["recall"]
     assert (recall["keywords"]["fallback"], recall["embedding"]) == ("upstream_error", "upstream_error")
 
 
-async def test_a_failed_snapshot_is_not_tried_again_in_the_run(
-    alice_api: Api, asking: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+async def test_a_failed_snapshot_is_not_retried_in_the_run(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(state: Any) -> Any:
+    def fail(state: Any) -> Any:
         raise RuntimeError("no view")
 
-    monkeypatch.setattr("memories.recall.snapshot.load_view", fails)
-    await rounds(alice_api, model, between=monkeypatch.undo)
+    monkeypatch.setattr("memories.recall.snapshot.load_view", fail)
+    await run_in_three_rounds(alice_api, model, between=monkeypatch.undo)
     systems = [messages[0]["content"] for messages in loop_steps(model)]
     assert systems == ["You are terse."] * 3
 
 
-async def test_what_it_was_given_and_noted_stays_with_the_run(
-    alice_api: Api, asking: Agent, model: ScriptedModel
+async def test_the_run_stores_its_recalled_memories_and_trace(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(KEYWORDS)
-    await rounds(alice_api, model)
+    await run_in_three_rounds(alice_api, model)
     run = await in_thread(Run.objects.get)
     assert [item["lane"] for item in run.recalled] == ["frozen", "long_term"]
     assert (run.trace["recall"]["long_term"]["found"], run.trace["steps"]) == (1, 3)
 
 
-async def test_nothing_of_it_is_kept_beyond_the_run(alice_api: Api, asking: Agent, model: ScriptedModel) -> None:
+async def test_the_injected_text_is_deleted_with_the_end_of_the_run(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
+) -> None:
     model.script(KEYWORDS, calls(CALL), "No.")
     first = await ask(alice_api, USER, tools=[LOOKUP])
     waiting = await in_thread(Run.objects.get)
@@ -176,8 +178,8 @@ async def test_nothing_of_it_is_kept_beyond_the_run(alice_api: Api, asking: Agen
     assert (await in_thread(Run.objects.get)).injected is None
 
 
-async def test_a_run_that_waits_too_long_keeps_nothing_of_it(
-    alice_api: Api, asking: Agent, model: ScriptedModel
+async def test_a_run_that_waits_too_long_loses_its_injected_text(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(KEYWORDS, calls(CALL))
     await ask(alice_api, USER, tools=[LOOKUP])
@@ -186,8 +188,8 @@ async def test_a_run_that_waits_too_long_keeps_nothing_of_it(
     assert (run.state, run.injected) == ("completed", None)
 
 
-async def test_a_run_whose_process_went_away_keeps_nothing_of_it(
-    alice_api: Api, asking: Agent, model: ScriptedModel
+async def test_a_run_whose_process_died_loses_its_injected_text(
+    alice_api: Api, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(KEYWORDS, calls(CALL))
     await ask(alice_api, USER, tools=[LOOKUP])
@@ -197,8 +199,8 @@ async def test_a_run_whose_process_went_away_keeps_nothing_of_it(
     assert (await in_thread(Run.objects.get)).injected is None
 
 
-async def test_forgetting_takes_it_out_of_a_waiting_run(
-    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+async def test_forgetting_removes_the_injected_text_of_a_waiting_run(
+    alice_api: Api, alice: Owner, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(KEYWORDS, calls(CALL), "No.")
     first = await ask(alice_api, USER, tools=[LOOKUP])
@@ -210,8 +212,8 @@ async def test_forgetting_takes_it_out_of_a_waiting_run(
     assert "harbours" not in str(model.calls[-1].messages)
 
 
-async def test_forgetting_takes_out_what_only_the_guidance_held(
-    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+async def test_forgetting_removes_injected_guidance_too(
+    alice_api: Api, alice: Owner, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     await in_thread(agent_make, inject_memories=False, tools=[])
     model.script(calls(CALL))
@@ -220,8 +222,8 @@ async def test_forgetting_takes_out_what_only_the_guidance_held(
     assert (await in_thread(Run.objects.get)).injected is None
 
 
-async def test_a_cleared_book_is_not_given_from_what_was_kept(
-    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+async def test_a_cleared_book_is_not_injected_from_a_waiting_run(
+    alice_api: Api, alice: Owner, llm_agent: Agent, model: ScriptedModel
 ) -> None:
     model.script(KEYWORDS, calls(CALL), "No.")
     first = await ask(alice_api, USER, tools=[LOOKUP])

@@ -1,4 +1,4 @@
-"""A model that refuses says so in a field of its own: its words are the answer, on every API and in what is stored"""
+"""Refusals, which models send in a separate field: the text becomes the answer in every API and in the transcript"""
 
 import json
 
@@ -15,28 +15,30 @@ REFUSED = {"role": "assistant", "content": None, "refusal": NO}
 
 
 @pytest.fixture(autouse=True)
-def refusing(model: ScriptedModel) -> None:
+def refusing_model(model: ScriptedModel) -> None:
     model.script(Says(refuses=NO), "Gladly.")
 
 
 async def native(api: Api, content: str, session: str = "") -> tuple[str, str]:
-    """Return the answer of a turn, and its session."""
+    """Return the answer of a turn and its session."""
     if not session:
-        _, made = await api.post("/api/sessions", {"agent": "assistant"})
-        session = made["id"]
+        _, created = await api.post("/api/sessions", {"agent": "assistant"})
+        session = created["id"]
     status, turn = await api.post(f"/api/sessions/{session}/turns", {"content": content})
     assert status == 200, turn
     return turn["content"], session
 
 
-async def test_the_native_api_shows_it_and_sends_it_again(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_native_api_shows_a_refusal_and_resends_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     said, session = await native(alice_api, "Hack it")
     assert said == NO
     await native(alice_api, "Bake it", session)
     assert model.calls[1].messages[-2] == {"role": "assistant", "content": NO}
 
 
-async def test_messages_say_it_in_a_block_of_text(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_messages_api_returns_a_refusal_as_text(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     body = {"model": "assistant", "max_tokens": 9, "messages": [{"role": "user", "content": "Hack it"}]}
     status, message = await alice_api.post("/v1/messages", body)
     assert (status, message["content"]) == (200, [{"type": "text", "text": NO}])
@@ -46,7 +48,7 @@ async def test_messages_say_it_in_a_block_of_text(alice_api: Api, agent: Agent, 
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_chat_completions_leave_it_in_its_field_and_find_its_session(
+async def test_chat_completions_keep_the_refusal_field_and_find_the_session(
     alice_api: Api, agent: Agent, model: ScriptedModel, streamed: bool
 ) -> None:
     if streamed:
@@ -62,7 +64,9 @@ async def test_chat_completions_leave_it_in_its_field_and_find_its_session(
     assert model.calls[1].messages[-2] == {"role": "assistant", "content": NO}
 
 
-async def test_a_response_has_it_and_is_continued_with_it(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_response_contains_the_refusal_and_is_continued_with_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     _, response = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Hack it"})
     assert response["output"][0]["content"] == [{"type": "refusal", "refusal": NO}]
     _, stored = await alice_api.get(f"/v1/responses/{response['id']}")
@@ -73,9 +77,7 @@ async def test_a_response_has_it_and_is_continued_with_it(alice_api: Api, agent:
     assert model.calls[1].messages[-2] == {"role": "assistant", "content": NO}
 
 
-async def test_a_refusal_that_a_client_resends_as_an_item_is_text(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_refusal_resent_as_an_item_becomes_text(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     _, response = await alice_api.post("/v1/responses", {"model": "assistant", "input": "Hack it"})
     items = [{"role": "user", "content": "Hack it"}, *response["output"], {"role": "user", "content": "Bake it"}]
     await alice_api.post("/v1/responses", {"model": "assistant", "input": items})

@@ -1,5 +1,5 @@
-"""Turns that begin and end at the same moment share transactions: each is stored once, whole, and whatever becomes of
-the others."""
+"""Turns that begin and end at the same time share transactions. Each is stored completely and once, whether or not the
+others fail."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,13 +21,15 @@ AT_ONCE = 12
 
 @pytest.fixture(autouse=True)
 def lanes(settings: Settings) -> Iterator[None]:
-    """Real database threads."""
+    """Use real database threads."""
     settings.DB_THREADS = 1
     yield
     close_lanes()
 
 
-async def test_all_are_stored_and_gone_on_from(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_simultaneous_turns_are_all_stored_and_can_be_continued(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script(*["Fine."] * AT_ONCE)
     first = await asyncio.gather(*(ask(alice_api, f"Hello {number}.") for number in range(AT_ONCE)))
     assert {answer.status for answer in first} == {200}
@@ -39,26 +41,24 @@ async def test_all_are_stored_and_gone_on_from(alice_api: Api, agent: Agent, mod
     )
     assert [answer.session for answer in second] == [answer.session for answer in first]
 
-    def seen() -> tuple[int, ...]:
+    def counts() -> tuple[int, ...]:
         ended = Run.objects.filter(state=Run.State.COMPLETED, lease_token=None)
         turns = sum(row.turns for row in UsageDay.objects.all())
         return Session.objects.count(), ended.count(), Message.objects.count(), ThreadRecord.objects.count(), turns
 
-    assert await in_thread(seen) == (AT_ONCE, 2 * AT_ONCE, 4 * AT_ONCE, 2 * AT_ONCE, 2 * AT_ONCE)
+    assert await in_thread(counts) == (AT_ONCE, 2 * AT_ONCE, 4 * AT_ONCE, 2 * AT_ONCE, 2 * AT_ONCE)
 
 
-async def test_one_that_is_refused_fails_no_other(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_a_refused_turn_does_not_affect_the_others(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(*["Fine."] * AT_ONCE)
-    named = [ask(alice_api, f"Hello {number}.") for number in range(AT_ONCE)]
+    known = [ask(alice_api, f"Hello {number}.") for number in range(AT_ONCE)]
     unknown = [ask(alice_api, f"Hello {number}.", model="nobody") for number in range(AT_ONCE)]
-    answers = await asyncio.gather(*(one for pair in zip(named, unknown, strict=True) for one in pair))
+    answers = await asyncio.gather(*(request for pair in zip(known, unknown, strict=True) for request in pair))
     assert [answer.status for answer in answers] == [200, 404] * AT_ONCE
 
 
-async def test_of_one_named_session_only_one_run_is_open_at_once(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
-    """They find no session of that name, and the first to be inserted makes the others look again."""
+async def test_a_named_session_has_only_one_open_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """None of them finds the session at first. The first to insert it makes the others retry."""
     model.script(*["Fine."] * 3)
     names = {"x_daybook_session": "mine"}
     answers = await asyncio.gather(*(ask(alice_api, f"Hello {number}.", headers=names) for number in range(3)))

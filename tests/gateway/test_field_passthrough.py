@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions: what a client asked for reaches the model, and what the model answers comes back"""
+"""POST /v1/chat/completions passes request fields to the model and returns the fields of its answer"""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -11,12 +11,12 @@ from memories.database.access import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
+from tests.gateway.client_tools import LOOKUP
 from tests.gateway.v1 import ask, stream
 from tests.scripted_model import Says, ScriptedModel, calls
 
 pytestmark = pytest.mark.any_database
 
-LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 SHELL = {"type": "custom", "custom": {"name": "shell", "format": {"type": "text"}}}
 NULLED = {**SHELL, "function": None}
 CACHED = {"cache_control": {"type": "ephemeral"}}
@@ -27,7 +27,7 @@ def names(request: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "fields",
     [
         {"user": "me", "store": True, "session_id": "theirs", "metadata": {"project": "tea"}},
         {"n": 1, "logprobs": True, "top_logprobs": 2, "seed": 7, "service_tier": "flex", "something_new": {"x": [1]}},
@@ -36,21 +36,21 @@ def names(request: Any) -> list[str]:
         {"tools": [LOOKUP, SHELL], "tool_choice": "auto", "parallel_tool_calls": False},
         {"parallel_tool_calls": True, "tools": [NULLED]},
     ],
-    ids=lambda asked: next(iter(asked)),
+    ids=lambda fields: next(iter(fields)),
 )
 async def test_parameters_reach_the_model(
-    alice_api: Api, agent: Agent, model: ScriptedModel, asked: dict[str, Any]
+    alice_api: Api, agent: Agent, model: ScriptedModel, fields: dict[str, Any]
 ) -> None:
     model.script("Fine.")
-    assert (await ask(alice_api, "Hi", **asked)).status == 200
+    assert (await ask(alice_api, "Hi", **fields)).status == 200
     body = model.calls[0].body(stream=False)
-    given = {name: value for name, value in asked.items() if value is not None and name != "tools"}
-    assert body.items() >= given.items()
-    assert asked.keys() - given.keys() - {"tools"} == {name for name, value in asked.items() if value is None}
-    assert body["tools"][: len(asked.get("tools", []))] == asked.get("tools", [])
+    expected = {name: value for name, value in fields.items() if value is not None and name != "tools"}
+    assert body.items() >= expected.items()
+    assert fields.keys() - expected.keys() - {"tools"} == {name for name, value in fields.items() if value is None}
+    assert body["tools"][: len(fields.get("tools", []))] == fields.get("tools", [])
 
 
-async def test_metadata_that_speaks_to_daybook_stays_here(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_metadata_keys_for_daybook_are_not_passed_on(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.", "Fine.")
     await ask(alice_api, "Hi", metadata={"session_id": "s", "temporary": "true"})
     await ask(alice_api, "Hi", metadata={"session_id": "s", "project": "tea"})
@@ -60,7 +60,7 @@ async def test_metadata_that_speaks_to_daybook_stays_here(alice_api: Api, agent:
 
 
 @pytest.mark.parametrize(
-    ("url", "dialect", "alone"),
+    ("url", "dialect", "without_store"),
     [
         ("https://api.openai.com/v1", None, False),
         ("https://x.openai.azure.com/openai/v1", None, False),
@@ -69,8 +69,14 @@ async def test_metadata_that_speaks_to_daybook_stays_here(alice_api: Api, agent:
         ("https://openrouter.ai/api/v1", None, True),
     ],
 )
-async def test_openai_gets_metadata_only_with_store(
-    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings, url: str, dialect: str | None, alone: bool
+async def test_openai_receives_metadata_only_with_store(
+    alice_api: Api,
+    agent: Agent,
+    model: ScriptedModel,
+    settings: Settings,
+    url: str,
+    dialect: str | None,
+    without_store: bool,
 ) -> None:
     upstream = {"url": url, "key": "", **({"dialect": dialect} if dialect else {})}
     settings.DAYBOOK_UPSTREAMS = {"default": upstream}
@@ -78,21 +84,21 @@ async def test_openai_gets_metadata_only_with_store(
     await ask(alice_api, "Hi", metadata={"project": "tea"})
     await ask(alice_api, "Hi", metadata={"project": "tea"}, store=True)
     first, second = [call.body(stream=False) for call in model.calls]
-    assert ("metadata" in first) == alone
+    assert ("metadata" in first) == without_store
     assert second["metadata"] == {"project": "tea"}
 
 
-async def test_marks_for_the_cache_survive_injection(alice_api: Api, alice: Owner, model: ScriptedModel) -> None:
+async def test_cache_control_survives_injection(alice_api: Api, alice: Owner, model: ScriptedModel) -> None:
     await in_thread(agent_make, inject_memories=True)
     await in_thread(memory_make, alice, "Likes green tea.")
     model.script("Fine.")
     system = [{"type": "text", "text": "Be kind."}, {"type": "text", "text": "A long handbook.", **CACHED}]
-    asked = [{"type": "text", "text": "Which tea?", **CACHED}]
-    await ask(alice_api, {"role": "system", "content": system}, {"role": "user", "content": asked})
+    fields = [{"type": "text", "text": "Which tea?", **CACHED}]
+    await ask(alice_api, {"role": "system", "content": system}, {"role": "user", "content": fields})
     first, *_, last = model.calls[0].messages
     assert first["content"][:3] == [{"type": "text", "text": "You are terse."}, *system]
     assert "<memories>" in first["content"][3]["text"]
-    assert last["content"] == asked
+    assert last["content"] == fields
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,7 @@ async def test_marks_for_the_cache_survive_injection(alice_api: Api, alice: Owne
     ],
     ids=lambda part: part["type"],
 )
-async def test_parts_of_every_kind_reach_the_model(
+async def test_content_parts_of_every_type_reach_the_model(
     alice_api: Api, agent: Agent, model: ScriptedModel, part: dict[str, Any]
 ) -> None:
     parts = [{"type": "text", "text": "What is this?"}, part]
@@ -126,7 +132,7 @@ async def test_parts_of_every_kind_reach_the_model(
     ],
     ids=str,
 )
-async def test_a_demanded_call_is_never_one_of_ours(
+async def test_with_a_forced_tool_choice_our_tools_are_not_offered(
     alice_api: Api, agent: Agent, model: ScriptedModel, choice: Any
 ) -> None:
     model.script(calls(("lookup", "{}")), "Found.")
@@ -138,9 +144,7 @@ async def test_a_demanded_call_is_never_one_of_ours(
     assert "add_memory" in names(model.calls[1])
 
 
-async def test_a_call_that_nobody_could_make_is_not_demanded(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_tool_choice_is_dropped_if_there_are_no_tools(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
     assert (await ask(alice_api, "Hi", tool_choice="required")).text == "Fine."
     body = model.calls[0].body(stream=False)
@@ -171,7 +175,7 @@ SUMMED = {
 }
 
 
-async def test_whole_answers_come_back_as_they_were(
+async def test_unstreamed_answers_are_returned_unchanged(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[Any] = [
@@ -191,31 +195,33 @@ async def test_whole_answers_come_back_as_they_were(
     assert answer["usage"] == SUMMED
 
 
-async def test_streamed_answers_come_back_as_they_were(
+async def test_streamed_answers_are_returned_unchanged(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside = {name: value for name, value in MESSAGE.items() if name not in {"role", "content"}}
+    extra_fields = {name: value for name, value in MESSAGE.items() if name not in {"role", "content"}}
     logprobs = {"content": [{"token": "\\xf0", "bytes": [240], "logprob": -1, "top_logprobs": []}]}
     steps: list[list[dict[str, Any]]] = [
         [{"delta": {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": ADD}]}}],
         [
-            *({"delta": {name: value}} for name, value in beside.items()),
+            *({"delta": {name: value}} for name, value in extra_fields.items()),
             {"delta": {"content": ""}, "logprobs": logprobs},
             {"delta": {"content": "No"}, "content_filter_results": {"hate": {"filtered": False}}},
             {"delta": {}, "finish_reason": "stop", "native_finish_reason": "STOP"},
         ],
     ]
 
-    async def streamed(request: Any) -> AsyncGenerator[dict[str, Any]]:
+    async def stream_steps(request: Any) -> AsyncGenerator[dict[str, Any]]:
         for choice in steps.pop(0):
             yield {**AROUND, "choices": [{"index": 0, "finish_reason": None, **choice}]}
         yield {**AROUND, "choices": [], "usage": USAGE}
 
-    monkeypatch.setattr(model, "stream", streamed)
+    monkeypatch.setattr(model, "stream", stream_steps)
     chunks = await stream(alice_api, "Say no", stream_options={"include_usage": True})
     assert all(chunk.items() >= AROUND.items() for chunk in chunks[1:])
     choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
-    assert {name: value for choice in choices for name, value in choice["delta"].items() if name in beside} == beside
+    assert {
+        name: value for choice in choices for name, value in choice["delta"].items() if name in extra_fields
+    } == extra_fields
     assert [choice["logprobs"] for choice in choices if choice.get("logprobs")] == [logprobs]
     (filtered,) = [choice for choice in choices if "content_filter_results" in choice]
     assert (filtered["delta"], filtered["finish_reason"]) == ({"content": "No"}, None)
@@ -223,7 +229,7 @@ async def test_streamed_answers_come_back_as_they_were(
     assert chunks[-1]["usage"] == SUMMED
 
 
-async def test_further_choices_of_a_whole_answer_come_back(
+async def test_further_choices_are_returned(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     choices = [
@@ -237,7 +243,9 @@ async def test_further_choices_of_a_whole_answer_come_back(
     assert (await ask(alice_api, "Hi", n=2)).json["choices"] == choices
 
 
-async def test_a_cut_answer_says_so(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+async def test_the_finish_reason_of_a_truncated_answer_is_returned(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
     model.script(Says(pieces=("Half an",), finish_reason="length"), Says(pieces=("H",), finish_reason="content_filter"))
     assert (await ask(alice_api, "Hi")).json["choices"][0]["finish_reason"] == "length"
     assert (await stream(alice_api, "Hi there"))[-1]["choices"][0]["finish_reason"] == "content_filter"

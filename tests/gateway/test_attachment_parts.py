@@ -1,4 +1,4 @@
-"""What is attached to messages: kept when they are said again, shown on the page, and never more than it is."""
+"""Attachments of messages: kept on edits, shown safely on the page, and limited in prompts"""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ FILE = {"type": "text", "text": "[File notes.txt]\nBuy tea."}
 PDF = {"type": "file", "file": {"filename": "paper.pdf", "file_data": "data:application/pdf;base64,"}}
 
 
-def test_a_message_is_what_was_typed_and_what_was_attached() -> None:
+def test_a_message_is_split_into_text_and_attachments() -> None:
     assert (first_text([TEXT, picture(), FILE]), attached_parts([TEXT, picture(), FILE])) == (
         "What is this?", [picture(), FILE],
     )  # fmt: skip
@@ -50,7 +50,7 @@ def test_a_message_is_what_was_typed_and_what_was_attached() -> None:
         (b"RIFF0000WEBP", "image/webp"),
     ],
 )
-def test_a_picture_is_the_type_that_its_bytes_say(data: bytes, kind: str) -> None:
+def test_the_type_of_a_picture_follows_from_its_bytes(data: bytes, kind: str) -> None:
     assert bytes_of(uuid7(), picture(data, "text/html")) == data
     assert media_type(data) == kind
 
@@ -70,7 +70,7 @@ def test_a_picture_is_the_type_that_its_bytes_say(data: bytes, kind: str) -> Non
         {},
     ],
 )
-def test_nothing_else_is_shown_as_a_picture(part: dict[str, Any]) -> None:
+def test_other_content_is_not_shown_as_a_picture(part: dict[str, Any]) -> None:
     data = bytes_of(uuid7(), part)
     assert not isinstance(data, bytes) or media_type(data) not in PICTURES
 
@@ -93,7 +93,7 @@ def test_the_page_shows_pictures_and_names(alice: Owner, message: Message) -> No
     assert "base64" not in page
 
 
-def test_a_picture_comes_with_headers_that_let_it_be_nothing_else(alice: Owner, message: Message) -> None:
+def test_a_picture_is_served_with_restrictive_headers(alice: Owner, message: Message) -> None:
     answer = client_of(alice).get(address(message, 1))
     assert (answer.status_code, answer.content, answer["Content-Type"]) == (200, PNG, "image/png")
     assert (answer["X-Content-Type-Options"], answer["Content-Security-Policy"]) == (
@@ -104,11 +104,11 @@ def test_a_picture_comes_with_headers_that_let_it_be_nothing_else(alice: Owner, 
         assert client_of(alice).get(address(message, index)).status_code == 404, index
 
 
-def test_somebody_elses_picture_is_not_there(charlie: Owner, message: Message) -> None:
+def test_somebody_elses_picture_is_not_found(charlie: Owner, message: Message) -> None:
     assert client_of(charlie).get(address(message, 1)).status_code == 404
 
 
-async def test_an_edited_message_keeps_what_was_attached(
+async def test_an_edited_message_keeps_its_attachments_on_request(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     model.script("A dot.", "A red dot.", "Nothing.")
@@ -147,10 +147,12 @@ async def test_only_the_newest_attachments_are_sent_again(
     kept = await in_thread(
         lambda: list(Message.objects.filter(role="user").order_by("seq").values_list("text", "parts"))
     )
-    assert kept[0] == ("Picture 0", [{"type": "text", "text": "Picture 0"}, picture()]), "the transcript keeps it"
+    assert kept[0] == ("Picture 0", [{"type": "text", "text": "Picture 0"}, picture()]), (
+        "the transcript keeps the picture"
+    )
 
 
-async def test_of_many_attachments_those_of_the_newest_messages_are_read(
+async def test_only_attachments_of_the_newest_messages_are_read(
     alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window, "ATTACHED_MESSAGES", 1)
@@ -179,6 +181,6 @@ def test_attachments_of_earlier_messages_are_read_after_the_lock(alice: Owner, a
     assert len(reads) == 2
     [window] = [sql for sql in said if "has_parts" in sql]
     assert '"gateway_message"."created_at"' not in window, "it is stored after the parts"
-    assert 'CASE WHEN "gateway_message"."parts" IS NULL' in window, "SQLite reads all of what it gives back"
+    assert 'CASE WHEN "gateway_message"."parts" IS NULL' in window, "SQLite reads every returned column completely"
     assert min(reads) > written
     assert [type(message["content"]) for message in context.messages] == [list, list, str]

@@ -1,5 +1,5 @@
-"""No shape of a body is answered 5xx: each field of valid requests is replaced by values of other types. What was
-taken all the same breaks neither a review of the session nor a consolidation."""
+"""No malformed body is answered with 5xx: each value of valid requests is replaced by values of other types. Requests
+that are accepted all the same break neither a review of the session nor a consolidation."""
 
 import json
 from collections.abc import AsyncGenerator, Iterator
@@ -23,7 +23,7 @@ from reviews.frozen import read_frozen
 from reviews.models import ReviewRun
 from tests.conftest import Api
 
-ODD: list[Any] = [None, 5, True, "", [], {}, {"a": 1}, "x" * 20_000]
+ODD_VALUES: list[Any] = [None, 5, True, "", [], {}, {"a": 1}, "x" * 20_000]
 LOOK = {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}
 PICTURE = "data:image/png;base64,aGk="
 CHAT = {
@@ -151,15 +151,15 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-class Anything:
-    """A model that answers whatever it is asked."""
+class AnswersEverything:
+    """A model that answers every request."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        _sent(request, stream=True)
+        _serialise(request, stream=True)
         yield {"choices": [{"index": 0, "delta": {"content": "Yes."}, "finish_reason": "stop"}]}
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        _sent(request, stream=False)
+        _serialise(request, stream=False)
         message = {"role": "assistant", "content": "Yes."}
         return {"choices": [{"index": 0, "message": message, "text": "Yes.", "finish_reason": "stop"}]}
 
@@ -167,59 +167,59 @@ class Anything:
         return b"{}"
 
 
-def _sent(request: ModelRequest, *, stream: bool) -> None:
-    """Write the request as every kind of server gets it."""
+def _serialise(request: ModelRequest, *, stream: bool) -> None:
+    """Serialise the request in the dialect of every kind of server."""
     for dialect in DIALECTS.values():
         json.dumps(request_body(request.body(stream=stream), dialect, upstream="default"))
 
 
 def odd_bodies(body: dict[str, Any]) -> Iterator[Any]:
-    """Bodies in which one value, however deep, is an odd one: each a list, which nothing can be looked up by, and one
-    of the others in turn."""
-    for number, place in enumerate(_places(body)):
-        for odd in (["x"], ODD[number % len(ODD)]):
+    """Yield bodies in which one value at any depth is replaced: by a list, since lists are unhashable, and by one of
+    `ODD_VALUES` in turn."""
+    for number, path_in_body in enumerate(_paths(body)):
+        for odd in (["x"], ODD_VALUES[number % len(ODD_VALUES)]):
             copy = deepcopy(body)
             inner: Any = copy
-            for step in place[:-1]:
+            for step in path_in_body[:-1]:
                 inner = inner[step]
-            inner[place[-1]] = odd
+            inner[path_in_body[-1]] = odd
             yield copy
 
 
-def _places(value: Any, *before: Any) -> Iterator[tuple[Any, ...]]:
+def _paths(value: Any, *before: Any) -> Iterator[tuple[Any, ...]]:
     for step, child in (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     ):
         yield *before, step
-        yield from _places(child, *before, step)
+        yield from _paths(child, *before, step)
 
 
 @pytest.mark.parametrize("path", BODIES)
-async def test_no_shape_of_a_body_is_answered_5xx(
+async def test_no_malformed_body_is_answered_with_5xx(
     alice: Owner, alice_api: Api, session: Session, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "WAIT_SECONDS", 0.0)
-    previous = upstream.install(Anything())
+    previous = upstream.install(AnswersEverything())
     try:
         failed = [
             (body, fault)
             for body in odd_bodies(BODIES[path])
-            if (fault := await _fault(alice_api, path.format(id=session.pk), body, str(session.pk)))
+            if (fault := await _server_error(alice_api, path.format(id=session.pk), body, str(session.pk)))
         ]
     finally:
         upstream.install(previous)
     assert not failed, failed[:20]
-    await in_thread(_read_again, alice)
+    await in_thread(_read_sessions, alice)
 
 
-async def _fault(api: Api, path: str, body: Any, session: str) -> str:
-    """What is wrong with the answer to a body, "" for nothing."""
-    named = {"x-daybook-session": session} if path in {CHAT_PATH, RESPONSES_PATH, MESSAGES_PATH} else {}
-    status, text = await api.stream(path, body, **named)
+async def _server_error(api: Api, path: str, body: Any, session: str) -> str:
+    """Return the answer to a body if it is a server error, else ""."""
+    headers = {"x-daybook-session": session} if path in {CHAT_PATH, RESPONSES_PATH, MESSAGES_PATH} else {}
+    status, text = await api.stream(path, body, **headers)
     return text if status >= 500 or "internal_error" in text else ""
 
 
-def _read_again(owner: Owner) -> None:
+def _read_sessions(owner: Owner) -> None:
     for session in Session.objects.filter(owner_id=owner.pk, message_seq__gt=0):
         read_record(owner.pk, session.pk, floor=0, token_limit=10_000)
         read_frozen(ReviewRun(owner=owner, session=session, last_seq=session.message_seq), reviewed_through=0)
