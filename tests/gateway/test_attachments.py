@@ -367,7 +367,7 @@ async def test_a_file_is_deleted_with_the_last_session_that_uses_it(
         await in_thread(sweep_run)
         assert (len(stored_files(alice.pk)), await count_of(Attachment.objects)) == (left, left)
     assert await count_of(AttachmentUse.objects) == 0
-    assert not (folder() / str(alice.pk)).exists(), "no empty folders are left"
+    assert not (storage_folder() / str(alice.pk)).exists(), "no empty folders are left"
 
 
 async def test_a_refused_request_leaves_no_file(
