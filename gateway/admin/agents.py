@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.trial import TrialAdmin
-from gateway.agents.contradictions import of_agent
+from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
@@ -109,5 +109,5 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
         """Raises InvalidRequest, which the form shows."""
         agent = agent_save(obj.name, form.settings())
         obj.pk = agent.pk
-        for sentence in of_agent(agent_settings(agent)):
+        for sentence in agent_contradictions(agent_settings(agent)):
             self.message_user(request, sentence, messages.WARNING)

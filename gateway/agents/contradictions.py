@@ -9,7 +9,7 @@ from gateway.agents.settings import AgentSettings
 from memories.tokens import CHARS_PER_TOKEN, text_tokens
 
 
-def of_agent(agent: AgentSettings) -> Iterator[str]:
+def agent_contradictions(agent: AgentSettings) -> Iterator[str]:
     """Yield a sentence for each contradiction in an agent's settings."""
     if agent.memory_tools and settings.RUN_STEPS == 1:
         yield "It is never given its memory tools: DAYBOOK_RUN_STEPS is 1, and the last step of a run has no tools."

@@ -13,7 +13,7 @@ from limits.aio.storage import MemoryStorage, RedisStorage, Storage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.errors import StorageError
 
-from gateway.limits.rate_headers import REQUESTS, Window, note_window
+from gateway.limits.rate_headers import REQUESTS, Window, record_window
 from memories.errors import RateLimited
 
 logger = logging.getLogger("daybook.rates")
@@ -31,7 +31,7 @@ async def count_request(key: str, per_minute: int) -> None:
     window, accepted = await _hit(key, per_minute)
     if window is None:
         return
-    note_window(REQUESTS, window)
+    record_window(REQUESTS, window)
     if not accepted:
         raise _limited("This key may make", window)
 

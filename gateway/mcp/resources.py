@@ -18,7 +18,7 @@ from memories.books import book_state_if_made
 from memories.caller import Caller, KeyLimits
 from memories.database.access import write_later
 from memories.errors import NotFound
-from memories.limits import LARGEST_NUMBER, SHORT_LENGTH
+from memories.limits import MAX_NUMBER, SHORT_LENGTH
 from memories.models import Artifact, Memory
 from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_memories, memory_get
@@ -94,7 +94,7 @@ def _page(caller: Caller, book: str, position: tuple[str, str]) -> tuple[list[di
     section, after = position
     if section not in {_DOCUMENTS, _MEMORIES}:
         raise wrong_cursor()
-    before = LARGEST_NUMBER if section == _DOCUMENTS else parse_number(after)
+    before = MAX_NUMBER if section == _DOCUMENTS else parse_number(after)
     if before is None:
         raise wrong_cursor()
     if state is None:

@@ -24,7 +24,7 @@ COMMANDS_ONLY = "command:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class ResentConversation:
     """The fingerprint of a resent conversation `[u1 a1 … un]`."""
 
     history_hash_before: str  # history_hash(n-1): everything before the last user message
@@ -57,15 +57,15 @@ class Conversation:
         """Return history_hash(n) if the request contains an answer to its last user message, otherwise ""."""
         return next_history_hash(self.history_hash_before, self.user, self.answer) if self.answer else ""
 
-    def latest_keys(self, most: int) -> tuple[list[str], list[str]]:
-        """Return the last `most` history hashes, without history_hash(0), and the keys of the last pairs. Both include
+    def latest_keys(self, limit: int) -> tuple[list[str], list[str]]:
+        """Return the last `limit` history hashes, without history_hash(0), and the keys of the last pairs. Both include
         the request's own answer, if it has one."""
-        hashes, texts = list(self.hashes[1:]), list(self.texts_before[-2 * most :])
+        hashes, texts = list(self.hashes[1:]), list(self.texts_before[-2 * limit :])
         if self.answer:
             hashes.append(self.history_hash_after())
             texts += (self.user, self.answer)
         pairs = [pair_key(user, answer) for user, answer in zip(texts[::2], texts[1::2], strict=True)]
-        return hashes[-most:], pairs[-most:]
+        return hashes[-limit:], pairs[-limit:]
 
     def first_turn_filters(self) -> dict[str, str]:
         """Return filters for the first runs of conversations that began with the same message."""
@@ -178,7 +178,7 @@ def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
     return found
 
 
-def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> Conversation:
+def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> ResentConversation:
     """Return the fingerprint of a request's messages. The last user message is the new one; messages after it do not
     affect the hashes."""
     turns = canonical(messages)
@@ -189,7 +189,7 @@ def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Messag
     hashes = [first_history_hash(owner_id, agent_name)]
     for question, reply in zip(texts[::2], texts[1::2], strict=True):
         hashes.append(next_history_hash(hashes[-1], question, reply))
-    return Conversation(
+    return ResentConversation(
         history_hash_before=hashes[-1],
         user=user,
         user_key=digest(user),

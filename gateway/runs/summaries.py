@@ -8,7 +8,7 @@ from itertools import islice
 from uuid import UUID
 
 from gateway.models import Run
-from gateway.runs.comparing import cut, utterance
+from gateway.runs.comparing import comparable_message, cut
 from gateway.runs.fingerprint import Message, digest, text_of
 
 MAX_SENTENCES = 12
@@ -26,7 +26,7 @@ def may_be_summary(messages: Sequence[Message], answer: str) -> bool:
 
 def sentence_hashes(text: str) -> list[str]:
     """Return hashes of the letters and digits of a text's long sentences."""
-    keys = (utterance("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
+    keys = (comparable_message("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
     return list(dict.fromkeys(digest(key)[:16] for key in keys if len(key) >= _MIN_SENTENCE_CHARS))
 
 
@@ -37,7 +37,7 @@ def first_sentence_hashes(messages: Sequence[Message]) -> set[str]:
     return {key for text in texts for key in sentence_hashes(text)}
 
 
-def summary_note(owner_id: UUID, session_id: UUID, answer: str) -> None:
+def summary_store(owner_id: UUID, session_id: UUID, answer: str) -> None:
     """Store the hashes of a session's summary with its last run."""
     keys = sentence_hashes(answer)[:MAX_SENTENCES]
     run = Run.objects.filter(owner_id=owner_id, session=session_id, superseded=False).order_by("-id").first()

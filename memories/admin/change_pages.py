@@ -149,10 +149,10 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         sentences_add([change_set.undoes])
         return _set_link(change_set.undoes)
 
-    def fits(self, row: ChangeSet, verb: str) -> bool:
+    def action_applies(self, row: ChangeSet, verb: str) -> bool:
         return True
 
-    def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
         say_undone(self, request, change_set_undo(request, row))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 

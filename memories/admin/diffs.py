@@ -19,7 +19,7 @@ _VIEWPOINT = Viewpoint(targets=TARGETS, day=day)
 
 def history_rows(memory: Memory) -> list[dict[str, Any]]:
     """Return the newest MAX_REVISIONS revisions of a memory, for admin/history.html. At most three queries."""
-    steps = steps_of(memory, _VIEWPOINT, most=MAX_REVISIONS)
+    steps = steps_of(memory, _VIEWPOINT, limit=MAX_REVISIONS)
     actors_add(step.revision for step in steps)
     return [_row(step) for step in steps]
 

@@ -59,7 +59,7 @@ class ShownRevision:
     now: bool
 
 
-def steps_of(memory: Memory, view: Viewpoint, *, most: int) -> list[ShownRevision]:
+def steps_of(memory: Memory, view: Viewpoint, *, limit: int) -> list[ShownRevision]:
     """Return the newest revisions of a memory, newest first; one query."""
     rows = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).select_related("change_set__undoes")
     return [
@@ -71,7 +71,7 @@ def steps_of(memory: Memory, view: Viewpoint, *, most: int) -> list[ShownRevisio
             fields=field_changes(revision.before, revision.after, view),
             now=revision.version == memory.version,
         )
-        for revision in rows.order_by("-version")[:most]
+        for revision in rows.order_by("-version")[:limit]
     ]
 
 

@@ -97,15 +97,15 @@ def next_numbers(owner_id: UUID, column: str, count: int) -> range:
 
 
 def notifications_after(
-    owner_id: UUID, after: int | None, *, limits: KeyLimits = UNLIMITED, most: int = PAGE
+    owner_id: UUID, after: int | None, *, limits: KeyLimits = UNLIMITED, max_count: int = PAGE
 ) -> list[dict[str, Any]]:
-    """Return up to `most` notifications after number `after`, oldest first, as JSON. If some have been deleted already,
-    a `resync` comes first. None returns an empty list, for clients that only want new ones."""
+    """Return up to `max_count` notifications after number `after`, oldest first, as JSON. If some have been deleted
+    already, a `resync` comes first. None returns an empty list, for clients that only want new ones."""
     # Read the number before the rows, so that a notification that is committed in between does not look like a gap.
     if after is None or (current := current_number(owner_id)) <= after:
         return []
     stored = Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")
-    rows = list(limits.filter(stored, book="book")[:most])
+    rows = list(limits.filter(stored, book="book")[:max_count])
     found = [notification_json(row) for row in rows]
     # Notifications that a limited key may not see are not gaps.
     oldest = stored.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None

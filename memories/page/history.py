@@ -14,7 +14,7 @@ MAX_REVISIONS = 100
 def history_of(memory: Memory, viewer: Viewer) -> list[dict[str, Any]]:
     """Return the newest revisions of a memory, newest first, each with its author, time and source. At most three
     queries."""
-    steps = steps_of(memory, Viewpoint(targets=TARGET_WORDS, day=viewer.day), most=MAX_REVISIONS)
+    steps = steps_of(memory, Viewpoint(targets=TARGET_WORDS, day=viewer.day), limit=MAX_REVISIONS)
     sets = [step.revision.change_set for step in steps]
     names = names_of(viewer.owner.pk, sets)
     return [

@@ -120,7 +120,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         self.message_user(request, *cancel_many(request, queryset))
 
     # -- one review
-    def fits(self, row: ReviewRun, verb: str) -> bool:
+    def action_applies(self, row: ReviewRun, verb: str) -> bool:
         return {
             "undo": row.change_set is not None and row.state in _UNDOABLE,
             "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
@@ -128,7 +128,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
             "again": row.session_id is not None and row.state in _FAILED and not row.writes,
         }[verb]
 
-    def do(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
         if verb == "undo":
             work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
             say_undone(self, request, run_slices(work))

@@ -17,21 +17,21 @@ from gateway.models import Session
 from memories.artifacts.store import artifacts_remove, live_artifacts
 from memories.database.batches import BatchSize, Slices
 from memories.errors import Conflict
-from memories.history.undo import Undone
+from memories.history.undo import UndoResult
 from memories.messaging import invalidation
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.selectors import live_in
 from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
-from reviews.consolidation.extraction import note_change
+from reviews.consolidation.extraction import record_change
 from reviews.consolidation.runs import cancel_all
 from reviews.consolidation.selection import notes_in, sessions_in
 from reviews.consolidation.withdrawal import (
     REASON,
     ReviewPositions,
     reviews_withdraw,
-    sessions_pass_over,
+    sessions_mark_reviewed,
     sessions_return,
     withdrawn_return,
 )
@@ -67,7 +67,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleared:
+class ClearResult:
     """The result of a clear, which can be undone by its change set."""
 
     change_set: UUID
@@ -95,7 +95,7 @@ def clear_code_make(book: Book) -> str:
     return code
 
 
-def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
+def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]:
     """Remove all memory data of one book, in slices and as one change set, if the code is valid; it can be used once.
     Transcripts stay. Raises Conflict.
 
@@ -118,7 +118,7 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
     yield from _in_batches(transaction.atomic(passing_over))
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
-    cleared = Cleared(change_set=change_set.pk, contents=contents, changes=changes)
+    cleared = ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
     return (yield from _clear_rest(book, source, cleared, through))
 
 
@@ -146,7 +146,7 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     return changes, through
 
 
-def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Slices[Cleared]:
+def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) -> Slices[ClearResult]:
     """Delete the remaining memories up to the number `through`, a batch at a time."""
     if len(cleared.changes) < FIRST_BATCH:
         return cleared
@@ -175,7 +175,7 @@ def _in_batches(work: Batch) -> Slices[None]:
             count = work(size.rows)
 
 
-def note_clear_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
+def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
     """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
@@ -187,7 +187,7 @@ def note_clear_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
     if is_undo:
         sessions_return({row.session: (row.floor_seq, _reviewed_before(row)) for row in rows})
     else:
-        positions = sessions_pass_over(Session.objects.filter(pk__in=[row.session_id for row in rows]))
+        positions = sessions_mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows]))
     for row in rows:
         if is_undo:
             for name in _POSITION_FIELDS:
@@ -208,7 +208,7 @@ def notes_forget(owner_id: UUID, session_id: UUID) -> None:
     had_notes = bool(row.raw_memory or row.synopsis)
     Extraction.objects.filter(pk=row.pk).update(**ERASED)
     if had_notes and row.cleared_at is None:
-        note_change(row.owner_id, row.book_id, forgotten=True)
+        record_change(row.owner_id, row.book_id, forgotten=True)
 
 
 def purge_cleared(before: datetime) -> int:
@@ -228,7 +228,7 @@ def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = No
 
 def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
     """Mark sessions of the book as read up to their current end, so that no message before it is read again."""
-    positions = sessions_pass_over(sessions)
+    positions = sessions_mark_reviewed(sessions)
     by_id = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
     existing = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=by_id))
     known = {row.session_id for row in existing}

@@ -157,8 +157,8 @@ def _clean(
 ) -> tuple[tuple[Cleaned, Cleaned], HeldWrites]:
     """Return both texts, cleaned for storage, and their lines that must wait for approval. Raises AnswerUnusable."""
     try:
-        raw = clean_output(notes.raw_memory, most_secrets=max_secrets)
-        synopsis = clean_output(notes.synopsis, most_secrets=max_secrets)
+        raw = clean_output(notes.raw_memory, max_secrets=max_secrets)
+        synopsis = clean_output(notes.synopsis, max_secrets=max_secrets)
     except OutputRejected as rejected:
         raise AnswerUnusable(f"The model's answer was rejected. {rejected}") from None
     agent = extraction.session.agent
@@ -201,7 +201,7 @@ def _store(
     if not stored:
         return False
     if not empty or extraction.raw_memory or extraction.synopsis:
-        note_change(claim.run.owner_id, claim.run.book_id)
+        record_change(claim.run.owner_id, claim.run.book_id)
     ConsolidationRun.objects.filter(pk=claim.run.pk).update(
         sessions_done=F("sessions_done") + 1,
         sessions_empty=F("sessions_empty") + int(empty),
@@ -242,7 +242,7 @@ def _pass_over(claim: ConsolidationClaim, extraction: Extraction, *, through_seq
         ConsolidationRun.objects.filter(pk=claim.run.pk).update(sessions_total=F("sessions_total") - 1)
 
 
-def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
+def record_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
     """Note that a book's extractions changed, so that its documents are rewritten; in the caller's transaction.
     `forgotten`: texts were erased, so the documents are rewritten from the remaining notes alone."""
     ConsolidationState.objects.get_or_create(book_id=book_id, defaults={"owner_id": owner_id})

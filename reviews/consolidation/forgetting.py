@@ -15,7 +15,7 @@ from reviews.consolidation.selection import sessions_in
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction
 
 
-def pass_over_extractions(owner_id: UUID, books: Sequence[UUID]) -> Iterator[ErasureStep]:
+def mark_extractions_done(owner_id: UUID, books: Sequence[UUID]) -> Iterator[ErasureStep]:
     """Yield the steps that mark every session of the books as read up to its current end, so that no message before it
     is read again."""
     for book in Book.objects.filter(owner_id=owner_id, pk__in=books):

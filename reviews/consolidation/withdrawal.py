@@ -37,7 +37,7 @@ def reviews_withdraw(book: Book, change_set: ChangeSet) -> None:
     _name_change_set([run.pk for run in waiting], change_set)
 
 
-def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
+def sessions_mark_reviewed(sessions: "QuerySet[Session]") -> ReviewPositions:
     """Mark all messages of the sessions as reviewed. Returns their previous positions."""
     rows = sessions.select_for_update(of=("self",)).order_by("pk")
     positions = {pk: (through, turns) for pk, through, turns in rows.values_list(

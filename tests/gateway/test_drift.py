@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Agent, Run
-from gateway.runs.candidates import MAX_TURNS, find_session
+from gateway.runs.candidates import MAX_TURNS, find_continuation
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.requested import ComparisonNeeded, V1Request
@@ -122,7 +122,7 @@ def _turn(owner: Owner, messages: Messages, answer: str) -> Run:
     try:
         context = open_v1(caller, asked)
     except ComparisonNeeded:
-        context = open_v1(caller, asked, verdict=find_session(caller, asked))
+        context = open_v1(caller, asked, continuation=find_continuation(caller, asked))
     output = RunOutput(
         text=answer, messages=[{"role": "assistant", "content": answer}], trace=dict(context.earlier.trace)
     )
@@ -160,6 +160,6 @@ def test_a_look_takes_a_bounded_number_of_queries(alice: Owner, agent: Agent) ->
     drifted = _decorated(rng, _plain([pairs[-1]]))
     asked = V1Request(agent="assistant", messages=(*drifted, {"role": "user", "content": "And now?"}), client_system="")
     with CaptureQueriesContext(connection) as queries:
-        finding = find_session(caller_make(alice), asked)
+        finding = find_continuation(caller_make(alice), asked)
     assert finding.session_id is not None
     assert len(queries) <= 8

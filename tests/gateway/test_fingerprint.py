@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runs import fingerprint
-from gateway.runs.fingerprint import Conversation, first_history_hash, next_history_hash, read_conversation
+from gateway.runs.fingerprint import ResentConversation, first_history_hash, next_history_hash, read_conversation
 
 OWNER = UUID(int=7)
 
@@ -20,7 +20,7 @@ def assistant(content: Any, **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": content, **more}
 
 
-def read(*messages: dict[str, Any]) -> Conversation:
+def read(*messages: dict[str, Any]) -> ResentConversation:
     return read_conversation(OWNER, "assistant", messages)
 
 

@@ -49,10 +49,10 @@ async def test_a_browser_that_comes_back_is_shown_no_forgotten_memory(
     await in_thread(memory_make, alice, "Keeps a heron called Quillonthorpe.")
     model.script(Hangs(("Once",)))
     turn, asked = await begun(alice_api, session)
-    assert "Quillonthorpe" in str(turn.notes)
+    assert "Quillonthorpe" in str(turn.events)
     live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
-    assert [name for _, (name, _) in turn.notes] == ["recalled"]
-    assert "Quillonthorpe" not in str(turn.notes)
+    assert [name for _, (name, _) in turn.events] == ["recalled"]
+    assert "Quillonthorpe" not in str(turn.events)
     turn.stop()
     await asked
 

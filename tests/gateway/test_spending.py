@@ -20,7 +20,7 @@ from gateway import upstream
 from gateway.authentication import find_caller, forget_keys
 from gateway.keys import key_hash
 from gateway.limits import under_way
-from gateway.limits.rate_headers import TOKENS, Window, duration, note_window, rate_headers, windows
+from gateway.limits.rate_headers import TOKENS, Window, duration, rate_headers, record_window, windows
 from gateway.limits.spending import ModelUse, Spender, seconds_to_midnight, spending_store, spent_today
 from gateway.models import Agent, ApiKey, Run, Session, UsageDay
 from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
@@ -345,7 +345,7 @@ async def test_the_messages_api_says_it_in_anthropics_words(alice: Owner, agent:
 def test_a_window_says_when_it_is_reset_however_long_the_answer_takes() -> None:
     token = windows.set({})
     with time_machine.travel(datetime(2026, 5, 1, 23, 59, 30, 900_000, UTC), tick=False) as clock:
-        note_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=10, remaining=4))
+        record_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=10, remaining=4))
         clock.shift(20.2)
         said = dict(rate_headers(anthropic=True)) | dict(rate_headers(anthropic=False))
     windows.reset(token)

@@ -17,7 +17,7 @@ from memories.database import access
 from memories.database.access import in_write_lane
 from memories.database.batches import BatchSize, Slices, in_slices, in_slices_to_the_end
 from memories.history import undo
-from memories.imports import formats, running, standing
+from memories.imports import book_state, formats, running
 from memories.imports.files import Upload
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Book, ChangeSet, Memory, Owner
@@ -40,7 +40,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setattr(undo, "ATOMIC", ROWS)
     monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
     for module in (undo, clear):
-        monkeypatch.setattr(module, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
+        monkeypatch.setattr(module, "BatchSize", partial(BatchSize, initial=ROWS, maximum=ROWS))
     monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     yield
     close_lanes()
@@ -196,7 +196,7 @@ async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
         monkeypatch.setattr(module, name, watch)
 
     watched(formats, "_read")
-    watched(standing, "check_scan")
+    watched(book_state, "check_scan")
     watched(running, "_write")
     watched(running, "book_changed")
     lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
