@@ -1,4 +1,5 @@
-"""Hooks for the app above, which the gateway may not import: it registers them when Django starts."""
+"""Hooks through which the gateway calls the reviews app, which it may not import. That app registers them when Django
+starts."""
 
 from collections.abc import Callable
 from uuid import UUID

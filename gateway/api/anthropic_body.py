@@ -56,7 +56,7 @@ def read_messages(raw: bytes) -> CompletionBody:
 
 
 def _require_no_thread(body: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest if the server should store the conversation, so that later requests bring only new messages.
+    """Raise InvalidRequest if the server should store the conversation, so that later requests send only new messages.
     On this error code, the SDKs' tool runner sends the whole conversation instead."""
     if body.get("thread") is not None:
         raise InvalidRequest(

@@ -24,11 +24,11 @@ def named_match(lookup: SessionLookup, continuation: Continuation | None) -> Mat
     which turn is meant."""
     caller, agent, request = lookup.caller, lookup.agent, lookup.request
     ref = request.session_ref
-    of_agent = f"{ref} {agent.name}"
-    found = _by_name(caller, ref, of_agent) if request.shared_ref else _by_name(caller, ref)
+    agent_ref = f"{ref} {agent.name}"
+    found = _by_name(caller, ref, agent_ref) if request.shared_ref else _by_name(caller, ref)
     session = found.get(ref)
     if session and session.agent_id != agent.pk and request.shared_ref:
-        ref, session = of_agent, found.get(of_agent)
+        ref, session = agent_ref, found.get(agent_ref)
     if session is None:
         return _new_named_session(lookup, continuation, ref)
     _require_usable(caller, session)
@@ -96,7 +96,7 @@ def _require_usable(caller: Caller, session: Session) -> None:
 def _match_in_session(
     session: Session, conversation: ResentConversation, continuation: Continuation | None
 ) -> MatchedSession:
-    """Return whether a request repeats or edits a turn of the session that it names, or continues it."""
+    """Match a request within the session that it names: it repeats or edits a turn, or continues the session."""
     latest = latest_run(session)
     if latest and conversation.matches(latest):
         return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)

@@ -75,7 +75,7 @@ def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[U
 
 
 def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Continuation:
-    """Return the session whose summary the conversation begins with."""
+    """Return the continuation of the session with whose summary the request begins."""
     begins_with = first_sentence_hashes(request.messages)
     if not begins_with:
         return Continuation()

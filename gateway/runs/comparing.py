@@ -11,7 +11,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from gateway.runs.call_ids import runs_called
-from gateway.runs.fingerprint import Message, last_user_index, text_of
+from gateway.runs.fingerprint import ChatMessage, last_user_index, text_of
 from gateway.runs.wrappers import own_words
 
 END_CHARS = 4_000  # characters compared at the beginning and at the end of a text
@@ -75,7 +75,7 @@ def cut(text: str) -> str:
     return text if len(text) <= 2 * END_CHARS else f"{text[:END_CHARS]}\n{text[-END_CHARS:]}"
 
 
-def comparable_messages(messages: Sequence[Message]) -> tuple[list[ComparableMessage], ComparableMessage]:
+def comparable_messages(messages: Sequence[ChatMessage]) -> tuple[list[ComparableMessage], ComparableMessage]:
     """Return the last MAX_MESSAGES messages before the last user message, and that message. Tool results and messages
     that contain only text of the client itself are left out."""
     last = last_user_index(messages)

@@ -19,7 +19,7 @@ from gateway.command_syntax import is_command
 from gateway.models import Run
 from memories.json_output import LongTextEncoder
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 COMMANDS_ONLY = "command:"
 
 
@@ -128,7 +128,7 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def last_user_index(messages: Sequence[Message]) -> int:
+def last_user_index(messages: Sequence[ChatMessage]) -> int:
     """Return the index of the last user message, or -1."""
     return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)
 
@@ -154,7 +154,7 @@ def part_digest(part: Part) -> str:
     return digest(json.dumps(part, sort_keys=True, cls=LongTextEncoder))
 
 
-def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
+def canonical(messages: Sequence[ChatMessage]) -> list[tuple[str, list[str]]]:
     """Return `(role, texts)` with alternating roles, starting with the user, with the texts of consecutive messages of
     a role together. `/memory` commands and their answers are dropped."""
     found: list[tuple[str, list[str]]] = []
@@ -178,7 +178,7 @@ def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
     return found
 
 
-def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> ResentConversation:
+def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[ChatMessage]) -> ResentConversation:
     """Return the fingerprint of a request's messages. The last user message is the new one; messages after it do not
     affect the hashes."""
     turns = canonical(messages)

@@ -1,4 +1,4 @@
-"""The values of session look-up: a request to /v1, the look-up of its session, and the match with its reason."""
+"""Values of the session look-up: a request to /v1, the look-up itself, and the matched session with the reason."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -100,7 +100,7 @@ class LiveTurn:
             self._unwatched()
 
     def _unwatched(self) -> None:
-        """Stop the turn after DETACH_SECONDS unless a watcher returns, if none is left."""
+        """If no watcher is left, stop the turn after DETACH_SECONDS unless one returns."""
         if not self.watchers and self.final is None:
             loop = asyncio.get_running_loop()
             self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)

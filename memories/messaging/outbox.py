@@ -55,7 +55,7 @@ def notify(
 
 
 def wake(owner_id: UUID) -> None:
-    """Send a hint to look at the outbox to every process with a browser of this owner. It may be lost."""
+    """Tell every process with a browser of this owner that the outbox has new rows. The hint may be lost."""
     send_hint(owner_group(owner_id), {"type": "outbox.hint"})
 
 
@@ -129,7 +129,6 @@ def notification_json(row: Notification) -> dict[str, Any]:
         "text": row.text,
         "review_id": str(row.review_id) if row.review_id else None,
         "memory_ids": [str(number) for number in row.memory_numbers],
-        "created_at": row.created_at.isoformat(timespec="milliseconds").replace(
-            "+00:00", "Z"
-        ),  # the format of all APIs
+        # The format of all APIs
+        "created_at": row.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }

@@ -1,4 +1,4 @@
-"""/api/memories/ingest: review messages that a client brings without a turn."""
+"""/api/memories/ingest: review messages that a client sends without a turn."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -73,12 +73,12 @@ class IngestIn(Body):
         dialogue, _ = without_commands([message for message in messages if message is not None])
         if not any(message["role"] == "user" for message in dialogue):
             raise InvalidRequest(
-                f"Bring at least one message of the role user that has text and is not a {COMMAND} command.",
+                f"Send at least one message of the role user that has text and is not a {COMMAND} command.",
                 param="messages",
             )
         if sum(len(message["content"]) for message in dialogue) > INGEST_CHARACTERS:
             raise TooLarge(
-                f"The messages have more than {INGEST_CHARACTERS:,} characters together. Bring them in parts.",
+                f"The messages have more than {INGEST_CHARACTERS:,} characters together. Send them in parts.",
                 limit=INGEST_CHARACTERS,
             )
         return list(dialogue)

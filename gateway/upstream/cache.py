@@ -34,7 +34,7 @@ Learned = Mapping[tuple[str, str], Mapping[Change, LearnedChange]]
 
 
 @dataclass(slots=True)
-class Known:
+class UpstreamCache:
     """The copy of one process. Writers replace the mappings as a whole, so readers need no lock."""
 
     _settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -116,4 +116,4 @@ def _settings_read() -> dict[str, Mapping[str, Any]]:
     return valid
 
 
-known = Known()
+upstream_cache = UpstreamCache()
