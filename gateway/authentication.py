@@ -15,7 +15,7 @@ from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from gateway.keys import end_user_mixed, key_find, key_hash, key_limits, spending_limits
+from gateway.keys import end_user_record, key_find, key_hash, key_limits, spending_limits
 from gateway.limits.allowances import record_tokens_left
 from gateway.limits.key_uses import record_key_use
 from gateway.limits.rates import count_request
@@ -193,7 +193,7 @@ def _owner_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> 
         return owner_for_end_user(parent=key.owner, **who, write=write).pk, True
     if namespace == "daybook":
         raise Forbidden("This key may not name end users; an administrator can mark it as trusted.")
-    return key.owner_id, not end_user_mixed(key, namespace, external_id, write=write)
+    return key.owner_id, not end_user_record(key, namespace, external_id, write=write)
 
 
 def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller:

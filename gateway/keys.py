@@ -218,7 +218,7 @@ def rate_words(key: ApiKey) -> list[str]:
     return [words for limit, words in limits if limit]
 
 
-def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
+def end_user_record(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
     """Record the end user of an untrusted key. Return True once the key was used for two, whose memories must not be
     merged. Without `write`, raise WriteRequired if there is something to record."""
     if key.end_users_mixed_at:

@@ -12,7 +12,7 @@ from memories.imports.report import ImportReport
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Book, ChangeSet, Erasure, Owner, WriteOrigin
 from memories.services import Source
-from reviews.consolidation.clear import ClearResult, clear_code_make, clear_confirmed
+from reviews.consolidation.clear import ClearResult, clear_code_create, clear_confirmed
 from reviews.models import ReviewRun
 from reviews.undo import review_undo_slices
 
@@ -34,7 +34,7 @@ def forget_owner(owner: Owner) -> Receipt:
 
 def book_clear(book: Book, *, actor: str) -> ClearResult:
     """Clear a book with its code."""
-    return finish(clear_confirmed(book, clear_code_make(book), actor=actor))
+    return finish(clear_confirmed(book, clear_code_create(book), actor=actor))
 
 
 def review_undo(

@@ -14,7 +14,7 @@ from gateway.mcp.protocol import cache_fields
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts
-from memories.books import book_state_if_made
+from memories.books import existing_book_state
 from memories.caller import Caller, KeyLimits
 from memories.database.access import write_later
 from memories.errors import NotFound
@@ -90,7 +90,7 @@ METHODS: dict[str, Method] = {
 
 def _page(caller: Caller, book: str, position: tuple[str, str]) -> tuple[list[dict[str, Any]], str]:
     """Return the resources after a position, and the cursor of the next page or ""."""
-    state = book_state_if_made(caller.owner_id, book)
+    state = existing_book_state(caller.owner_id, book)
     section, after = position
     if section not in {_DOCUMENTS, _MEMORIES}:
         raise wrong_cursor()
@@ -158,7 +158,7 @@ def _memory_text(caller: Caller, limits: KeyLimits, number: str) -> str:
 
 def _document_text(caller: Caller, book: str, uri: str) -> str:
     path = resolve_uri(uri)
-    state = book_state_if_made(caller.owner_id, book)
+    state = existing_book_state(caller.owner_id, book)
     if state is None:
         raise NotFound("There is no such document in this book.")
     artifact = artifact_get(caller.owner_id, state.book_id, path)

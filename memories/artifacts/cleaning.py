@@ -18,7 +18,7 @@ class OutputRejected(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
+class CleanedOutput:
     """A text that may be stored, with the number of redacted secrets and of dropped lines that the scan blocks."""
 
     text: str
@@ -37,7 +37,7 @@ def scan_document(text: str) -> list[Finding]:
     return sorted(found.values(), key=lambda finding: finding.start)
 
 
-def clean_output(text: str, *, max_secrets: int) -> Cleaned:
+def clean_output(text: str, *, max_secrets: int) -> CleanedOutput:
     """Redact secrets in a model's output and drop blocked lines.
 
     Raises OutputRejected for a private key, for more than `max_secrets` secrets, and if the rest is still blocked."""
@@ -52,7 +52,7 @@ def clean_output(text: str, *, max_secrets: int) -> Cleaned:
     kept, dropped = _without_blocked_lines(redaction.text)
     if left := scan_document(kept):
         raise OutputRejected(f"The scan blocks it (rule {left[0].rule}).")
-    return Cleaned(text=kept.strip(), redacted=redaction.count, dropped=dropped)
+    return CleanedOutput(text=kept.strip(), redacted=redaction.count, dropped=dropped)
 
 
 def _without_blocked_lines(text: str) -> tuple[str, int]:

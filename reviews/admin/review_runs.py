@@ -23,7 +23,7 @@ from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
-from memories.admin.filters import MadeDayFilter, choice_filter, text_filter
+from memories.admin.filters import CreatedDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
@@ -67,7 +67,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         choice_filter("trigger", ReviewRun.Trigger),
         text_filter("agent", "agent_name"),
         SessionIdFilter,
-        ("created_at", MadeDayFilter),
+        ("created_at", CreatedDayFilter),
     )
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"

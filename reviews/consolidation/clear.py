@@ -86,7 +86,7 @@ def contents_of(book: Book) -> Contents:
     )
 
 
-def clear_code_make(book: Book) -> str:
+def clear_code_create(book: Book) -> str:
     """Return a new one-time code for clearing a book. It replaces an older one."""
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
     expires_at = timezone.now() + timedelta(minutes=CODE_MINUTES)

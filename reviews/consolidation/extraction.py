@@ -14,7 +14,7 @@ from django.utils import timezone
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.upstream import ModelTarget
-from memories.artifacts.cleaning import Cleaned, OutputRejected, clean_output
+from memories.artifacts.cleaning import CleanedOutput, OutputRejected, clean_output
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from memories.evidence import HeldWrites, Hold
@@ -154,7 +154,7 @@ def _prepare(claim: ConsolidationClaim, extraction_id: UUID) -> tuple[Extraction
 
 def _clean(
     notes: ExtractionAnswer, max_secrets: int, extraction: Extraction, record: SessionRecord
-) -> tuple[tuple[Cleaned, Cleaned], HeldWrites]:
+) -> tuple[tuple[CleanedOutput, CleanedOutput], HeldWrites]:
     """Return both texts, cleaned for storage, and their lines that must wait for approval. Raises AnswerUnusable."""
     try:
         raw = clean_output(notes.raw_memory, max_secrets=max_secrets)
@@ -176,7 +176,7 @@ def _store(
     extraction: Extraction,
     record: SessionRecord,
     answer: Answer,
-    cleaned: tuple[Cleaned, Cleaned],
+    cleaned: tuple[CleanedOutput, CleanedOutput],
 ) -> bool:
     """Store a session's notes. Returns False if the session was deleted meanwhile."""
     lock_claimed(claim)

@@ -50,7 +50,7 @@ _RETRY_NOTE = "Nothing was saved. The next review reads these turns too."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change(ShownWrite):
+class TimelineWrite(ShownWrite):
     """A write of a review. `alone` means that it can be undone by itself; `restorable` is the change set that undid it,
     and `back_words` the label of the button that restores it."""
 
@@ -81,8 +81,8 @@ class Row:
     turns: Turns | None
     span: str
     outcome: str
-    changes: Sequence[Change]
-    waiting: Sequence[Change]
+    changes: Sequence[TimelineWrite]
+    waiting: Sequence[TimelineWrite]
     undo: str
     restorable: UUID | None
     undone: str
@@ -150,11 +150,11 @@ def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: T
     )
 
 
-def _change(write: ReviewWrite) -> Change:
+def _change(write: ReviewWrite) -> TimelineWrite:
     note = _NOTES.get(write.state, "")
     if write.edited and write.state == WriteState.APPLIED:
         note = "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
-    return Change(
+    return TimelineWrite(
         write=write,
         about=about_words(write, _TARGETS),
         struck=write.state in _STRUCK or write.action == "delete",
@@ -162,7 +162,7 @@ def _change(write: ReviewWrite) -> Change:
     )
 
 
-def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
+def _restorable(review: ReviewRun, changes: Sequence[TimelineWrite], steps: Steps) -> UUID | None:
     """Return the change set that undid all writes of the review; None unless a single one did."""
     if review.state != State.UNDONE:
         return None
@@ -170,14 +170,14 @@ def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> U
     return undos.pop() if len(undos) == 1 else None
 
 
-def _with_single_actions(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Change]:
+def _with_single_actions(changes: Sequence[TimelineWrite], steps: Steps, viewer: Viewer) -> list[TimelineWrite]:
     """Return the changes with the undo or restore that each can have by itself. Writes that were undone together are
     restored together, by a button at the first of them."""
     is_one_of_several = sum(change.write.state == "applied" for change in changes) > 1
     undone_together = Counter(
         steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps
     )
-    result: list[Change] = []
+    result: list[TimelineWrite] = []
     for change in changes:
         step = steps.get(change.write.number) if change.write.state == "undone" else None
         if step is None:

@@ -260,7 +260,7 @@ async def test_a_provider_that_cannot_be_told_leaves_the_completed_answer(
     session = await in_thread(session_make, alice, agent)
     model.script("Yes.")
     assert "Yes." in await say(alice_api, session, way, "Hi")
-    await providers.recorded()
+    await providers.wait_for_records()
     run = await in_thread(Run.objects.get)
     assert (run.state, run.superseded, run.text, run.error) == ("completed", False, "Yes.", None)
     assert (await in_thread(Session.objects.get, pk=session.pk)).turns == 1

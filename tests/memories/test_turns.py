@@ -162,7 +162,7 @@ def test_somebody_else_writes_between_two_slices_of_a_clear(
 ) -> None:
     review_make(alice)
     session = session_make(alice, agent_make())
-    code = clear.clear_code_make(Book.objects.get(owner=alice))
+    code = clear.clear_code_create(Book.objects.get(owner=alice))
     watch = Watch(charlie, monkeypatch)
     delete = clear._delete_memories
     monkeypatch.setattr(clear, "_delete_memories", lambda *args, **how: watch.slice(delete, *args, **how))
