@@ -104,7 +104,7 @@ def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metad
 
 
 async def wait_for_records() -> None:
-    """Wait until all pending reports were delivered or failed (tests, shutdown)."""
+    """Wait until all pending reports were delivered or failed (for tests)."""
     await asyncio.gather(*_pending, return_exceptions=True)
 
 

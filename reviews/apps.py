@@ -19,7 +19,7 @@ class ReviewsConfig(AppConfig):
         from reviews.approvals import imported_withdraw
         from reviews.consolidation import clear
         from reviews.consolidation.commands import register_commands
-        from reviews.consolidation.forgetting import erase_consolidation, mark_extractions_done
+        from reviews.consolidation.forgetting import erase_consolidation, mark_sessions_read
         from reviews.consolidation.health import consolidation_facts, export_consolidation
         from reviews.consolidation.undo import record_documents_undone
         from reviews.consolidation.withdrawal import withdrawn_lock
@@ -36,7 +36,7 @@ class ReviewsConfig(AppConfig):
         register_undo_listener(UndoListener(lock=withdrawn_lock, undone=clear.record_clear_undone))
         register_undo_listener(UndoListener(undone=record_documents_undone))
         register_undo_listener(UndoListener(lock=lock_review, undone=record_undone))
-        register_eraser(Eraser(mark_processed=mark_extractions_done, erase=erase_consolidation))
+        register_eraser(Eraser(mark_processed=mark_sessions_read, erase=erase_consolidation))
         register_eraser(Eraser(mark_processed=mark_sessions_reviewed, erase=erase_reviews))
         register_exporter("consolidation", export_consolidation)
         register_exporter("reviews", export_reviews)

@@ -1,5 +1,5 @@
 """Clearing a book (with tombstones, so that it can be undone for some time), and forgetting a session's notes. A clear
-also cancels the book's open reviews and consolidations and passes over its sessions, so that nothing comes back.
+also cancels the book's open reviews and consolidations and marks its sessions as read, so that nothing comes back.
 Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
 
 import hashlib
@@ -52,7 +52,7 @@ ERASED: dict[str, Any] = {
     "before_clear": None,
     "cleared_by": None,
 }
-"""The fields of an extraction without texts, of a session that is passed over."""
+"""The fields of an extraction without texts, of a session that is marked as read."""
 _POSITION_FIELDS = ("state", "through_seq", "floor_seq")
 
 
@@ -99,7 +99,7 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
     """Remove all memory data of one book, in slices and as one change set, if the code is valid; it can be used once.
     Transcripts stay. Raises Conflict.
 
-    First the sessions so far are passed over, a batch at a time. Then one transaction raises the book's epoch, so that
+    First the existing sessions are marked as read, a batch at a time. Then one transaction raises the epoch, so that
     background work no longer writes to it, and removes the documents, the proposals and the first memories. The other
     memories are deleted in later transactions. If the clear is interrupted between them, the part that is done can be
     undone, and another clear removes the rest."""
@@ -114,8 +114,8 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]
             change_set = writer.changes()
     records = _records(book).filter(cleared_at=None)
     yield from _in_batches(transaction.atomic(updating(records, cleared_at=timezone.now(), cleared_by=change_set.pk)))
-    passing_over = each_page(sessions_in(book), lambda page: _pass_over(book, change_set.pk, page))
-    yield from _in_batches(transaction.atomic(passing_over))
+    marking = each_page(sessions_in(book), lambda page: _mark_read(book, change_set.pk, page))
+    yield from _in_batches(transaction.atomic(marking))
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
     cleared = ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
@@ -127,9 +127,9 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     changes, and the number of the last memory to clear."""
     reviews_withdraw(book, change_set)
     cancel_all(Q(book=book), REASON)
-    # Sessions that began, or were extracted in the background, since the others were passed over.
+    # Sessions that began, or were extracted in the background, since the others were marked.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
-    _pass_over(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
+    _mark_read(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
     with book_writing(book, source, change_set=change_set) as writer:
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
@@ -226,7 +226,7 @@ def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = No
     return [change_json(writer.gather_deleted(memory)) for memory in rows[:limit]]
 
 
-def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
+def _mark_read(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
     """Mark sessions of the book as read up to their current end, so that no message before it is read again."""
     positions = sessions_mark_reviewed(sessions)
     by_id = {session.pk: session for session in Session.objects.filter(pk__in=positions)}

@@ -74,7 +74,7 @@ def withdrawn_return(root: ChangeSet, *, undo: bool) -> None:
 
 def sessions_return(before: Mapping[Session, tuple[int, tuple[int, int] | None]]) -> None:
     """Restore the review positions of sessions before a clear. `before` has, by session, the number of the last message
-    that the clear passed over, and the earlier position. A session that was reviewed beyond that message is not
+    that the clear marked as read, and the earlier position. A session that was reviewed beyond that message is not
     changed. The caller has locked the sessions."""
     changed = []
     for session, (passed_through, position) in before.items():
