@@ -1,5 +1,4 @@
-"""Hooks through which the gateway calls the reviews app, which it may not import. That app registers them when Django
-starts."""
+"""Hooks by which the gateway calls the reviews app, which it may not import. They are registered when Django starts."""
 
 from collections.abc import Callable
 from uuid import UUID

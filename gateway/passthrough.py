@@ -248,8 +248,7 @@ def _text_in(choice: dict[str, Any]) -> str:
 
 
 def usage_in(answer: bytes) -> Any:
-    """Return the usage near the beginning or the end of a JSON answer, without parsing all of it; {} if there is
-    none."""
+    """Return the usage near the beginning or the end of a JSON answer, which is not parsed as a whole, or {}."""
     for piece in (answer[-_USAGE_BYTES:], answer[:_USAGE_BYTES]):
         if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
             text = piece[begin:].decode(errors="replace")

@@ -1,5 +1,4 @@
-"""Agents in the admin: a form generated from the schema of the settings, saved by the same service as the agents
-file."""
+"""Agents in the admin: a form generated from the settings' schema, saved by the same service as the agents file."""
 
 from typing import Any
 

@@ -28,8 +28,7 @@ def steps_of(messages: Sequence[Message], visible: Visibility, budget: Budget) -
 
 
 def attempts_of(run: Run) -> list[dict[str, Any]]:
-    """Return the attempts in the run's trace (recorded only if one failed): upstream and model, outcome and
-    duration."""
+    """Return the attempts in the run's trace (recorded only if one failed): upstream, model, outcome, duration."""
     return [
         {
             "who": f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",

@@ -99,8 +99,7 @@ class LiveMarkdown:
         return self._changed([unrendered("".join(self._pieces))])
 
     def _normalized_text(self, complete: bool) -> str:
-        """Return the open text with normalised line endings. A trailing carriage return waits for the next
-        character."""
+        """Return the open text with normalised line endings. A trailing CR waits for the next character."""
         text = self._open
         if "\r" in text:
             pending = "\r" if text.endswith("\r") and not complete else ""

@@ -1,5 +1,4 @@
-"""Selects the turns of a session for the chat page: the newest, those before or around a message, or those since a
-turn."""
+"""Selects the turns that the chat page shows: the newest, those before or around a message, or those since a turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

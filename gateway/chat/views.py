@@ -58,8 +58,7 @@ def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
 
 @fragment_view
 def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq: int, index: int) -> HttpResponse:
-    """Serve a picture that was sent with a message, with the media type detected from its bytes; 404 for anything
-    else."""
+    """Serve a picture of a message, with the media type detected from its bytes; 404 for any other attachment."""
     messages = Message.objects.filter(
         owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1), session__deleted_at=None
     )

@@ -51,8 +51,7 @@ def _limited(who: str, window: Window) -> RateLimited:
 
 
 async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
-    """Count a request. Return the window after it, or None if nothing is counted, and whether it is within the
-    limit."""
+    """Count a request. Return the window after it (None if nothing is counted), and whether it is within the limit."""
     global _backoff_until
     if not per_minute or time.monotonic() < _backoff_until:
         return None, True

@@ -50,8 +50,7 @@ _TEMPLATES = [
 
 
 def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Handle resources/list: documents by path, then memories, newest first, of a book ("": the key's own). Raises
-    RpcError."""
+    """Handle resources/list: documents by path, then memories, newest first. "" is the key's book. Raises RpcError."""
     position = position_in(params) or (_DOCUMENTS, "")
     with rpc_errors(RESOURCE_NOT_FOUND):
         resources, cursor = _page(caller, current_limits(caller).book_name(book or None), position)

@@ -71,8 +71,7 @@ def _answer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 
 def _validated(request: HttpRequest) -> _ValidRequest:
-    """Validate a request. Raises OAuthToolkitError for errors that are sent to the app, and FatalClientError for all
-    others."""
+    """Validate a request. Raises OAuthToolkitError for errors that are sent to the app, FatalClientError for others."""
     try:
         scopes, credentials = get_oauthlib_core().validate_authorization_request(request)
     except ValueError as error:  # a malformed address, which the library does not handle

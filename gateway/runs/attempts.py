@@ -22,8 +22,7 @@ class RunAttempts:
         return self._logs[-1]
 
     def prefer(self, target: ModelTarget) -> ModelTarget:
-        """Return an agent's models with the one that answered before in front, since the conversation contains its
-        reasoning."""
+        """Return an agent's models, first the one that answered before: the conversation contains its reasoning."""
         before = [ModelTarget(entry["upstream"], entry["model"]) for entry in self._earlier if not entry["fault"]]
         answered = [*before, *(log.answered_by for log in self._logs)]
         last = next(filter(None, reversed(answered)), None)

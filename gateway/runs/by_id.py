@@ -76,8 +76,7 @@ def session_named(caller: Caller, ref: str) -> Session | None:
 
 
 def _by_name(caller: Caller, ref: str, *more: str) -> dict[str, Session]:
-    """Return the sessions with these names, locked. Our own id also counts as a name; an external id takes precedence
-    over it."""
+    """Return the sessions with these names, locked. Our own id is a name, too; an external id takes precedence."""
     if len(ref) > MAX_EXTERNAL_ID:
         raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
     names, own_id = {ref, *more}, parse_uuid(ref)

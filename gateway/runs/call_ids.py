@@ -1,5 +1,4 @@
-"""Our ids of calls of client tools, `call_<run>_<n>`. They contain the run's id, since some model servers reuse their
-own ids."""
+"""Our ids of calls of client tools, `call_<run>_<n>`, which name the run, since some servers reuse their own ids."""
 
 import re
 from typing import Any

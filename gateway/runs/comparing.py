@@ -92,8 +92,7 @@ def comparable_messages(messages: Sequence[ChatMessage]) -> tuple[list[Comparabl
 
 
 def similarity(one: ComparableMessage, other: ComparableMessage) -> float:
-    """Return the share of the shorter message that the longer one contains, from 0 to 1. Small changes reduce it only a
-    little."""
+    """Return the share of the shorter message that the longer one contains, from 0 to 1, despite small changes."""
     short, long = sorted((one, other), key=lambda message: len(message.key))
     if not short.key:
         return 0.0

@@ -1,6 +1,5 @@
 """Decides which recorded conversation a request continues, and from which turn. Pure functions; gateway.runs.candidates
-reads the conversations, gateway.runs.alignment aligns each with the request. If two fit equally well, neither is
-chosen."""
+reads the conversations, gateway.runs.alignment aligns them. If two fit equally well, neither is chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,8 +54,7 @@ def _rank(found: Alignment) -> tuple[int, int, int, bool, int, float]:
 
 
 def _is_clearly_better(best: Alignment, other: Alignment) -> bool:
-    """Return True if `best` outranks `other` by a criterion other than weight, or has strong proof and clearly more
-    weight."""
+    """Return True if `best` outranks `other` by another criterion than weight, or has strong proof and clearly more."""
     if _rank(best)[:5] != _rank(other)[:5]:
         return True
     return best.proof == Proof.STRONG and best.weight - other.weight >= _CLEAR_MARGIN

@@ -52,8 +52,7 @@ class ComparisonNeeded(Conflict):
 
 
 class AttachmentsNotStored(Conflict):
-    """A new session would store the earlier messages, whose attachments have to be stored first. Raised before anything
-    is stored."""
+    """A new session would store earlier messages, whose attachments must be stored first. Nothing is stored yet."""
 
     def __init__(self) -> None:
         super().__init__("The attachments of earlier messages are not stored. Send the request again.")

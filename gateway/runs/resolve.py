@@ -250,8 +250,7 @@ def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
 
 
 def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> MatchedSession | None:
-    """Return the session that was found by comparing messages before the transaction. Raises ComparisonNeeded if it has
-    changed since."""
+    """Return the session that was found before the transaction. Raises ComparisonNeeded if it has changed since."""
     if continuation.session_id is None:
         if continuation.parent is None:
             return None

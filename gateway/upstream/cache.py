@@ -56,8 +56,7 @@ class UpstreamCache:
         return [change for change, row in learned if row.expires_at > now]
 
     def learn(self, upstream: str, model: str, changes: Mapping[Change, str]) -> None:
-        """Remember changes that a server accepted, with the words of its refusal. This process applies them
-        immediately."""
+        """Cache changes that a server accepted, with the words of its refusal, and store them in the background."""
         now = timezone.now()
         rows = [row_of(change, upstream, model, words, now) for change, words in changes.items()]
         for change in changes:

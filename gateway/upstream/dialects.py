@@ -55,8 +55,7 @@ class Dialect:
         return {name: value.replace("{key}", key) for name, value in self.headers.items()}
 
     def with_options(self, options: Mapping[str, Any]) -> "Dialect":
-        """Return this dialect with an administrator's options. Lists and maps extend its own, other values replace
-        them."""
+        """Return this dialect with an administrator's options: lists and maps are extended, other values replaced."""
         changes: dict[str, Any] = {}
         for name, value in options.items():
             own = getattr(self, name)
