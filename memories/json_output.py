@@ -25,7 +25,7 @@ class ConstantDict(dict[str, Any]):
 
 
 class LongTextEncoder(json.JSONEncoder):
-    """Produces the same output as JSONEncoder, but encodes long plain texts and ConstantDicts faster."""
+    """Produces the same output as JSONEncoder, but encodes long plain texts and each ConstantDict faster."""
 
     def encode(self, o: Any) -> str:
         token, plain = secrets.token_hex(16), list[tuple[str, ...]]()

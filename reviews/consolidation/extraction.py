@@ -216,7 +216,7 @@ def _store(
 def _store_failure(
     claim: ConsolidationClaim, extraction: Extraction, record: SessionRecord, error: DomainError
 ) -> None:
-    """Note a failed attempt. After the last one the session is not read again until it changes or, if the failure was
+    """Record a failed attempt. After the last one the session is not read again until it changes or, if the failure was
     a server that was down, until the next run."""
     lock_claimed(claim)
     attempts = extraction.attempts + 1
@@ -243,7 +243,7 @@ def _pass_over(claim: ConsolidationClaim, extraction: Extraction, *, through_seq
 
 
 def record_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
-    """Note that a book's extractions changed, so that its documents are rewritten; in the caller's transaction.
+    """Record that a book's extractions changed, so that its documents are rewritten; in the caller's transaction.
     `forgotten`: texts were erased, so the documents are rewritten from the remaining notes alone."""
     ConsolidationState.objects.get_or_create(book_id=book_id, defaults={"owner_id": owner_id})
     row = ConsolidationState.objects.filter(book_id=book_id)
