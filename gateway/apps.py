@@ -11,7 +11,7 @@ class GatewayConfig(AppConfig):
         # Models can be imported only now.
         from gateway.accounts.sign_in import signed_in, signed_out
         from gateway.attachments.uses import uses_release
-        from gateway.chat.session_list import names
+        from gateway.chat.session_list import provenance_names
         from gateway.embeddings import searched_vector
         from gateway.keys import key_facts, key_names
         from gateway.oauth.connections import erase_tokens
@@ -32,7 +32,7 @@ class GatewayConfig(AppConfig):
         query_embedder.register(searched_vector)
         conversation_store.register(STORE)
         register_facts_reader(key_facts)
-        names_reader.register(names)
+        names_reader.register(provenance_names)
         key_names_reader.register(key_names)
         user_logged_out.connect(close_login, dispatch_uid="gateway.sockets")
         user_logged_in.connect(signed_in, dispatch_uid="gateway.accounts.sign_in")

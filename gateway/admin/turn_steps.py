@@ -14,7 +14,7 @@ MAX_MESSAGES = 200
 MAX_TOOL_CHARS = 10_000
 
 
-def messages_of(run: Run) -> list[Message]:
+def first_messages(run: Run) -> list[Message]:
     """Return the first MAX_MESSAGES stored messages of a run, in their order. One query."""
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, run_id=run.pk)
     return list(rows.order_by("seq")[:MAX_MESSAGES])

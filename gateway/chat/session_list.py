@@ -199,7 +199,7 @@ def title_of(session: Session) -> str:
     return words[:_MAX_DERIVED_TITLE].rsplit(" ", 1)[0].rstrip(".,;:") + "…"
 
 
-def names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:
+def provenance_names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:
     """Return the titles of sessions and the turn numbers of runs, for the pages of all apps; at most two queries."""
     rows = titled(Session.objects.filter(owner_id=owner_id, pk__in=sessions)) if sessions else ()
     turns = Run.objects.filter(owner_id=owner_id, pk__in=runs).values_list("pk", "turn") if runs else ()

@@ -115,7 +115,7 @@ def _page(
 ) -> HttpResponse:
     context = {
         "name": valid.client.name or "An app without a name",
-        "place": place_of(valid.redirect),
+        "place": redirect_words(valid.redirect),
         "books": _books(viewer),
         "book": request.POST.get("book", DEFAULT_BOOK),
         "rights": request.POST.get("rights", "write" if valid.writes else "read"),
@@ -128,7 +128,7 @@ def _page(
     return response
 
 
-def place_of(uri: str) -> str:
+def redirect_words(uri: str) -> str:
     """Return a description of an app's redirect address for people."""
     parts = urlsplit(uri)
     if parts.scheme == "https":

@@ -21,7 +21,7 @@ from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit.log import Action
-from memories.history.steps import action_words
+from memories.history.revisions import action_words
 from memories.models import ChangeSet, Revision
 
 

@@ -164,7 +164,7 @@ async def test_a_fault_leaves_the_turn_and_is_named(
     faulty.script("Noted.", "Yes.")
     await say(alice_api, talked, "v1 in one piece", "The gate code is on the blue door, near the hazelnuts.")
     # In a native session, too, the first turn has left the window.
-    await in_thread(compaction.store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    await in_thread(compaction.compaction_store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
     snapshots.clear()
     thread_cache.clear()
     fault, kind = FAULTS[name]
@@ -186,7 +186,7 @@ async def test_an_earlier_conversation_that_cannot_be_rendered_leaves_the_turn(
 ) -> None:
     faulty.script("Noted.", "Yes.")
     await say(alice_api, talked, "native", "The gate code is on the blue door.")
-    await in_thread(compaction.store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    await in_thread(compaction.compaction_store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
     monkeypatch.setattr("gateway.turns.injection.earlier_block", raising(PromptError(SECRET)))
     assert await say(alice_api, talked, "native", "What is on the blue door?") == "Yes."
     run = await in_thread(Run.objects.latest, "id")
