@@ -50,7 +50,7 @@ class AssistantMessage(dict[str, Any]):
 
 
 def kept_of(message: Mapping[str, Any]) -> KeptFields | None:
-    """Return the kept fields of a message, or None if it has none, as messages from clients."""
+    """Return the kept fields of a message, or None if it has none, like a client's message."""
     return message.kept if isinstance(message, AssistantMessage) else None
 
 
