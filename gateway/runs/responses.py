@@ -93,7 +93,7 @@ def response_delete(caller: Caller, given: str) -> None:
 
 
 def previous_response(caller: Caller, given: str) -> Previous:
-    """Return where a conversation continues that names its previous response. Raises PreviousResponseNotFound, and
+    """Return where a conversation that names its previous response continues. Raises PreviousResponseNotFound, and
     SessionBusy while that response is still being written."""
     try:
         run, part = response_find(caller, given)
@@ -106,7 +106,7 @@ def previous_response(caller: Caller, given: str) -> Previous:
 
 def transcript(run: Run, part: int) -> list[Message]:
     """Return the messages of a response and all messages before it, oldest first."""
-    own = [row for one in parts_of(run)[: part + 1] for row in (*one.input, *one.output)]
+    own = [row for earlier in parts_of(run)[: part + 1] for row in (*earlier.input, *earlier.output)]
     return [*_before(run, own[0].seq if own else 0), *own]
 
 
@@ -132,10 +132,10 @@ def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UU
 def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
     parts, prefix = [Part()], call_prefix(run_id)
     for row in rows:
-        is_given = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
-        if is_given and parts[-1].output:
+        is_input = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
+        if is_input and parts[-1].output:
             parts.append(Part())
-        (parts[-1].input if is_given else parts[-1].output).append(row)
+        (parts[-1].input if is_input else parts[-1].output).append(row)
     return parts
 
 
