@@ -29,7 +29,7 @@ _STATES_WITH_OUTPUT = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITIN
 
 
 @dataclass(slots=True)
-class Part:
+class ResponsePart:
     """The stored messages of one response: the input of its request, and the output, including calls of our tools."""
 
     input: list[Message] = field(default_factory=list)
@@ -110,12 +110,12 @@ def transcript(run: Run, part: int) -> list[Message]:
     return [*_before(run, own[0].seq if own else 0), *own]
 
 
-def parts_of(run: Run) -> list[Part]:
+def parts_of(run: Run) -> list[ResponsePart]:
     """Return the parts of a run, at least one."""
     return _parts(run.pk, messages_of(run))
 
 
-def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, Part]]:
+def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, ResponsePart]]:
     """Yield the run, number and messages of each stored response among these runs of the owner."""
     kept = dict(
         runs_within(caller.owner_id, caller.limits)
@@ -129,12 +129,12 @@ def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UU
             yield from ((run_id, number, part) for number, part in parts if str(number) in (kept[run_id] or {}))
 
 
-def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
-    parts, prefix = [Part()], call_prefix(run_id)
+def _parts(run_id: UUID, rows: Iterable[Message]) -> list[ResponsePart]:
+    parts, prefix = [ResponsePart()], call_prefix(run_id)
     for row in rows:
         is_input = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
         if is_input and parts[-1].output:
-            parts.append(Part())
+            parts.append(ResponsePart())
         (parts[-1].input if is_input else parts[-1].output).append(row)
     return parts
 
