@@ -208,12 +208,12 @@ def _recalled_words(call: CommandCall) -> str:
         return ""
     entries = snapshots.view(call.book).entries
     frozen = freeze(entries, max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit).entries
-    others, most = len(entries) - len(frozen), agent.max_inject_memories - len(frozen)
-    if not others or not most:
+    others, room = len(entries) - len(frozen), agent.max_inject_memories - len(frozen)
+    if not others or not room:
         return ""
     which = f"{'The' if not frozen else 'Another'} {others} {'memory' if others == 1 else 'memories'}"
     return (
-        f"{which} of the book {'is' if others == 1 else 'are'} searched for what bears on a message: at most {most} "
+        f"{which} of the book {'is' if others == 1 else 'are'} searched for what bears on a message: at most {room} "
         f"are given with it, as far as they fit within {TOTAL_BYTES // 1024} KiB."
     )
 

@@ -18,8 +18,8 @@ def agent_contradictions(agent: AgentSettings) -> Iterator[str]:
     limit = agent.context_token_limit
     if (taken := text_tokens(agent.instructions)) >= limit:
         yield f"Its instructions take {taken:,} tokens, context_token_limit is {limit:,}: every turn is above it."
-    if agent.inject_memories and (most := _frozen_tokens(agent)) >= limit:
-        yield f"A full frozen block takes {most:,} tokens, context_token_limit is {limit:,}: nothing else has room."
+    if agent.inject_memories and (block := _frozen_tokens(agent)) >= limit:
+        yield f"A full frozen block takes {block:,} tokens, context_token_limit is {limit:,}: nothing else has room."
 
 
 def _frozen_tokens(agent: AgentSettings) -> int:

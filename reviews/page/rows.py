@@ -201,9 +201,9 @@ def _usage_text(review: ReviewRun, turns: int) -> str:
     seconds`."""
     if review.state == State.RUNNING and review.started_at:
         seconds = max(0, int((timezone.now() - review.started_at).total_seconds()))
-        most = review.settings.get("memory_review_timeout", 30)
+        timeout = review.settings.get("memory_review_timeout", 30)
         reading = f"Reading {counted(turns, 'turn')} · " if turns else ""
-        return f"{reading}{min(seconds, most)} of at most {most} seconds"
+        return f"{reading}{min(seconds, timeout)} of at most {timeout} seconds"
     parts = [review.model] if review.model else []
     if tokens := review.usage.get("total_tokens"):
         parts.append(f"{tokens:,} tokens")
