@@ -195,7 +195,7 @@ async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
 
         monkeypatch.setattr(module, name, watch)
 
-    watched(formats, "_read")
+    watched(formats, "_read_file")
     watched(book_state, "check_scan")
     watched(running, "_write")
     watched(running, "book_changed")
@@ -203,7 +203,7 @@ async def test_what_an_import_reads_and_scans_keeps_no_thread_busy_that_writes(
     request = ImportRequest(upload=Upload.of(lines.encode(), "memories.jsonl"), preview=preview)
     report = await in_slices(import_slices(alice.pk, request, actor="user:1"))
     assert report.new == COUNT
-    reading = {"_read": {"daybook-read"}, "check_scan": {"daybook-read"}}
+    reading = {"_read_file": {"daybook-read"}, "check_scan": {"daybook-read"}}
     assert threads == reading | ({} if preview else {"_write": {"daybook-db"}, "book_changed": {"daybook-db"}})
 
 

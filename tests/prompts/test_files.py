@@ -64,7 +64,7 @@ def test_the_present_name_wins_over_the_former_one_which_is_named(own: Path) -> 
     former = write(own, "found_by", "Find words for {{notes}}.")
     write(own, "keyword_generation", "Search words of {{notes}}.")
     assert prompt_file("keyword_generation").text == "Search words of {{notes}}."
-    assert prompt_problems() == [f"{former} is not read: keyword_generation.md stands beside it."]
+    assert prompt_problems() == [f"{former} is not read, since keyword_generation.md exists, too."]
 
 
 def test_a_broken_file_under_a_former_name_is_named(own: Path) -> None:
