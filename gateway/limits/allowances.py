@@ -27,12 +27,12 @@ class Allowance:
     """A key's permission to ask models for one answer. Call `leave` when the answer is complete."""
 
     key_id: UUID | None = None
-    place: UUID | None = None  # slot among the answers under way; None for a key without limits
+    slot: UUID | None = None  # among the answers under way; None for a key without limits
 
     def leave(self) -> None:
         """Release the slot, once the answer is complete and counted. May be called more than once."""
-        if self.key_id is not None and self.place is not None:
-            under_way.leave(self.key_id, self.place)
+        if self.key_id is not None and self.slot is not None:
+            under_way.leave(self.key_id, self.slot)
 
 
 NO_ALLOWANCE = Allowance()
@@ -63,7 +63,7 @@ async def _allowance(caller: Caller) -> Allowance:
     key_id, limits = caller.key_id, caller.spending_limits
     if key_id is None or not limits:
         return Allowance(key_id)
-    place, others = await under_way.enter(key_id)
+    slot, others = await under_way.enter(key_id)
     try:
         if 0 < limits.streams_at_once <= others:
             raise RateLimited(
@@ -75,9 +75,9 @@ async def _allowance(caller: Caller) -> Allowance:
         if limits.daily:
             _require(limits, others, *await in_read_thread(spent_today, key_id))
     except BaseException:
-        under_way.leave(key_id, place)
+        under_way.leave(key_id, slot)
         raise
-    return Allowance(key_id, place)
+    return Allowance(key_id, slot)
 
 
 def _require(limits: SpendingLimits, others: int, tokens: int, money: float) -> None:

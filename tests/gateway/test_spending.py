@@ -171,7 +171,7 @@ async def test_every_way_to_a_model_is_closed_over_the_limit(
     assert (await api.get("/v1/models"))[0] == 200
     status, answer = await api.post("/v1/chat/completions", _body("/memory help"))
     assert status == 200, answer
-    assert not under_way._places
+    assert not under_way._slots
 
 
 async def test_streams_at_once(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
@@ -188,7 +188,7 @@ async def test_streams_at_once(alice: Owner, agent: Agent, model: ScriptedModel)
     before = upstream.install(waiting)
     try:
         tasks = [asyncio.create_task(ask(api, f"hello {number}")) for number in range(2)]
-        await eventually_async(lambda: len(next(iter(under_way._places.values()), {})) == 2, within=5)
+        await eventually_async(lambda: len(next(iter(under_way._slots.values()), {})) == 2, within=5)
         refused = await ask(api, "three")
         assert (refused.status, refused.json["error"]["details"]["reason"]) == (429, "streams_at_once")
         going_on.set()
@@ -196,7 +196,7 @@ async def test_streams_at_once(alice: Owner, agent: Agent, model: ScriptedModel)
         assert (await ask(api, "four")).status == 200
     finally:
         upstream.install(before)
-    assert not under_way._places
+    assert not under_way._slots
 
 
 async def test_many_at_once_pass_a_limit_by_what_is_under_way_at_most(
@@ -223,7 +223,7 @@ async def test_a_failed_opening_gives_its_place_back(alice: Owner, agent: Agent,
     assert (await api.post("/v1/embeddings", {"model": "nobody/x", "input": "hi"}))[0] == 404
     model.script(ValueError("broken"))
     assert (await ask(api, "hi")).status >= 500
-    assert not under_way._places
+    assert not under_way._slots
 
 
 async def test_a_place_that_was_left_behind_ends(alice: Owner, settings: Any) -> None:
@@ -233,7 +233,7 @@ async def test_a_place_that_was_left_behind_ends(alice: Owner, settings: Any) ->
     place, others = await under_way.enter(key.pk)
     assert others == 1
     under_way.leave(key.pk, place)
-    under_way._places[key.pk][left] = 0.0  # no answer takes so long
+    under_way._slots[key.pk][left] = 0.0  # no answer takes so long
     place, others = await under_way.enter(key.pk)
     assert others == 0
     under_way.leave(key.pk, place)
@@ -243,7 +243,7 @@ async def test_a_place_that_was_left_behind_ends(alice: Owner, settings: Any) ->
 async def test_with_redis_all_processes_are_counted(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     key, _ = await in_thread(key_make, alice)
     elsewhere, _ = await under_way.enter(key.pk)
-    of_elsewhere, here = under_way._places, {}
+    of_elsewhere, here = under_way._slots, {}
     monkeypatch.setattr(under_way, "_places", here)  # as another process has it
     place, others = await under_way.enter(key.pk)
     assert others == 1
@@ -268,7 +268,7 @@ async def test_while_redis_does_not_answer_this_process_is_counted(
     settings.REDIS_URL = ""
     for place, _ in places:
         under_way.leave(key.pk, place)
-    assert not under_way._places
+    assert not under_way._slots
 
 
 @pytest.mark.django_db(transaction=True)
@@ -432,4 +432,4 @@ async def test_a_plain_stream_that_is_left_counts_what_it_said(
         await anext(chunks)
     ((_, turns, requests, given, said),) = await totals()
     assert (turns, requests, given > 0, said) == (0, 1, True, 100)
-    assert not under_way._places
+    assert not under_way._slots
