@@ -68,7 +68,7 @@ class Files:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise InvalidRequest(
-                f"{name or 'The file'} is not UTF-8 text. Save it as UTF-8, or import the export as it came. "
+                f"{name or 'The file'} is not UTF-8 text. Save it as UTF-8, or import the export unchanged. "
                 "Nothing was imported."
             ) from None
         return SourceFile(name, text)
