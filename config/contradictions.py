@@ -4,7 +4,7 @@ work are not reported. Contradictions of a single agent are in gateway.agents.co
 from collections.abc import Iterator
 
 from gateway.agents.configuration import consolidation_settings
-from gateway.agents.contradictions import of_agent
+from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Agent
@@ -17,7 +17,7 @@ _HOURS = 24
 def contradictions() -> Iterator[tuple[str, str]]:
     """Yield the name of the agent or component and a sentence for each contradiction. Queries the database."""
     for agent in Agent.objects.order_by("name"):
-        for sentence in of_agent(agent_settings(agent)):
+        for sentence in agent_contradictions(agent_settings(agent)):
             yield f"agent {agent.name}", sentence
     for sentence in of_consolidation(consolidation_settings()):
         yield "consolidation", sentence

@@ -29,9 +29,9 @@ from gateway.attachments.files import is_local, storage_try
 from gateway.limits.money import cost_of, dollars
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
+from gateway.upstream.cache import upstream_cache
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import certificate_fault, speaks_no_tls
-from gateway.upstream.known import known
 from gateway.upstream.learned import change_of, learned_now
 from gateway.webhooks.services import webhooks_of_older_keys
 from memories.number_words import counted
@@ -71,7 +71,7 @@ def findings() -> Iterator[Finding]:
     if answers:
         for name, check in _STATE_CHECKS.items():
             yield from _guarded(name, check)
-        known.sync()
+        upstream_cache.sync()
     yield _queue()
     yield from _upstreams()
     yield from _alerts()

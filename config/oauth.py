@@ -6,8 +6,8 @@ from typing import Any
 OAUTH2_PROVIDER: dict[str, Any] = {
     "OAUTH2_SERVER_CLASS": "oauthlib.oauth2.WebApplicationServer",
     "OAUTH2_VALIDATOR_CLASS": "gateway.oauth.validator.Validator",
-    "ACCESS_TOKEN_GENERATOR": "gateway.oauth.tokens.access_token_make",
-    "REFRESH_TOKEN_GENERATOR": "gateway.oauth.tokens.refresh_token_make",
+    "ACCESS_TOKEN_GENERATOR": "gateway.oauth.tokens.access_token_create",
+    "REFRESH_TOKEN_GENERATOR": "gateway.oauth.tokens.refresh_token_create",
     "OAUTH_PRE_TOKEN_VALIDATION": [],
     "SCOPES": {"memory:read": "Read memories", "memory:write": "Write memories"},
     "READ_SCOPE": "memory:read",

@@ -11,7 +11,7 @@ class GatewayConfig(AppConfig):
         # Models can be imported only now.
         from gateway.accounts.sign_in import signed_in, signed_out
         from gateway.attachments.uses import uses_release
-        from gateway.chat.session_list import names
+        from gateway.chat.session_list import provenance_names
         from gateway.embeddings import searched_vector
         from gateway.keys import key_facts, key_names
         from gateway.oauth.connections import erase_tokens
@@ -21,7 +21,7 @@ class GatewayConfig(AppConfig):
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns
         from memories.forgetting import Eraser, register_eraser
-        from memories.health import on_health
+        from memories.health import register_facts_reader
         from memories.history.provenance import key_names_reader, names_reader
         from memories.imports.conversations import conversation_store
         from memories.portability import register_exporter
@@ -31,13 +31,13 @@ class GatewayConfig(AppConfig):
         thread_reader.register(read_turns)
         query_embedder.register(searched_vector)
         conversation_store.register(STORE)
-        on_health(key_facts)
-        names_reader.register(names)
+        register_facts_reader(key_facts)
+        names_reader.register(provenance_names)
         key_names_reader.register(key_names)
         user_logged_out.connect(close_login, dispatch_uid="gateway.sockets")
         user_logged_in.connect(signed_in, dispatch_uid="gateway.accounts.sign_in")
         user_logged_out.connect(signed_out, dispatch_uid="gateway.accounts.sign_in")
         register_exporter("conversations", export_conversations)
-        register_eraser(Eraser(erase=erase_traces, leave=erase_tokens))
-        register_eraser(Eraser(erase=lambda owner_id, books: (), leave=uses_release))
+        register_eraser(Eraser(erase=erase_traces, erase_owner=erase_tokens))
+        register_eraser(Eraser(erase=lambda owner_id, books: (), erase_owner=uses_release))
         post_migrate.connect(triggers_ensure, sender=self, dispatch_uid="gateway.sessions.message_index")

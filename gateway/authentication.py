@@ -15,9 +15,9 @@ from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from gateway.keys import end_user_mixed, key_ceilings, key_find, key_hash, key_limits
-from gateway.limits.allowances import note_tokens
-from gateway.limits.key_uses import note_use
+from gateway.keys import end_user_record, key_find, key_hash, key_limits, spending_limits
+from gateway.limits.allowances import record_tokens_left
+from gateway.limits.key_uses import record_key_use
 from gateway.limits.rates import count_request
 from gateway.models import ApiKey
 from gateway.oauth.connections import token_find, token_hash
@@ -169,14 +169,14 @@ def _find_by_token(plain: str, resource: str, namespace: str, external_id: str, 
 
 def _caller_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> Caller:
     if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
-        note_use(key.pk)
+        record_key_use(key.pk)
     owner_id, remembers = _owner_of(key, namespace, external_id, write=write)
     return Caller(
         owner_id=owner_id,
         actor=f"key:{key.pk}",
         key_id=key.pk,
         limits=key_limits(key),
-        ceilings=key_ceilings(key),
+        spending_limits=spending_limits(key),
         requests_per_minute=key.requests_per_minute,
         read_only=key.read_only,
         trusted=key.trusted,
@@ -193,7 +193,7 @@ def _owner_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> 
         return owner_for_end_user(parent=key.owner, **who, write=write).pk, True
     if namespace == "daybook":
         raise Forbidden("This key may not name end users; an administrator can mark it as trusted.")
-    return key.owner_id, not end_user_mixed(key, namespace, external_id, write=write)
+    return key.owner_id, not end_user_record(key, namespace, external_id, write=write)
 
 
 def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller:
@@ -241,7 +241,7 @@ class KeyAuth(_BearerAuth):
         caller = await caller_by_key(request, cached=is_post)
         require_json(request)
         if not is_post:  # a POST checks them before it asks a model
-            await note_tokens(caller)
+            await record_tokens_left(caller)
         return caller
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from gateway.runs.fingerprint import text_of
 from gateway.runs.wrappers import without_reminders
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 _FILE = Path(__file__).with_suffix(".toml")
 # Characters at both ends that are searched for the words; these prompts have the conversation in between.
 _HEAD, _TAIL = 4_000, 200
@@ -62,11 +62,11 @@ class KnownRequest:
 
 
 def is_client_task(
-    messages: Sequence[Message],
+    messages: Sequence[ChatMessage],
     *,
     headers: Mapping[str, str],
     metadata: Mapping[str, Any],
-    tools: Sequence[Message] = (),
+    tools: Sequence[ChatMessage] = (),
     stream: bool = False,
     max_tokens: Any = None,
 ) -> bool:
@@ -83,7 +83,7 @@ def is_client_task(
     return False
 
 
-def _places(messages: Sequence[Message]) -> Iterator[tuple[str, Message]]:
+def _places(messages: Sequence[ChatMessage]) -> Iterator[tuple[str, ChatMessage]]:
     """Yield the messages that may contain the words, each with its place: a system message at the beginning as
     `system`, and the last user message and the system messages after it as `user`."""
     if messages[0].get("role") in _SYSTEM_ROLES:
@@ -140,7 +140,9 @@ def _codex_kind(given: Any) -> str:
     return str(metadata.get("request_kind", "")) if isinstance(metadata, dict) else ""
 
 
-def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: bool, max_tokens: Any) -> frozenset[str]:
+def _signs(
+    messages: Sequence[ChatMessage], tools: Sequence[ChatMessage], *, stream: bool, max_tokens: Any
+) -> frozenset[str]:
     spoken = (
         message
         for message in messages
@@ -162,7 +164,7 @@ def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: boo
     return frozenset(name for name, present in signs.items() if present)
 
 
-def _tool_name(tool: Message) -> str:
+def _tool_name(tool: ChatMessage) -> str:
     function = tool.get("function")
     return str(function.get("name", "")) if isinstance(function, dict) else ""
 

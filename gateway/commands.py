@@ -21,11 +21,11 @@ from gateway.command_syntax import (
 )
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.candidates import find_session
+from gateway.runs.candidates import find_continuation
 from gateway.runs.context import AgentConfig, RunOutput, TurnContext, agent_config
 from gateway.runs.joined import RunResult, placeholder_context
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.matching import Verdict
+from gateway.runs.matching import Continuation
 from gateway.runs.requested import SessionLookup, V1Request
 from gateway.runs.resolve import command_session
 from gateway.runs.rows import messages_insert
@@ -116,10 +116,10 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     others, last_command = without_commands(request.messages)
     before = replace(request, messages=(*others, placeholder), after_command=last_command)
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
-    verdict = find_session(caller, before, conversation) if conversation.turns_before else Verdict()
+    continuation = find_continuation(caller, before, conversation) if conversation.turns_before else Continuation()
     with transaction.atomic():
         lookup = SessionLookup(caller=caller, agent=agent, request=before, conversation=conversation)
-        session = command_session(lookup, verdict)
+        session = command_session(lookup, continuation)
         if session._state.adding:
             session.save(force_insert=True)
         text = _last_user_text(request.messages)
@@ -208,12 +208,12 @@ def _recalled_words(call: CommandCall) -> str:
         return ""
     entries = snapshots.view(call.book).entries
     frozen = freeze(entries, max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit).entries
-    others, most = len(entries) - len(frozen), agent.max_inject_memories - len(frozen)
-    if not others or not most:
+    others, room = len(entries) - len(frozen), agent.max_inject_memories - len(frozen)
+    if not others or not room:
         return ""
     which = f"{'The' if not frozen else 'Another'} {others} {'memory' if others == 1 else 'memories'}"
     return (
-        f"{which} of the book {'is' if others == 1 else 'are'} searched for what bears on a message: at most {most} "
+        f"{which} of the book {'is' if others == 1 else 'are'} searched for what bears on a message: at most {room} "
         f"are given with it, as far as they fit within {TOTAL_BYTES // 1024} KiB."
     )
 

@@ -62,7 +62,7 @@ def choose_cut(
     return Cut(chosen, seqs[chosen - 1]) if chosen else None
 
 
-async def fit(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
+async def fit_context(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
     """Return the context of a native turn, compacted if it would exceed its limit, and entries for the trace."""
     if not context.message_seqs:  # the client sends the whole conversation itself
         return context, {}
@@ -87,7 +87,7 @@ async def fit(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
             request_id=context.request_id,
         )
         stored = await in_thread(
-            store, context.session_id, epoch=context.compaction_epoch, up_to=cut.up_to, summary=summary
+            compaction_store, context.session_id, epoch=context.compaction_epoch, up_to=cut.up_to, summary=summary
         )
         trace["stored"] = stored
     except DomainError as error:
@@ -124,7 +124,7 @@ async def summarise(
 
 
 @transaction.atomic
-def store(session_id: UUID, *, epoch: int, up_to: int, summary: str) -> bool:
+def compaction_store(session_id: UUID, *, epoch: int, up_to: int, summary: str) -> bool:
     """Store a compaction, which makes snapshots of the session outdated. Return False if another was stored first."""
     unchanged = Session.objects.filter(pk=session_id, compaction_epoch=epoch)
     if unchanged.update(compaction_epoch=F("compaction_epoch") + 1) != 1:
@@ -162,4 +162,4 @@ def compact_session(session_id: str) -> None:
     except DomainError as error:
         logger.warning("session %s was not compacted: %s", session_id, type(error).__name__)
         return
-    store(session.pk, epoch=session.compaction_epoch, up_to=cut.up_to, summary=made)
+    compaction_store(session.pk, epoch=session.compaction_epoch, up_to=cut.up_to, summary=made)

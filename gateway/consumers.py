@@ -145,11 +145,11 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in self.scope["headers"]}
         if key := given_key(headers.get):
             try:
-                asked = (key_hash(key), *end_user(headers.get))
-                caller = await caller_of_key(*asked)
+                credentials = (key_hash(key), *end_user(headers.get))
+                caller = await caller_of_key(*credentials)
             except DomainError:
                 return None  # a wrong key never falls back to the cookie
-            still_valid, group = partial(is_same_caller, caller, *asked), owner_group(caller.owner_id)
+            still_valid, group = partial(is_same_caller, caller, *credentials), owner_group(caller.owner_id)
             return _Admission(caller.owner_id, caller.limits, still_valid, (group,)) if caller.remembers else None
         if not (user.is_authenticated and user.is_active):
             return None

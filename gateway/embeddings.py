@@ -32,7 +32,7 @@ def enqueue_missing() -> int:
     """Queue jobs for books with memories that have no vector. Return how many; 0 without a model."""
     if not settings.EMBEDDING_MODEL or not _throttle.check(pause=PAUSE_SECONDS):
         return 0
-    return enqueue_books(TASK, BackgroundModels.now().embeddable(missing_vectors(), "book__name"), most=BATCH)
+    return enqueue_books(TASK, BackgroundModels.now().embeddable(missing_vectors(), "book__name"), limit=BATCH)
 
 
 def embed_book(book_id: str) -> int:

@@ -1,4 +1,4 @@
-"""Hooks for the app above, which the gateway may not import: it registers them when Django starts."""
+"""Hooks by which the gateway calls the reviews app, which it may not import. They are registered when Django starts."""
 
 from collections.abc import Callable
 from uuid import UUID

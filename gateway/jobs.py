@@ -73,9 +73,9 @@ def enqueue_later(task: str, *arguments: str, seconds: float) -> None:
     )
 
 
-def enqueue_books(task: str, rows: "QuerySet[Any]", *, most: int) -> int:
-    """Queue one job for each book of these rows, at most `most`. Return how many."""
-    books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:most])
+def enqueue_books(task: str, rows: "QuerySet[Any]", *, limit: int) -> int:
+    """Queue one job for each book of these rows, at most `limit`. Return how many."""
+    books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:limit])
     for book_id in books:
         enqueue(task, book_id)
     return len(books)

@@ -15,7 +15,7 @@ from gateway.models import Agent, ApiKey
 from gateway.sockets import recheck_logins
 from gateway.webhooks.services import webhook_warnings
 from memories.audit.log import SYSTEM, Action, Actor, audit_record
-from memories.caller import Caller, KeyCeilings, KeyLimits
+from memories.caller import Caller, KeyLimits, SpendingLimits
 from memories.database.statements import Given, Select, given
 from memories.entry_rules import clean_moment
 from memories.errors import Conflict, InvalidRequest
@@ -24,9 +24,9 @@ from memories.models import Book, Owner
 from memories.services import WriteRequired, check_book_name
 
 PREFIX = "dbk_"
-MOST_KEYS = 50  # valid keys that a person may create without an administrator
-MOST_MONEY = 10**9  # maximum per day; somebody who enters more means no limit
-LONGEST_OVERLAP = timedelta(days=7)
+MAX_KEYS = 50  # valid keys that a person may create without an administrator
+MAX_MONEY = 10**9  # maximum per day; somebody who enters more means no limit
+MAX_OVERLAP = timedelta(days=7)
 _KIND = "API key"
 CONNECTION = "connected app"  # the audit log's name for a key with a client
 
@@ -69,11 +69,11 @@ def api_key_create(
 
 @transaction.atomic
 def own_key_create(*, owner: Owner, by: Actor, **rights: Unpack[KeyRights]) -> tuple[ApiKey, str]:
-    """Create a key that a person requests for themselves. Raises Conflict if they have MOST_KEYS, and what
+    """Create a key that a person requests for themselves. Raises Conflict if they have MAX_KEYS, and what
     `api_key_create` raises."""
     Owner.objects.select_for_update().get(pk=owner.pk)  # so that concurrent requests keep to the limit
-    if plain_keys().filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
-        raise Conflict(f"You have {MOST_KEYS} keys. Revoke one first.", limit=MOST_KEYS)
+    if plain_keys().filter(owner=owner, revoked_at__isnull=True).count() >= MAX_KEYS:
+        raise Conflict(f"You have {MAX_KEYS} keys. Revoke one first.", limit=MAX_KEYS)
     return api_key_create(owner=owner, by=by, **rights)
 
 
@@ -93,7 +93,7 @@ def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor =
     """Give a key a new plain text and return it; the old one remains valid for `overlap`. Rights, end users and limits
     do not change. Raises InvalidRequest for an overlap of more than a week, and Conflict for a revoked key."""
     _require_valid(key)
-    if not timedelta() <= overlap <= LONGEST_OVERLAP:
+    if not timedelta() <= overlap <= MAX_OVERLAP:
         raise InvalidRequest("The old key can stay valid for a week at most.", param="overlap_seconds")
     plain = _new_plain()
     key.previous_sha256, key.previous_until = (key.sha256, timezone.now() + overlap) if overlap else ("", None)
@@ -202,9 +202,9 @@ def key_limits(key: ApiKey) -> KeyLimits:
     return KeyLimits(tuple(allowed), tuple(key.books))
 
 
-def key_ceilings(key: ApiKey) -> KeyCeilings:
+def spending_limits(key: ApiKey) -> SpendingLimits:
     """Return the spending limits of a key."""
-    return KeyCeilings(key.tokens_per_day, key.money_per_day, key.streams_at_once)
+    return SpendingLimits(key.tokens_per_day, key.money_per_day, key.streams_at_once)
 
 
 def rate_words(key: ApiKey) -> list[str]:
@@ -218,7 +218,7 @@ def rate_words(key: ApiKey) -> list[str]:
     return [words for limit, words in limits if limit]
 
 
-def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
+def end_user_record(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
     """Record the end user of an untrusted key. Return True once the key was used for two, whose memories must not be
     merged. Without `write`, raise WriteRequired if there is something to record."""
     if key.end_users_mixed_at:

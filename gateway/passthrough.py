@@ -21,12 +21,12 @@ from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.models import Run
 from gateway.requests import request_id
-from gateway.runs.candidates import find_session
+from gateway.runs.candidates import find_continuation
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.runs.context import RunOutput
 from gateway.runs.fingerprint import last_user_index
 from gateway.runs.requested import V1Request
-from gateway.runs.summaries import may_be_summary, summary_note
+from gateway.runs.summaries import may_be_summary, summary_store
 from gateway.steps import ModelStep, complete_step, step_use, stream_step
 from gateway.turns.events import Delta, Done
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
@@ -79,19 +79,19 @@ class PlainCall:
         try:
             if use is not None:
                 await asyncio.shield(in_patient_thread(spending_store, self.spender, [use]))
-                await self._note_summary(use.text)
+                await self._store_summary(use.text)
         except DatabaseError:
             logger.exception("The usage of a plain request could not be stored.")
         finally:
             self.allowance.leave()
 
-    async def _note_summary(self, answer: str) -> None:
+    async def _store_summary(self, answer: str) -> None:
         if self.conversation is None or not may_be_summary(self.conversation.messages, answer):
             return
         try:
-            verdict = await in_read_thread(find_session, self.caller, self.conversation)
-            if session_id := verdict.session_id or verdict.parent:
-                await asyncio.shield(in_patient_thread(summary_note, self.caller.owner_id, session_id, answer))
+            continuation = await in_read_thread(find_continuation, self.caller, self.conversation)
+            if session_id := continuation.session_id or continuation.parent:
+                await asyncio.shield(in_patient_thread(summary_store, self.caller.owner_id, session_id, answer))
         except (DomainError, DatabaseError) as error:  # must not fail the answer
             logger.warning("A client's summary of its conversation was not noted: %s.", type(error).__name__)
 
@@ -248,8 +248,7 @@ def _text_in(choice: dict[str, Any]) -> str:
 
 
 def usage_in(answer: bytes) -> Any:
-    """Return the usage near the beginning or the end of a JSON answer, without parsing all of it; {} if there is
-    none."""
+    """Return the usage near the beginning or the end of a JSON answer, which is not parsed as a whole, or {}."""
     for piece in (answer[-_USAGE_BYTES:], answer[:_USAGE_BYTES]):
         if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
             text = piece[begin:].decode(errors="replace")

@@ -15,8 +15,8 @@ from gateway.errors import SessionEnded
 from gateway.hooks import session_forgotten
 from gateway.models import Agent, Configuration, LearnedChange, Session
 from gateway.upstream import missing_upstream
-from gateway.upstream.known import SECTION as UPSTREAMS
-from gateway.upstream.known import known
+from gateway.upstream.cache import SECTION as UPSTREAMS
+from gateway.upstream.cache import upstream_cache
 from memories.audit.log import SYSTEM, Action, audit_record
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest, NotFound
@@ -97,7 +97,7 @@ def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
         # Every turn compares its agent's version, so every process notices the new settings without another query.
         Agent.objects.update(version=F("version") + 1)
     if section == UPSTREAMS:
-        transaction.on_commit(known.sync, robust=True)
+        transaction.on_commit(upstream_cache.sync, robust=True)
     return row
 
 
@@ -114,7 +114,7 @@ def learned_changes_forget(rows: "QuerySet[LearnedChange]") -> None:
     """Delete changes learned from refusals of model servers; the next refusal teaches them again. Other processes
     notice within a minute."""
     rows.delete()
-    transaction.on_commit(known.sync, robust=True)
+    transaction.on_commit(upstream_cache.sync, robust=True)
 
 
 def _book_limits_renew() -> None:

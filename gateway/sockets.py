@@ -17,8 +17,7 @@ from memories.messaging.outbox import owner_group, send_hint
 
 
 def login_group(session_key: str) -> str:
-    """Return the channel group of a login's sockets. It contains a hash, so that no session key is sent between
-    processes."""
+    """Return the channel group of a login's sockets. A hash keeps the session key out of messages between processes."""
     return f"login.{hashlib.sha256(session_key.encode()).hexdigest()[:40]}"
 
 

@@ -36,7 +36,7 @@ KEEP_ALIVE_SECONDS = 10.0
 _QUEUE_SIZE = 16  # pieces buffered for a slow client
 
 
-class Alive:
+class KeepAliveStream:
     """Runs a generator of pieces in its own task, so that a keep-alive comment can be sent while the model or our tools
     produce nothing. Comments are sent after ten to twenty seconds without a piece.
 

@@ -55,8 +55,7 @@ class ModelStepResult:
 
 @dataclass(slots=True, kw_only=True)
 class ModelStep:
-    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits the model's output, tool
-    calls included."""
+    """A model step in progress. `deadline` is in the event loop's time; `bytes_left` limits its text and tool calls."""
 
     deadline: float
     bytes_left: int

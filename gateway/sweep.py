@@ -14,12 +14,12 @@ from gateway.jobs import jobs_purge
 from gateway.models import ApiKey
 from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
+from gateway.recall_counts import count_recalls
 from gateway.runs.lapsed import stop_lapsed
 from gateway.runs.waiting import complete_waiting
 from gateway.sessions.keeping import sessions_purge
 from gateway.sessions.message_index import erased_purge
 from gateway.upstream.learned import learned_purge
-from gateway.usage import count_usage
 
 
 def runs_sweep() -> None:
@@ -27,7 +27,7 @@ def runs_sweep() -> None:
     now = timezone.now()
     stop_lapsed(now)
     complete_waiting(now)
-    count_usage()
+    count_recalls()
     keyword_generation.enqueue_missing()
     embeddings.enqueue_missing()
     jobs_purge(now)

@@ -11,7 +11,7 @@ from django.db import Error as DatabaseError
 
 from gateway.authentication import still_allowed
 from gateway.runs.access import RECHECK_SECONDS
-from gateway.turns.live import Note, error_note
+from gateway.turns.live import LiveEvent, error_event
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread
 from memories.errors import Unauthorized
@@ -26,8 +26,8 @@ def turn_shown(turn: dict[str, Any], caller: Caller) -> dict[str, Any]:
 
 
 async def watched_by(
-    request: ApiRequest, run_id: UUID, events: AsyncGenerator[tuple[int, Note]]
-) -> AsyncGenerator[tuple[int, Note]]:
+    request: ApiRequest, run_id: UUID, events: AsyncGenerator[tuple[int, LiveEvent]]
+) -> AsyncGenerator[tuple[int, LiveEvent]]:
     """Yield the events of a turn that the caller may see. If the key or login becomes invalid, the last event is an
     error, and the turn continues."""
     caller, at = request.auth, 0
@@ -37,12 +37,12 @@ async def watched_by(
                 if caller.remembers or name not in _OF_MEMORY:
                     yield at, (name, turn_shown(data, caller) if name == "done" else data)
         except Unauthorized as error:
-            yield at, error_note(error, run_id)
+            yield at, error_event(error, run_id)
 
 
 async def _while_allowed(
-    request: ApiRequest, events: AsyncGenerator[tuple[int, Note]]
-) -> AsyncGenerator[tuple[int, Note]]:
+    request: ApiRequest, events: AsyncGenerator[tuple[int, LiveEvent]]
+) -> AsyncGenerator[tuple[int, LiveEvent]]:
     """Yield events, and raise Unauthorized once access has ended, even while no event arrives."""
     clock = asyncio.get_running_loop().time
     due = clock() + RECHECK_SECONDS

@@ -31,10 +31,10 @@ def book_state(owner_id: UUID, name: str) -> BookState:
 def book_state_to_read(owner_id: UUID, name: str) -> BookState:
     """Return the state of a book for reading. Nothing is written for expired memories, which views leave out anyway,
     but a missing book is created."""
-    return book_state_if_made(owner_id, name) or BookState.of(book_get_or_create(owner_id, name))
+    return existing_book_state(owner_id, name) or BookState.of(book_get_or_create(owner_id, name))
 
 
-def book_state_if_made(owner_id: UUID, name: str) -> BookState | None:
+def existing_book_state(owner_id: UUID, name: str) -> BookState | None:
     """Return the state of a book for reading, or None if it does not exist yet."""
     found = _BY_NAME.row(owner=owner_id, name=name)
     return _state(owner_id, name, found) if found else None

@@ -75,7 +75,7 @@ UNLIMITED = KeyLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class KeyCeilings:
+class SpendingLimits:
     """Spending limits of a key; 0 = no limit. Days are UTC days, money is in the currency of the prices."""
 
     tokens_per_day: int = 0
@@ -91,7 +91,7 @@ class KeyCeilings:
         return bool(self.tokens_per_day or self.money_per_day)
 
 
-NO_CEILINGS = KeyCeilings()
+NO_SPENDING_LIMITS = SpendingLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Caller:
     key_id: UUID | None = None
     key_sha256: str = ""  # hash of the key, which a rotation replaces; "" for a connected app
     limits: KeyLimits = UNLIMITED
-    ceilings: KeyCeilings = NO_CEILINGS
+    spending_limits: SpendingLimits = NO_SPENDING_LIMITS
     requests_per_minute: int = 0  # 0 = no limit
     read_only: bool = False
     trusted: bool = False

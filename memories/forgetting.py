@@ -47,13 +47,13 @@ Steps = Callable[[UUID, Sequence[UUID]], Iterable[ErasureStep]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eraser:
-    """The erasure steps of an app of a higher layer. `pass_over` marks existing conversations as processed, before the
-    epoch of the books is raised; `erase` erases what was remembered, after that. `leave` erases the rows of a departing
-    owner in tables without an `owner_id`."""
+    """The erasure steps of an app of a higher layer. `mark_processed` marks existing conversations as processed, before
+    the epoch of the books is raised; `erase` erases what was remembered, after that. `erase_owner` erases the rows of a
+    deleted owner in tables without an `owner_id`."""
 
     erase: Steps
-    pass_over: Steps = lambda owner_id, books: ()
-    leave: Steps = lambda owner_id, books: ()
+    mark_processed: Steps = lambda owner_id, books: ()
+    erase_owner: Steps = lambda owner_id, books: ()
 
 
 _erasers: list[Eraser] = []
@@ -109,7 +109,7 @@ def erasure_slices(erasure: Erasure) -> Slices[Receipt]:
         if not erasure.stopped:
             if owner_stays:
                 yield from _run_steps(
-                    erasure, (step for eraser in _erasers for step in eraser.pass_over(owner_id, ids))
+                    erasure, (step for eraser in _erasers for step in eraser.mark_processed(owner_id, ids))
                 )
             _stop_background(erasure, ids)
             yield
@@ -117,7 +117,7 @@ def erasure_slices(erasure: Erasure) -> Slices[Receipt]:
             yield from _run_steps(erasure, (step for eraser in _erasers for step in eraser.erase(owner_id, ids)))
         yield from _run_steps(erasure, _memory_steps(erasure, owner_id, ids))
         if not owner_stays:
-            yield from _run_steps(erasure, (step for eraser in _erasers for step in eraser.leave(owner_id, ids)))
+            yield from _run_steps(erasure, (step for eraser in _erasers for step in eraser.erase_owner(owner_id, ids)))
             yield from _run_steps(erasure, owner_steps(owner_id))
     except GeneratorExit:
         # The client disconnected: let the sweep continue without waiting for the lease to expire.

@@ -38,7 +38,7 @@ FactsReader = Callable[[Sequence[Book], datetime], Mapping[UUID, Facts]]
 _readers: list[FactsReader] = []
 
 
-def on_health(reader: FactsReader) -> None:
+def register_facts_reader(reader: FactsReader) -> None:
     """Register a reader of another app; called from AppConfig.ready()."""
     if reader not in _readers:
         _readers.append(reader)

@@ -14,7 +14,7 @@ _NUMBERS = frozenset({int, float, bool, type(None)})
 _ESCAPED = (*map(chr, range(32)), '"', "\\", "\x7f")
 
 
-class Fixed(dict[str, Any]):
+class ConstantDict(dict[str, Any]):
     """A dict that is never modified: LongTextEncoder caches its JSON. A copy is an ordinary dict."""
 
     __slots__ = ("written",)
@@ -25,7 +25,7 @@ class Fixed(dict[str, Any]):
 
 
 class LongTextEncoder(json.JSONEncoder):
-    """Produces the same output as JSONEncoder, but encodes long plain texts and Fixed dicts faster."""
+    """Produces the same output as JSONEncoder, but encodes long plain texts and each ConstantDict faster."""
 
     def encode(self, o: Any) -> str:
         token, plain = secrets.token_hex(16), list[tuple[str, ...]]()
@@ -36,10 +36,10 @@ class LongTextEncoder(json.JSONEncoder):
         return "".join((first, *chain.from_iterable((*found, after) for found, after in zip(plain, rest, strict=True))))
 
     def shortened(self, value: Any, token: str, plain: list[tuple[str, ...]]) -> Any:
-        """Return a value with `token` in place of each long plain text and each Fixed dict, whose JSON is appended to
+        """Return a value with `token` in place of each long plain text and each ConstantDict, whose JSON is appended to
         `plain` in order of appearance."""
         items: Iterable[tuple[Any, Any]]
-        if isinstance(value, Fixed):
+        if isinstance(value, ConstantDict):
             plain.append((self._written(value),))
             return token
         if isinstance(value, dict):
@@ -62,7 +62,7 @@ class LongTextEncoder(json.JSONEncoder):
             return value
         return {**value, **changed} if isinstance(value, dict) else [changed.get(*place) for place in enumerate(value)]
 
-    def _written(self, value: Fixed) -> str:
+    def _written(self, value: ConstantDict) -> str:
         options = (self.sort_keys, self.ensure_ascii, self.allow_nan, self.item_separator, self.key_separator)
         text = value.written.get(options)
         if text is None:

@@ -18,10 +18,10 @@ QUERY_LENGTH = 10_000  # characters of a search query
 SHORT_LENGTH = 255  # characters of a name, an id, a category or a filter
 BULK_MEMORIES = 1_000  # memories that one request may change at once
 MESSAGES = 10_000  # messages of one request to /v1
-BROUGHT_MESSAGES = 500
+INGEST_MESSAGES = 500
 """Earlier messages that are stored, newest first, when a conversation from elsewhere continues here; also the messages
 that one request may submit for review."""
-BROUGHT_CHARACTERS = 2_000_000  # of the messages submitted in one request, which are stored in one transaction
+INGEST_CHARACTERS = 2_000_000  # of the messages submitted in one request, which are stored in one transaction
 TOOLS = 1_000  # tools that one turn may define, and tool results that one request may contain
 TOOL_RESULT = 500_000  # characters of one client tool result in the native API
 INPUTS = 2_048  # texts or lists of tokens of one request to /v1/embeddings or /v1/completions
@@ -43,7 +43,7 @@ IMPORT_CONVERSATIONS = 20_000  # conversations of an import
 IMPORT_MESSAGES = 500_000  # messages of an import's conversations in total
 LISTED_MEMORIES = 1_000  # memories that the tool `get_memories` returns: the newest ones
 LISTED_CHARACTERS = 200_000  # characters of those memories in total
-LARGEST_NUMBER = 2**63 - 1  # the largest number of a notification, a message or a memory
+MAX_NUMBER = 2**63 - 1  # the largest number of a notification, a message or a memory
 SOCKETS = 100  # open websockets of one owner in a process; each polls the database every few seconds
 LIST_LENGTH = 200  # entries of one page of a list
 
@@ -57,4 +57,4 @@ QueryMoment = Annotated[
     datetime, BeforeValidator(lambda value: _LOST_PLUS.sub(r"\1+\2", value) if isinstance(value, str) else value)
 ]
 PageSize = Annotated[int, Field(ge=1, le=LIST_LENGTH)]
-AfterNumber = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]
+AfterNumber = Annotated[int, Field(ge=0, le=MAX_NUMBER)]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from django.db.models import QuerySet
 
 from memories.errors import InvalidRequest
-from memories.limits import LARGEST_NUMBER, LIST_LENGTH
+from memories.limits import LIST_LENGTH, MAX_NUMBER
 
 DEFAULT_LIMIT = 50
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str
 
 def parse_number(value: str) -> int | None:
     """Return a numeric id as a number, or None if the text is not one."""
-    if not (value.isascii() and value.isdecimal()) or len(value) > len(str(LARGEST_NUMBER)):
+    if not (value.isascii() and value.isdecimal()) or len(value) > len(str(MAX_NUMBER)):
         return None
     found = int(value)
-    return found if found <= LARGEST_NUMBER else None
+    return found if found <= MAX_NUMBER else None

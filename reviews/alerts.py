@@ -26,7 +26,7 @@ from memories.ids import first_id, uuid7
 from memories.models import ScanDay
 from memories.number_words import counted
 from reviews.models import ReviewRun
-from reviews.quotas import begin_of
+from reviews.quotas import day_start
 
 logger = logging.getLogger("daybook.alerts")
 TASK = "reviews.alerts.alert_send"
@@ -133,7 +133,7 @@ def _check_quotas(now: datetime) -> Iterator[Problem]:
 def _exhausted_keys(now: datetime) -> int:
     """Return how many API keys have spent their tokens or money of the day."""
     today = now.astimezone(UTC).date()
-    limited = valid_keys().filter(Q(tokens_per_day__gt=0) | Q(money_per_day__gt=0), last_used_at__gte=begin_of(today))
+    limited = valid_keys().filter(Q(tokens_per_day__gt=0) | Q(money_per_day__gt=0), last_used_at__gte=day_start(today))
     limits = {key: both for key, *both in limited.values_list("pk", "tokens_per_day", "money_per_day")[:_MAX_KEYS]}
     days = UsageDay.objects.filter(key_id__in=list(limits), day=today).values("key_id")
     usage = days.annotate(tokens=Sum(F("input_tokens") + F("output_tokens")), money=Sum("cost"))

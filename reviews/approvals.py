@@ -161,7 +161,7 @@ def _edit(chosen: list[ReviewWrite], edits: dict[int, str], actor: str) -> dict[
 
 
 def _refuse(write: ReviewWrite, error: DomainError, originals: dict[int, ReviewWrite]) -> None:
-    """Note why a waiting write was refused. If its edited text is invalid in any book, restore the proposed text."""
+    """Record why a waiting write was refused. If its edited text is invalid in any book, restore the proposed text."""
     if isinstance(error, _INVALID_TEXT) and (original := originals.get(write.index)):
         write.after, write.edited, write.edited_by = original.after, original.edited, original.edited_by
     write.reason = str(error)

@@ -11,37 +11,37 @@ class ReviewsConfig(AppConfig):
         from gateway.hooks import session_forgotten, turn_completed
         from memories.evidence import ProposalStore, proposal_store
         from memories.forgetting import Eraser, register_eraser
-        from memories.health import on_health
+        from memories.health import register_facts_reader
         from memories.history.provenance import reviewed_turns_reader
-        from memories.history.undo import UndoListener, on_undone
+        from memories.history.undo import UndoListener, register_undo_listener
         from memories.portability import register_exporter
         from reviews import held_notes
         from reviews.approvals import imported_withdraw
         from reviews.consolidation import clear
         from reviews.consolidation.commands import register_commands
-        from reviews.consolidation.forgetting import erase_consolidation, pass_over_extractions
+        from reviews.consolidation.forgetting import erase_consolidation, mark_sessions_read
         from reviews.consolidation.health import consolidation_facts, export_consolidation
-        from reviews.consolidation.undo import note_documents_undone
+        from reviews.consolidation.undo import record_documents_undone
         from reviews.consolidation.withdrawal import withdrawn_lock
-        from reviews.forgetting import erase_reviews, export_reviews, pass_over_sessions, session_was_forgotten
+        from reviews.forgetting import erase_reviews, export_reviews, mark_sessions_reviewed, session_was_forgotten
         from reviews.health import review_facts
         from reviews.proposals import proposals_keep
         from reviews.schedule import after_turn
         from reviews.turns_read import turns_of
-        from reviews.undo import lock_review, note_undone
+        from reviews.undo import lock_review, record_undone
 
         turn_completed.register(after_turn)
         register_commands()
         session_forgotten.register(session_was_forgotten)
-        on_undone(UndoListener(lock=withdrawn_lock, undone=clear.note_clear_undone))
-        on_undone(UndoListener(undone=note_documents_undone))
-        on_undone(UndoListener(lock=lock_review, undone=note_undone))
-        register_eraser(Eraser(pass_over=pass_over_extractions, erase=erase_consolidation))
-        register_eraser(Eraser(pass_over=pass_over_sessions, erase=erase_reviews))
+        register_undo_listener(UndoListener(lock=withdrawn_lock, undone=clear.record_clear_undone))
+        register_undo_listener(UndoListener(undone=record_documents_undone))
+        register_undo_listener(UndoListener(lock=lock_review, undone=record_undone))
+        register_eraser(Eraser(mark_processed=mark_sessions_read, erase=erase_consolidation))
+        register_eraser(Eraser(mark_processed=mark_sessions_reviewed, erase=erase_reviews))
         register_exporter("consolidation", export_consolidation)
         register_exporter("reviews", export_reviews)
-        on_health(consolidation_facts)
-        on_health(review_facts)
+        register_facts_reader(consolidation_facts)
+        register_facts_reader(review_facts)
         proposal_store.register(ProposalStore(keep=proposals_keep, withdraw=imported_withdraw))
         held_of_session.register(held_notes.of_session)
         held_of_review.register(held_notes.of_review)

@@ -41,7 +41,7 @@ def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:
         run.save(update_fields=["writes"])
 
 
-def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
+def mark_sessions_reviewed(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
     """Return the step that marks all conversations as reviewed, so that they are not read again."""
     names = Book.objects.filter(owner_id=owner_id, pk__in=books).values_list("name", flat=True)
     sessions = Session.objects.filter(owner_id=owner_id, agent__book__in=list(names))

@@ -28,7 +28,7 @@ _MAX_MESSAGES = 2000
 # For the note in the middle of a truncated message, and the overhead of a message.
 _NOTE_TOKENS = 20
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
-# HISTORY: messages from before a client brought the conversation here.
+# HISTORY: messages that a client sent with its first request.
 _CONVERSATION_KINDS = (Message.Kind.CHAT, Message.Kind.HISTORY)
 IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
 """Filters messages: those of completed turns that are not superseded or temporary, and those without a turn."""
@@ -37,18 +37,18 @@ IN_CURRENT_TURNS = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenConversation:
     """A review's input. `messages` are sent to the model, `sha256` is their hash, and `has_news` is True if the person
-    wrote any of them since the last review. For evidence, `spoken` has the same messages untruncated and with tool
+    wrote any of them since the last review. For evidence, `utterances` has the same messages untruncated and with tool
     results, and `answers` the answers given in other conversations."""
 
     messages: tuple[dict[str, Any], ...] = ()
     sha256: str = ""
     has_news: bool = False
-    spoken: tuple[Utterance, ...] = ()
+    utterances: tuple[Utterance, ...] = ()
     answers: tuple[str, ...] = ()
 
 
 def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
-    """Return the messages that a review may read: those of current turns, and history that the client brought."""
+    """Return the messages that a review may read: those of current turns, and the client's history."""
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
     return rows.filter(IN_CURRENT_TURNS).exclude(kind=Message.Kind.COMMAND)
 
@@ -107,12 +107,12 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         messages=tuple(messages),
         sha256=digest,
         has_news=has_news,
-        spoken=spoken_of(read[::-1]),
+        utterances=utterances_of(read[::-1]),
         answers=tuple(answers_elsewhere(review.owner_id, review.session_id)),
     )
 
 
-def spoken_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
+def utterances_of(rows: Sequence[Message]) -> tuple[Utterance, ...]:
     """Return messages as input for evidence: untruncated, and including tool results."""
     calls = [call for row in rows for call in row.calls]
     memory_calls = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}

@@ -30,7 +30,7 @@ class DailyUsage:
         return ""
 
 
-def begin_of(day: date) -> datetime:
+def day_start(day: date) -> datetime:
     """Return midnight in UTC."""
     return datetime.combine(day, time.min, UTC)
 
@@ -38,7 +38,7 @@ def begin_of(day: date) -> datetime:
 def usage_today(owner: Owner, now: datetime | None = None) -> DailyUsage:
     """Return the owner's usage today. Days are UTC, so a change of time zone does not begin a new one."""
     today = (now or timezone.now()).astimezone(UTC).date()
-    begins, ends = begin_of(today), begin_of(today + timedelta(days=1))
+    begins, ends = day_start(today), day_start(today + timedelta(days=1))
     started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
     usages = list(started.values_list("usage", flat=True))
     tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)

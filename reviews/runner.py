@@ -52,7 +52,7 @@ RunAsync = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class Reflection:
+class ReviewAttempt:
     """The state of a review attempt in memory: what the model is asked about, and what it has answered so far."""
 
     book: StagedBook
@@ -82,19 +82,19 @@ def execute(run_id: UUID, run_async: RunAsync) -> None:
         return
     try:
         with refusals_stored():  # staging, and so the scan's refusals, run outside of any transaction
-            _attempt(claim, run_async)
+            _execute_claimed(claim, run_async)
     finally:
         enqueue_next(claim.session_id)
 
 
-def _attempt(claim: ReviewClaim, run_async: RunAsync) -> None:
+def _execute_claimed(claim: ReviewClaim, run_async: RunAsync) -> None:
     outcome = services.ReviewOutcome()
     try:
-        reflection = prepare(claim.review, reviewed_through=claim.reviewed_through)
+        attempt = prepare(claim.review, reviewed_through=claim.reviewed_through)
         try:
-            run_async(_reflect_in_time(reflection, claim.deadline))
+            run_async(_run_in_time(attempt, claim.deadline))
         finally:
-            outcome = reflection.outcome()
+            outcome = attempt.outcome()
     except TimeoutError:
         services.review_time_out(claim, outcome)
     except DomainError as error:
@@ -107,16 +107,16 @@ def _attempt(claim: ReviewClaim, run_async: RunAsync) -> None:
         services.review_finish(claim, outcome)
 
 
-def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
+def prepare(review: ReviewRun, *, reviewed_through: int) -> ReviewAttempt:
     """Read everything that a review needs from the database: the current book and the frozen conversation."""
     target = review_target(review.settings)
     conversation = read_frozen(review, reviewed_through=reviewed_through)
-    return Reflection(
+    return ReviewAttempt(
         book=StagedBook.of(
             list(live_memories(review.owner_id, review.book_id)),
             book_limits(review.book.name),
             max_writes=review.settings["memory_review_max_writes"],
-            spoken=conversation.spoken,
+            utterances=conversation.utterances,
             answers=conversation.answers,
             hold=Hold(review.settings.get("memory_hold", Hold.UNTRUSTED)),
         ),
@@ -128,79 +128,79 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
     )
 
 
-async def _reflect_in_time(reflection: Reflection, deadline: float) -> None:
+async def _run_in_time(attempt: ReviewAttempt, deadline: float) -> None:
     in_loop = asyncio.get_running_loop().time() + deadline - time.monotonic()
-    with telemetry.span("daybook.review", {"daybook.review": reflection.request_id}) as reviewing:
+    with telemetry.span("daybook.review", {"daybook.review": attempt.request_id}) as reviewing:
         async with asyncio.timeout_at(in_loop):
-            await reflect(reflection, in_loop)
-        reviewing.note({"daybook.steps": reflection.steps})
+            await run_attempt(attempt, in_loop)
+        reviewing.note({"daybook.steps": attempt.steps})
 
 
-async def reflect(reflection: Reflection, deadline: float) -> None:
+async def run_attempt(attempt: ReviewAttempt, deadline: float) -> None:
     """Ask the model until it makes no more tool calls or has used up its steps. `deadline` is a time of the event
-    loop. Changes only `reflection`. Raises DomainErrors."""
-    if not reflection.conversation.has_news:
+    loop. Changes only `attempt`. Raises DomainErrors."""
+    if not attempt.conversation.has_news:
         return
-    messages = list(build_messages(reflection))
+    messages = list(build_messages(attempt))
     tools = memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW))
     for number in range(1, settings.REVIEW_STEPS + 1):
-        reflection.steps = number
+        attempt.steps = number
         try:
-            result = await _answer(reflection, messages, deadline, tools)
+            result = await _answer(attempt, messages, deadline, tools)
         except ToolsRefused:
-            await _reflect_in_json(reflection, messages, deadline, tools)
+            await _ask_in_json(attempt, messages, deadline, tools)
             return
         if not result.calls:
             return
         messages.append(result.message())
         messages.extend(
-            {"role": "tool", "tool_call_id": call.id, "content": reflection.book.call(call)} for call in result.calls
+            {"role": "tool", "tool_call_id": call.id, "content": attempt.book.call(call)} for call in result.calls
         )
 
 
 async def _answer(
-    reflection: Reflection, messages: Sequence[dict[str, Any]], deadline: float, tools: Sequence[dict[str, Any]]
+    attempt: ReviewAttempt, messages: Sequence[dict[str, Any]], deadline: float, tools: Sequence[dict[str, Any]]
 ) -> ModelStepResult:
     result = await ask(
-        reflection.target,
+        attempt.target,
         messages,
         seconds=deadline - asyncio.get_running_loop().time(),
         tools=tools,
-        owner=reflection.owner,
-        request_id=reflection.request_id,
+        owner=attempt.owner,
+        request_id=attempt.request_id,
         answer_bytes=_ANSWER_BYTES,
     )
     answering = ModelTarget(result.kept.upstream, result.kept.model)
-    reflection.target = reflection.target.preferring(answering)  # the conversation now contains its reasoning
-    reflection.model = result.model or answering.model
-    reflection.usage = add_usage(reflection.usage, result.usage)
+    attempt.target = attempt.target.preferring(answering)  # the conversation now contains its reasoning
+    attempt.model = result.model or answering.model
+    attempt.usage = add_usage(attempt.usage, result.usage)
     return result
 
 
-async def _reflect_in_json(
-    reflection: Reflection, messages: Sequence[dict[str, Any]], deadline: float, tools: Sequence[dict[str, Any]]
+async def _ask_in_json(
+    attempt: ReviewAttempt, messages: Sequence[dict[str, Any]], deadline: float, tools: Sequence[dict[str, Any]]
 ) -> None:
     """Ask a model that does not support tools, once, to write its calls as JSON. Raises NeedsTools if it does not."""
     *before, last = messages
     prompt = {**last, "content": f"{last['content']}\n\n{review_in_json(tools)}"}
-    answer = (await _answer(reflection, [*before, prompt], deadline, ())).visible_text
+    answer = (await _answer(attempt, [*before, prompt], deadline, ())).visible_text
     calls = next((data["calls"] or [] for data in objects_in(answer) if "calls" in data), None)
     if not isinstance(calls, list):
         if _NOTHING in answer.casefold():
             return
-        raise NeedsTools(_NEEDS_TOOLS.format(model=reflection.target.model))
+        raise NeedsTools(_NEEDS_TOOLS.format(model=attempt.target.model))
     for number, call in enumerate(call for call in calls[:MAX_CALLS] if isinstance(call, dict)):
         name, arguments = str(call.get("tool") or call.get("name")), json.dumps(call.get("arguments") or {})
-        reflection.book.call(ToolCall(id=str(number), name=name, arguments=arguments))
+        attempt.book.call(ToolCall(id=str(number), name=name, arguments=arguments))
 
 
-def build_messages(reflection: Reflection) -> tuple[dict[str, Any], ...]:
+def build_messages(attempt: ReviewAttempt) -> tuple[dict[str, Any], ...]:
     """Return the frozen conversation, followed by the review prompt."""
-    conversation = reflection.conversation.messages
+    conversation = attempt.conversation.messages
     prompt = ReviewPrompt(
-        existing=choose_existing(list(reflection.book.entries.values()), conversation),
-        room=reflection.book.room(),
-        max_writes=reflection.book.max_writes,
+        existing=choose_existing(list(attempt.book.entries.values()), conversation),
+        room=attempt.book.room(),
+        max_writes=attempt.book.max_writes,
     )
     return (*conversation, {"role": "user", "content": prompt.render()})
 

@@ -63,11 +63,11 @@ class StagedBook:
         limits: dict[Target, int],
         *,
         max_writes: int,
-        spoken: Sequence[Utterance] = (),
+        utterances: Sequence[Utterance] = (),
         answers: Sequence[str] = (),
         hold: Hold = Hold.UNTRUSTED,
     ) -> "StagedBook":
-        """Return a staged book over the live rows of a book. Its writes need evidence in `spoken` or in its memories;
+        """Return a staged book over a book's live rows. Its writes need evidence in `utterances` or in its memories;
         text of `answers`, which models gave in other conversations, does not count as the person's own."""
         used = Counter[str]()
         for row in rows:
@@ -88,7 +88,7 @@ class StagedBook:
             entries=entries,
             budgets=Budgets(limits, used),
             max_writes=max_writes,
-            conversation=Conversation([*(_as_spoken(row) for row in shown), *spoken], answers=answers),
+            conversation=Conversation([*(_as_utterance(row) for row in shown), *utterances], answers=answers),
             hold=hold,
         )
 
@@ -236,7 +236,7 @@ class StagedBook:
         self.writes.append(write)
 
 
-def _as_spoken(row: Memory) -> Utterance:
+def _as_utterance(row: Memory) -> Utterance:
     return Utterance(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
 
 

@@ -3,7 +3,7 @@ review's page, the history of a change set, or the admin."""
 
 from memories.database.batches import Slices
 from memories.errors import Conflict, InvalidRequest
-from memories.history.undo import Undone, change_set_get, undo_slices
+from memories.history.undo import UndoResult, change_set_get, undo_slices
 from memories.messaging.outbox import notify
 from memories.models import ChangeSet, Notification, WriteOrigin
 from memories.services import Source
@@ -17,7 +17,7 @@ _UNDOABLE = (State.SAVED, State.UNDONE, State.AWAITING_APPROVAL)
 
 def review_undo_slices(
     review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None
-) -> Slices[Undone]:
+) -> Slices[UndoResult]:
     """Undo a review's writes, all or those with the indexes in `only`, in slices. The result does not list writes that
     were undone before.
 
@@ -40,7 +40,7 @@ def lock_review(root: ChangeSet) -> None:
         ReviewRun.objects.select_for_update(of=("self",)).filter(pk=root.review_id, change_set=root.pk).first()
 
 
-def note_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
+def record_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
     """Mark the writes of the review whose change set was undone or redone, and notify its owner."""
     if not root.review_id or not (undone.undone or undone.skipped):
         return
@@ -64,7 +64,7 @@ def note_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
         )
 
 
-def _state_after(review: ReviewRun, undone: Undone, is_undo: bool) -> str:
+def _state_after(review: ReviewRun, undone: UndoResult, is_undo: bool) -> str:
     """Return the state after an undo or redo: undone if no write is in effect, ignoring memories changed since."""
     states = {write.state for write in review.writes}
     if WriteState.WAITING in states or not undone.undone:

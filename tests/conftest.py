@@ -22,7 +22,7 @@ from gateway import authentication, upstream
 from gateway.accounts.logins import forget_recent_logins
 from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
-from gateway.upstream.known import known
+from gateway.upstream.cache import upstream_cache
 from memories import counters
 from memories.audit.triggers import triggers_drop
 from memories.models import Owner
@@ -155,7 +155,7 @@ def django_db_setup(
 def fresh_process() -> Generator[None]:
     """What a process keeps between requests is forgotten between tests."""
     yield
-    known.forget()
+    upstream_cache.forget()
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()

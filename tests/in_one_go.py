@@ -6,18 +6,18 @@ from uuid import UUID
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import finish
 from memories.forgetting import Receipt, erasure_begin, erasure_slices, forget_slices
-from memories.history.undo import Undone, undo_slices
+from memories.history.undo import UndoResult, undo_slices
 from memories.imports.files import Upload
 from memories.imports.report import ImportReport
 from memories.imports.running import ImportRequest, import_slices
 from memories.models import Book, ChangeSet, Erasure, Owner, WriteOrigin
 from memories.services import Source
-from reviews.consolidation.clear import Cleared, clear_code_make, clear_confirmed
+from reviews.consolidation.clear import ClearResult, clear_code_create, clear_confirmed
 from reviews.models import ReviewRun
 from reviews.undo import review_undo_slices
 
 
-def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Undone:
+def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> UndoResult:
     """Take back a change set, or only what it did to some memories (by number)."""
     return finish(undo_slices(change_set, source, only=only))
 
@@ -32,12 +32,14 @@ def forget_owner(owner: Owner) -> Receipt:
     return finish(erasure_slices(erasure_begin(owner.pk, Erasure.Scope.OWNER)))
 
 
-def book_clear(book: Book, *, actor: str) -> Cleared:
+def book_clear(book: Book, *, actor: str) -> ClearResult:
     """Clear a book with its code."""
-    return finish(clear_confirmed(book, clear_code_make(book), actor=actor))
+    return finish(clear_confirmed(book, clear_code_create(book), actor=actor))
 
 
-def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None) -> Undone:
+def review_undo(
+    review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None
+) -> UndoResult:
     """Take back what a review wrote, all or only some writes (by index)."""
     return finish(review_undo_slices(review, actor=actor, origin=origin, only=only))
 

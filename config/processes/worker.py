@@ -18,7 +18,7 @@ from config.processes.forking import SignalInbox, forks_die_with_parent, is_stop
 from config.processes.queue_guard import guard_start
 from gateway.attachments.sweep import attachments_sweep
 from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
-from gateway.upstream.known import known
+from gateway.upstream.cache import upstream_cache
 from gateway.webhooks.delivery import webhooks_sweep
 from memories.database.access import become_worker
 from memories.forgetting import forgetting_sweep
@@ -107,7 +107,7 @@ def run_worker(processes: int | None = None) -> int:
     if processes is not None:
         Conf.WORKERS = Conf.QUEUE_LIMIT = processes
     forks_die_with_parent()
-    known.sync()  # before the fork, so that the queue's processes inherit it
+    upstream_cache.sync()  # before the fork, so that the queue's processes inherit it
     become_worker()
     inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)
     guard, stop = guard_start()

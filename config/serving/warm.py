@@ -8,7 +8,7 @@ from django.urls import get_resolver
 
 import scanning
 from config.serving.assets import prepare_assets
-from gateway.upstream.known import known
+from gateway.upstream.cache import upstream_cache
 from search.entries import Entry
 from search.index import BookIndex
 
@@ -29,7 +29,7 @@ def warm_up() -> None:
     """Load all views, the known properties of upstreams, the scanner's rules, and the stemmers and embeddings of the
     search, so that no turn has to."""
     get_resolver().url_patterns  # noqa: B018 - reading it imports them
-    known.sync()
+    upstream_cache.sync()
     scanning.warm()
     entry = Entry(number=1, content="Prefers tea in the morning.")
     BookIndex.build([entry]).search("What do they drink?", limit=1)

@@ -67,8 +67,7 @@ def invitation_find(token: str) -> Invitation | None:
 
 @transaction.atomic
 def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
-    """Create the account from a valid form. Raises Conflict if the invitation or the name has just been taken, and
-    Overloaded."""
+    """Create the account from a valid form. Raises Conflict if the invitation or name was just taken, Overloaded."""
     if not _open().filter(pk=row.pk).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used. Ask for a new one.")
     user: User = form.save(commit=False)

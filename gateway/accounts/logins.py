@@ -40,8 +40,7 @@ def login_begin(request: HttpRequest, user: AbstractBaseUser) -> None:
 
 
 def login_seen(request: HttpRequest) -> None:
-    """Record that the browser was used, at most every SEEN_SECONDS. The write is deferred so that no page waits for
-    it."""
+    """Record that the browser was used, at most every SEEN_SECONDS, with a deferred write that no page waits for."""
     key = request.session.session_key
     if key is None or not _mark_seen(key):
         return

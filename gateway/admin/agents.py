@@ -1,5 +1,4 @@
-"""Agents in the admin: a form generated from the schema of the settings, saved by the same service as the agents
-file."""
+"""Agents in the admin: a form generated from the settings' schema, saved by the same service as the agents file."""
 
 from typing import Any
 
@@ -11,7 +10,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.trial import TrialAdmin
-from gateway.agents.contradictions import of_agent
+from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
@@ -109,5 +108,5 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
         """Raises InvalidRequest, which the form shows."""
         agent = agent_save(obj.name, form.settings())
         obj.pk = agent.pk
-        for sentence in of_agent(agent_settings(agent)):
+        for sentence in agent_contradictions(agent_settings(agent)):
             self.message_user(request, sentence, messages.WARNING)

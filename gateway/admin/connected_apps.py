@@ -44,9 +44,9 @@ class ConnectedAppAdmin(ObjectActionAdmin, ReadOnlyAdmin):
             return badge(f"Disconnected {moment(app.revoked_at)}", "muted", "block")
         return badge("Connected", "ok", "check")
 
-    def fits(self, row: ConnectedApp, verb: str) -> bool:
+    def action_applies(self, row: ConnectedApp, verb: str) -> bool:
         return row.revoked_at is None
 
-    def do(self, request: HttpRequest, row: ConnectedApp, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: ConnectedApp, verb: str) -> None:
         app_disconnect(row, by=actor_of(request.user))
         self.message_user(request, f"Disconnected {row}.", messages.SUCCESS)

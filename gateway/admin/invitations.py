@@ -92,9 +92,9 @@ class InvitationAdmin(ShownOnceAdmin):
         obj.pk, obj.expires_at = row.pk, row.expires_at
         self.show_once(request, invitation=obj, link=link, mailed=bool(obj.email) and mail_configured())
 
-    def fits(self, row: Invitation, verb: str) -> bool:
+    def action_applies(self, row: Invitation, verb: str) -> bool:
         return invitation_state(row) == "open"
 
-    def do(self, request: HttpRequest, row: Invitation, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: Invitation, verb: str) -> None:
         invitation_revoke(row, by=actor_of(request.user))
         self.message_user(request, "The invitation is revoked.", messages.SUCCESS)

@@ -12,7 +12,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from gateway.admin.shown_once import ShownOnceAdmin
-from gateway.keys import MOST_MONEY, api_key_create, api_key_revoke, rate_words
+from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
 from memories.admin.columns import moment_column
@@ -44,7 +44,7 @@ class ApiKeyForm(RefusableForm):
     money_per_day = forms.FloatField(
         required=False,
         min_value=0,
-        max_value=MOST_MONEY,
+        max_value=MAX_MONEY,
         widget=UnfoldAdminTextInputWidget,
         help_text="In the currency of the prices, per UTC day; 0 = no limit.",
     )
@@ -130,9 +130,9 @@ class ApiKeyAdmin(ShownOnceAdmin):
         obj.pk, obj.prefix = key.pk, key.prefix
         self.show_once(request, key=obj, plain=plain)
 
-    def fits(self, row: ApiKey, verb: str) -> bool:
+    def action_applies(self, row: ApiKey, verb: str) -> bool:
         return row.revoked_at is None
 
-    def do(self, request: HttpRequest, row: ApiKey, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: ApiKey, verb: str) -> None:
         api_key_revoke(row, by=actor_of(request.user))
         self.message_user(request, f"Revoked {row}.", messages.SUCCESS)

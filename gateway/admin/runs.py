@@ -16,7 +16,7 @@ from gateway.models import Run
 from memories.admin.badges import seconds, state_badge, total_tokens
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.columns import column, moment_column, yes_no_column
-from memories.admin.filters import MadeDayFilter, choice_filter
+from memories.admin.filters import CreatedDayFilter, choice_filter
 from memories.ids import parse_uuid
 
 # Raw fields of the row; some of them quote the conversation.
@@ -36,7 +36,7 @@ class RunAdmin(SessionTitles, ReadOnlyAdmin):
         ("owner", AutocompleteSelectFilter),
         choice_filter("state", Run.State),
         SessionIdFilter,
-        ("started_at", MadeDayFilter),
+        ("started_at", CreatedDayFilter),
     )
     search_fields = ("request_id",)
     search_help_text = "Request id, or the run's id"

@@ -1,5 +1,4 @@
-"""A session's transcript for the admin: all stored messages in order, including superseded and failed ones. One query
-per page."""
+"""A session's transcript for the admin: all stored messages, even superseded and failed ones. One query per page."""
 
 from dataclasses import dataclass
 from datetime import datetime

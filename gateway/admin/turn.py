@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from gateway.admin.transcript import attachments_of
 from gateway.admin.turn_given import given_to
-from gateway.admin.turn_steps import attempts_of, messages_of, steps_of
+from gateway.admin.turn_steps import attempts_of, first_messages, steps_of
 from gateway.admin.visibility import Visibility
 from gateway.agents.configuration import prices
 from gateway.chat.highlight import SECONDS_PER_PAGE, Budget
@@ -30,7 +30,7 @@ def turn_explained(run: Run, visible: Visibility) -> dict[str, Any]:
     empty if the viewer may not see words; `first_seq` and `last_seq` are message numbers, 0 if there are none. At most
     twelve queries."""
     budget = Budget(SECONDS_PER_PAGE)
-    messages = messages_of(run)
+    messages = first_messages(run)
     question = next((row for row in messages if row.role == Message.Role.USER), None)
     steps = steps_of(messages, visible, budget)
     return {

@@ -1,5 +1,4 @@
-"""What memory gave a run, for its admin page. Runs store memory numbers and reasons; the texts come from the revisions
-of that time."""
+"""What memory gave a run, for its admin page. Runs store memory numbers and reasons; revisions have the texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

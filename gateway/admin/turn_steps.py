@@ -14,7 +14,7 @@ MAX_MESSAGES = 200
 MAX_TOOL_CHARS = 10_000
 
 
-def messages_of(run: Run) -> list[Message]:
+def first_messages(run: Run) -> list[Message]:
     """Return the first MAX_MESSAGES stored messages of a run, in their order. One query."""
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, run_id=run.pk)
     return list(rows.order_by("seq")[:MAX_MESSAGES])
@@ -28,8 +28,7 @@ def steps_of(messages: Sequence[Message], visible: Visibility, budget: Budget) -
 
 
 def attempts_of(run: Run) -> list[dict[str, Any]]:
-    """Return the attempts in the run's trace (recorded only if one failed): upstream and model, outcome and
-    duration."""
+    """Return the attempts in the run's trace (recorded only if one failed): upstream, model, outcome, duration."""
     return [
         {
             "who": f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from gateway.limits.money import dollars
 from gateway.limits.spending import today
-from gateway.limits.usage_totals import COLUMNS, MOST_DAYS, first_day, is_priced, totals
+from gateway.limits.usage_totals import COLUMNS, MAX_DAYS, first_day, is_priced, totals
 from gateway.models import Agent, ApiKey, UsageDay
 from memories.admin.base import ReadOnlyAdmin
 from memories.models import Owner
@@ -56,8 +56,8 @@ class UsageForm(forms.Form):
         first = cleaned.get("first") or first_day(last)
         if first > last:
             raise forms.ValidationError("The first day is not after the last one.")
-        if (last - first).days >= MOST_DAYS:
-            raise forms.ValidationError(f"Choose at most {MOST_DAYS} days.")
+        if (last - first).days >= MAX_DAYS:
+            raise forms.ValidationError(f"Choose at most {MAX_DAYS} days.")
         return {**cleaned, "first": first, "last": last, "by": cleaned.get("by") or "day"}
 
 
@@ -86,7 +86,7 @@ def _context(request: HttpRequest, query: dict[str, Any]) -> dict[str, Any]:
     rows, filters = _rows(query)
     column, descending = sort.removeprefix("-"), sort.startswith("-")
     order = ("-" * descending + _SORTS[column][1],) if column in _SORTS else ()
-    found = totals(rows, by, most=MAX_GROUPS, order=order)
+    found = totals(rows, by, limit=MAX_GROUPS, order=order)
     base = {"first": query["first"].isoformat(), "last": query["last"].isoformat(), **filters}
     return {
         "rows": list(_lines(request, by, found[:MAX_GROUPS], base)),

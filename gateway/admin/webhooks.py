@@ -44,9 +44,9 @@ class WebhookAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     wanted = column("Kinds", lambda webhook: ", ".join(webhook.kinds))
     said = column("Why", lambda webhook: webhook.note or webhook.failure)
 
-    def fits(self, row: Webhook, verb: str) -> bool:
+    def action_applies(self, row: Webhook, verb: str) -> bool:
         return row.disabled_at is None
 
-    def do(self, request: HttpRequest, row: Webhook, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: Webhook, verb: str) -> None:
         webhook_disable(row, by=actor_of(request.user))
         self.message_user(request, "The webhook is disabled.", messages.SUCCESS)

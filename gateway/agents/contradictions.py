@@ -9,7 +9,7 @@ from gateway.agents.settings import AgentSettings
 from memories.tokens import CHARS_PER_TOKEN, text_tokens
 
 
-def of_agent(agent: AgentSettings) -> Iterator[str]:
+def agent_contradictions(agent: AgentSettings) -> Iterator[str]:
     """Yield a sentence for each contradiction in an agent's settings."""
     if agent.memory_tools and settings.RUN_STEPS == 1:
         yield "It is never given its memory tools: DAYBOOK_RUN_STEPS is 1, and the last step of a run has no tools."
@@ -18,8 +18,8 @@ def of_agent(agent: AgentSettings) -> Iterator[str]:
     limit = agent.context_token_limit
     if (taken := text_tokens(agent.instructions)) >= limit:
         yield f"Its instructions take {taken:,} tokens, context_token_limit is {limit:,}: every turn is above it."
-    if agent.inject_memories and (most := _frozen_tokens(agent)) >= limit:
-        yield f"A full frozen block takes {most:,} tokens, context_token_limit is {limit:,}: nothing else has room."
+    if agent.inject_memories and (block := _frozen_tokens(agent)) >= limit:
+        yield f"A full frozen block takes {block:,} tokens, context_token_limit is {limit:,}: nothing else has room."
 
 
 def _frozen_tokens(agent: AgentSettings) -> int:

@@ -47,8 +47,8 @@ def named_target(name: str, upstream: str) -> ModelTarget:
 def agent_target(agent: AgentSettings) -> ModelTarget:
     """Return the model of an agent's turns, compactions and keywords, with its fall-backs."""
     upstreams, models = as_list(agent.upstream), as_list(agent.model)
-    most = max(len(upstreams), len(models))
-    pairs = zip(upstreams * (most // len(upstreams)), models * (most // len(models)), strict=True)
+    count = max(len(upstreams), len(models))
+    pairs = zip(upstreams * (count // len(upstreams)), models * (count // len(models)), strict=True)
     # A single model is always on the agent's upstream. Its name may contain a slash, as on OpenRouter.
     read = not isinstance(agent.model, str)
     first, *rest = (

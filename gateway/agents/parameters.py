@@ -8,8 +8,7 @@ _ALIKE = (frozenset({"max_tokens", "max_completion_tokens"}), frozenset({"reason
 
 
 def with_defaults(given: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the client's parameters, with defaults for those that it omits. A null from the client removes a
-    parameter."""
+    """Return the client's parameters, with defaults for those that it omits. A null removes a parameter."""
     if not defaults:
         return given
     overridden = set(given).union(*(names for names in _ALIKE if names & given.keys()))

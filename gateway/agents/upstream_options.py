@@ -14,7 +14,7 @@ DialectName = Literal[
     "dashscope", "kimi", "zai", "vllm", "sglang", "llamacpp", "ollama", "lmstudio", "strict",
 ]  # fmt: skip
 DIALECTS: tuple[str, ...] = get_args(DialectName)
-MOST_AT_ONCE = 10_000
+MAX_AT_ONCE = 10_000
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FIXED = frozenset({"model", "messages", "stream"})  # essential fields, which must not be dropped, renamed or set
 
@@ -78,8 +78,8 @@ def read_dialect(value: str) -> str:
 
 def read_at_once(value: str) -> int:
     """Return the maximum number of concurrent requests to an upstream. Raises ValueError with the allowed range."""
-    if not value.strip().isdecimal() or not 1 <= int(value) <= MOST_AT_ONCE:
-        raise ValueError(f"allowed are numbers from 1 to {MOST_AT_ONCE}")
+    if not value.strip().isdecimal() or not 1 <= int(value) <= MAX_AT_ONCE:
+        raise ValueError(f"allowed are numbers from 1 to {MAX_AT_ONCE}")
     return int(value)
 
 

@@ -9,7 +9,7 @@ from gateway.api.openai_body import short_name
 from memories.errors import InvalidRequest
 
 Block = dict[str, Any]
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 _GAP = "\n\n"
 _EMPTY_RESULT = " "  # some servers refuse an empty string
 _ERROR = "Error:"
@@ -54,14 +54,14 @@ def joined_text(blocks: Sequence[Block]) -> str:
     return _GAP.join(text for text in texts if isinstance(text, str) and text)
 
 
-def assistant_message(blocks: Sequence[Block], where: str) -> Message:
+def assistant_message(blocks: Sequence[Block], where: str) -> ChatMessage:
     """Return blocks as an assistant message with its tool calls. Raises InvalidRequest."""
-    message: Message = {"role": "assistant", "content": joined_text(blocks) or None}
+    message: ChatMessage = {"role": "assistant", "content": joined_text(blocks) or None}
     calls = [_call(block, where) for block in blocks if block.get("type") == "tool_use"]
     return {**message, "tool_calls": calls} if calls else message
 
 
-def result_message(block: Block, where: str) -> Message:
+def result_message(block: Block, where: str) -> ChatMessage:
     """Return a tool_result block as a message. Raises InvalidRequest."""
     parts = parts_of(blocks_of(block.get("content") or "", f"{where}.tool_result.content"), where)
     if block.get("is_error"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.api.anthropic_blocks import (
     Block,
-    Message,
+    ChatMessage,
     assistant_message,
     blocks_of,
     content_of,
@@ -56,7 +56,7 @@ def read_messages(raw: bytes) -> CompletionBody:
 
 
 def _require_no_thread(body: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest if the server should store the conversation, so that later requests bring only new messages.
+    """Raise InvalidRequest if the server should store the conversation, so that later requests send only new messages.
     On this error code, the SDKs' tool runner sends the whole conversation instead."""
     if body.get("thread") is not None:
         raise InvalidRequest(
@@ -67,14 +67,14 @@ def _require_no_thread(body: Mapping[str, Any]) -> None:
         )
 
 
-def _system(given: Any) -> list[Message]:
+def _system(given: Any) -> list[ChatMessage]:
     blocks = blocks_of(given, "system") if given else []
     parts = [part for part in parts_of(blocks, "system") if not str(part.get("text", "")).startswith(_BILLING)]
     return [{"role": "system", "content": content_of(parts)}] if parts else []
 
 
-def _messages(given: Sequence[Any]) -> list[Message]:
-    messages: list[Message] = []
+def _messages(given: Sequence[Any]) -> list[ChatMessage]:
+    messages: list[ChatMessage] = []
     for index, message in enumerate(given):
         where = f"messages[{index}]"
         if not isinstance(message, dict) or message.get("role") not in _ROLES:
@@ -89,7 +89,7 @@ def _messages(given: Sequence[Any]) -> list[Message]:
     return messages
 
 
-def _add_user_message(messages: list[Message], blocks: Sequence[Block], where: str) -> None:
+def _add_user_message(messages: list[ChatMessage], blocks: Sequence[Block], where: str) -> None:
     """Append a user message. Tool results become separate messages before it. Reminders, which the client writes rather
     than the person, are appended to the results or become a system message."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
@@ -111,7 +111,7 @@ def _is_reminder(part: Mapping[str, Any]) -> bool:
     return text.startswith(start) and text.endswith(end) and text.find(end) == len(text) - len(end)
 
 
-def _add_system_message(messages: list[Message], text: str) -> None:
+def _add_system_message(messages: list[ChatMessage], text: str) -> None:
     """Add a system message in the middle of the conversation. It must not separate calls from their results, nor follow
     the results with which a turn continues."""
     last = messages[-1] if messages else {}
@@ -121,7 +121,7 @@ def _add_system_message(messages: list[Message], text: str) -> None:
         messages.insert(len(messages) - bool(last.get("tool_calls")), {"role": "system", "content": text})
 
 
-def _add_to_result(messages: list[Message], text: str) -> None:
+def _add_to_result(messages: list[ChatMessage], text: str) -> None:
     if text:
         messages[-1] = {**messages[-1], "content": joined_content(messages[-1]["content"], text)}
 

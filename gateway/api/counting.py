@@ -10,7 +10,7 @@ from gateway.runs.context import agent_config
 from gateway.tokens import estimate
 from gateway.turns.injection import injected_blocks
 from memories import tools as memory_tools
-from memories.books import book_state_if_made
+from memories.books import existing_book_state
 from memories.caller import Caller
 from memories.tokens import text_tokens
 
@@ -29,7 +29,7 @@ def estimate_with_memory(caller: Caller, body: CompletionBody, *, turn: bool) ->
         return tokens
     config = agent_config(agent)
     tokens += text_tokens(config.settings.instructions)
-    book = book_state_if_made(caller.owner_id, agent.book) if caller.remembers else None
+    book = existing_book_state(caller.owner_id, agent.book) if caller.remembers else None
     if caller.remembers and (config.settings.memory_tools or config.consolidation.enabled):
         own_tools = memory_tools.tools_of_turn(memory=config.settings.memory_tools)
         tokens += _tool_tokens(memory_tools.definitions(own_tools))

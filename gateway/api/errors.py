@@ -1,5 +1,4 @@
-"""Error responses: one handler for every exception in an API. They never contain a traceback or the request's
-content."""
+"""Error responses: one handler for every exception in an API. They contain no traceback and no request content."""
 
 import json
 import math

@@ -12,8 +12,8 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from gateway.api.answers import Key
 from gateway.authentication import forget_keys
 from gateway.keys import (
-    LONGEST_OVERLAP,
-    MOST_MONEY,
+    MAX_MONEY,
+    MAX_OVERLAP,
     api_key_revoke,
     api_key_rotate,
     api_key_update,
@@ -46,7 +46,7 @@ _Books = Annotated[
 _PerMinute = Annotated[int, Field(ge=0, le=1_000_000, description="0 = no limit.")]
 _TokensPerDay = Annotated[int, Field(ge=0, le=10**15, description="Input and output, a UTC day; 0 = no limit.")]
 _MoneyPerDay = Annotated[
-    float, Field(ge=0, le=MOST_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit.")
+    float, Field(ge=0, le=MAX_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit.")
 ]
 _AtOnce = Annotated[int, Field(ge=0, le=100_000, description="Concurrent answers, streamed or not; 0 = no limit.")]
 _End = Annotated[AwareDatetime | None, Field(description="When the key expires.")]
@@ -70,7 +70,7 @@ class KeyPatch(KeyIn):
 
 class RotateIn(Body):
     overlap_seconds: Annotated[
-        int, Field(ge=0, le=int(LONGEST_OVERLAP.total_seconds()), description="How long the old key still works.")
+        int, Field(ge=0, le=int(MAX_OVERLAP.total_seconds()), description="How long the old key still works.")
     ] = 0
 
 

@@ -57,8 +57,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
 
 
 async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGenerator[bytes]:
-    """Run a turn and yield its chunks as server-sent events. `[DONE]` is sent after the turn is committed. Raises
-    DomainErrors."""
+    """Run a turn and yield its chunks as server-sent events, with `[DONE]` after the commit. Raises DomainErrors."""
     completion_id, agent, around = _new_id(), turn.context.agent.name, _NO_FIELDS
     head = _chunk_head(completion_id, agent, around)
     started = False

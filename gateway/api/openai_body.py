@@ -37,8 +37,7 @@ class CompletionBody(PlainRequest):
     names: Mapping[str, str] = field(default_factory=dict)  # the client's tool names by those the model sees
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
-        """Return True for a turn of a conversation, False for a client's own task, such as a title. Tasks are not
-        stored."""
+        """Return True for a turn of a conversation, False for a client's task, such as a title, which is not stored."""
         if last_user_index(self.messages) < 0 and named_run_id(self.messages) is None:
             return False
         return not is_client_task(

@@ -30,7 +30,7 @@ async def respond(
     try:
         if stream:
             # Wait for the first piece, so that an error before it gets its own HTTP status.
-            response = sse.EventStream(await sse.Alive(pieces(), late_error, keep_alive).begin())
+            response = sse.EventStream(await sse.KeepAliveStream(pieces(), late_error, keep_alive).begin())
         else:
             response = json_response(await whole())
     except DomainError as error:

@@ -17,7 +17,7 @@ from gateway.api.responses_json import (
     response_object,
     wants_summary,
 )
-from gateway.api.responses_parts import ARGUMENTS, INPUT, REASONING, REFUSAL, SUMMARY, TEXT, Item, Part
+from gateway.api.responses_parts import ARGUMENTS, INPUT, REASONING, REFUSAL, SUMMARY, TEXT, OpenItem, Part
 from gateway.errors import RunStopped
 from gateway.runs.context import TurnContext
 from gateway.runs.responses import part_of, response_id
@@ -48,8 +48,8 @@ class ResponseBuilder:
         self._reasoning_part = SUMMARY if wants_summary(request.echo) else REASONING
         self._events: list[dict[str, Any]] = []
         self._number = 0
-        self._items: list[Item] = []
-        self._open: dict[str, Item] = {}  # items being written, by "reasoning", "message" and "call"
+        self._items: list[OpenItem] = []
+        self._open: dict[str, OpenItem] = {}  # items being written, by "reasoning", "message" and "call"
         self._has_calls = False
         self._order = BlockOrder()
         self._has_whole_message = False
@@ -138,8 +138,8 @@ class ResponseBuilder:
             for name in ("created", "in_progress"):
                 self._emit(f"response.{name}", response=self._response("in_progress"))
 
-    def _add_item(self, kind: str, data: dict[str, Any]) -> Item:
-        item = self._open[kind] = Item(len(self._items), data)
+    def _add_item(self, kind: str, data: dict[str, Any]) -> OpenItem:
+        item = self._open[kind] = OpenItem(len(self._items), data)
         self._items.append(item)
         self._emit("response.output_item.added", output_index=item.index, item=dict(data))
         return item
@@ -195,7 +195,7 @@ class ResponseBuilder:
         if arguments and (item := self._open.get("call")) and item.part:
             self._write(item, item.part, arguments)
 
-    def _write(self, item: Item, part: Part, text: str, **lists: list[Any]) -> None:
+    def _write(self, item: OpenItem, part: Part, text: str, **lists: list[Any]) -> None:
         """Append text to an item's current part, or begin a new part if that is another kind of part."""
         if item.part is not part:
             self._end_part(item)
@@ -206,7 +206,7 @@ class ResponseBuilder:
             item.lists[name].extend(values)
         self._emit(f"response.{part.text_event}.delta", **item.position(), delta=text, **lists)
 
-    def _end_part(self, item: Item) -> None:
+    def _end_part(self, item: OpenItem) -> None:
         if (part := item.part) is None:
             return
         position, written = item.position(), item.current_part()

@@ -20,7 +20,7 @@ _INPUT_ROLES = frozenset({"user", "system", "developer"})
 _CALLS = {"function_call": ("function", "arguments", "{}"), "custom_tool_call": ("custom", "input", "")}
 
 Item = dict[str, Any]
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 
 
 def read_items(given: Any) -> list[Item]:
@@ -36,7 +36,7 @@ def read_items(given: Any) -> list[Item]:
     return given
 
 
-def as_messages(before: Sequence[Message], items: Sequence[Item], stored: Mapping[str, Item]) -> list[Message]:
+def as_messages(before: Sequence[ChatMessage], items: Sequence[Item], stored: Mapping[str, Item]) -> list[ChatMessage]:
     """Return stored messages and a client's items as one conversation. `stored` has the items that references may point
     to, by id. Items of unknown types are left out. Raises InvalidRequest, PreviousResponseNotFound."""
     conversation = _Conversation(before)
@@ -59,10 +59,10 @@ def flat_name(namespace: Any, name: str) -> str:
 class _Conversation:
     """The messages so far, in groups: an assistant message with the results of its calls, or a single other message."""
 
-    def __init__(self, before: Sequence[Message]) -> None:
-        self._groups: list[list[Message]] = []
-        self._unanswered: dict[str, list[Message]] = {}  # groups by the ids of their calls without a result
-        self._open: list[Message] | None = None  # the group to which the assistant's next text or call belongs
+    def __init__(self, before: Sequence[ChatMessage]) -> None:
+        self._groups: list[list[ChatMessage]] = []
+        self._unanswered: dict[str, list[ChatMessage]] = {}  # groups by the ids of their calls without a result
+        self._open: list[ChatMessage] | None = None  # the group to which the assistant's next text or call belongs
         for message in before:
             if message["role"] == "tool" and (group := self._unanswered.pop(str(message.get("tool_call_id")), None)):
                 group.append(message)
@@ -80,13 +80,13 @@ class _Conversation:
         elif kind in {"function_call_output", "custom_tool_call_output"}:
             self._add_result(item, where)
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[ChatMessage]:
         """Return the conversation. Calls without a result get a placeholder, since servers refuse them otherwise."""
         for call_id, group in self._unanswered.items():
             group.append({"role": "tool", "tool_call_id": call_id, "content": NO_RESULT})
         return [message for group in self._groups for message in group]
 
-    def _begin(self, message: Message) -> list[Message]:
+    def _begin(self, message: ChatMessage) -> list[ChatMessage]:
         self._groups.append([message])
         return self._groups[-1]
 

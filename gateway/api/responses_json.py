@@ -22,8 +22,7 @@ def response_object(
     error: Mapping[str, Any] | None = None,
     finish_reason: str = "",
 ) -> dict[str, Any]:
-    """Return a response object. If `finish_reason` shows that a completed response was cut off, its status is
-    `incomplete`."""
+    """Return a response object, with the status `incomplete` if `finish_reason` shows that it was cut off."""
     reason = INCOMPLETE.get(finish_reason) if status == "completed" else None
     return {
         "id": id,

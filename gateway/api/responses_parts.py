@@ -37,7 +37,7 @@ INPUT = Part(text_event="custom_tool_call_input", field="input", container="")
 
 
 @dataclass(slots=True)
-class Item:
+class OpenItem:
     """An item that is being written: its index in the output, and the text and lists of its current part."""
 
     index: int

@@ -157,7 +157,7 @@ async def _answer(
 
 
 def _streamed(
-    request: ApiRequest, session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.Note]], render: str
+    request: ApiRequest, session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.LiveEvent]], render: str
 ) -> HttpResponseBase:
     events = watched_by(request, run_id, events)
     if render == "html":
@@ -169,7 +169,7 @@ def _streamed(
             async for number, (name, data) in watched:
                 yield sse.event(name, data, id=number)
 
-    return with_run_headers(sse.EventStream(sse.Alive(stream())), session_id, run_id)
+    return with_run_headers(sse.EventStream(sse.KeepAliveStream(stream())), session_id, run_id)
 
 
 async def _command(request: ApiRequest, session_id: str, line: str, *, stream: bool, render: str) -> Any:
@@ -178,7 +178,7 @@ async def _command(request: ApiRequest, session_id: str, line: str, *, stream: b
     if not stream:
         return reply.as_json()
 
-    async def events() -> AsyncGenerator[tuple[int, live.Note]]:
+    async def events() -> AsyncGenerator[tuple[int, live.LiveEvent]]:
         yield len(text), ("delta", {"text": text})
         yield len(text), ("done", reply.as_json())
 

@@ -7,7 +7,7 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from gateway.limits.spending import today
-from gateway.limits.usage_totals import COLUMNS, FIGURES, MOST_DAYS, first_day, is_priced, totals
+from gateway.limits.usage_totals import COLUMNS, FIGURES, MAX_DAYS, first_day, is_priced, totals
 from gateway.models import ApiKey, UsageDay
 from memories.api.operations import reading
 from memories.caller import ApiRequest
@@ -36,11 +36,11 @@ def usage(request: ApiRequest, query: Query[UsageQuery]) -> dict[str, Any]:
     first = query.first or first_day(last)
     if first > last:
         raise InvalidRequest("`from` must not be later than `to`.", param="from")
-    if (last - first).days >= MOST_DAYS:
-        raise InvalidRequest(f"`from` and `to` may cover at most {MOST_DAYS} days, both included.", param="from")
+    if (last - first).days >= MAX_DAYS:
+        raise InvalidRequest(f"`from` and `to` may cover at most {MAX_DAYS} days, both included.", param="from")
     by, column, owner_id = query.by, COLUMNS[query.by], request.auth.owner_id
     rows = UsageDay.objects.filter(owner_id=owner_id, day__range=(first, last))
-    groups = totals(request.auth.limits.filter(rows, agent="agent"), by, most=MAX_GROUPS)
+    groups = totals(request.auth.limits.filter(rows, agent="agent"), by, limit=MAX_GROUPS)
     keys = [group[column] for group in groups] if by == "key" else []
     if request.auth.limits:
         keys = [key for key in keys if key == request.auth.key_id]

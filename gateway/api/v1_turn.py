@@ -18,7 +18,7 @@ from gateway.limits.allowances import allowed
 from gateway.models import Run
 from gateway.requests import request_id
 from gateway.runs.by_id import MAX_EXTERNAL_ID
-from gateway.runs.candidates import find_session
+from gateway.runs.candidates import find_continuation
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import last_user_index, read_conversation
 from gateway.runs.joined import ANSWERED_STATES, joined_context, running_state
@@ -112,7 +112,7 @@ async def begin_turn(caller: Caller, v1_request: V1Request, body: CompletionBody
 
 async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentStore) -> TurnContext:
     deadline = time.monotonic() + BUSY_SECONDS
-    conversation, verdict, searches = None, None, 0
+    conversation, continuation, searches = None, None, 0
     newest = max(0, last_user_index(v1_request.messages))
     v1_request = replace(v1_request, messages=await attachments.messages(v1_request.messages, first=newest))
     if _is_large(v1_request.messages, newest):  # so that the database thread that writes is not kept waiting
@@ -121,13 +121,13 @@ async def _open(caller: Caller, v1_request: V1Request, attachments: AttachmentSt
         last_try = time.monotonic() >= deadline
         try:
             return await open_run(
-                open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, verdict=verdict
+                open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation, continuation=continuation
             )
         except ComparisonNeeded:  # compare turns outside the transaction, without a lock
             searches += 1
             if searches > _MAX_SEARCHES:
                 raise
-            verdict = await in_read_thread(find_session, caller, v1_request, conversation)
+            continuation = await in_read_thread(find_continuation, caller, v1_request, conversation)
         except AttachmentsNotStored:
             messages = await attachments.messages(v1_request.messages)
             v1_request = replace(v1_request, messages=messages, history_kept=True)

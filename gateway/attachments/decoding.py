@@ -25,8 +25,7 @@ UNKNOWN = "application/octet-stream"
 
 
 def split_data(text: str) -> tuple[str, bytes] | None:
-    """Return the text before the base64 and the decoded bytes, or None if encoding them would not restore the text
-    exactly."""
+    """Return the text before the base64 and the decoded bytes, or None if encoding them would not restore the text."""
     match = _HEAD.match(text)
     head = match[0] if match else ""
     chunks = []

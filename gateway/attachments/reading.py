@@ -15,7 +15,7 @@ from gateway.runs.context import TurnContext
 
 READ_SECONDS = 20.0
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 _Load = Callable[[UUID, str, int], bytes | ReadFailure]
 
 
@@ -24,7 +24,7 @@ def content_read(owner_id: UUID, content: Any) -> Any:
     return _loaded(owner_id, content, file_load) if _is_incomplete(content) else content
 
 
-async def contents_read(owner_id: UUID, holders: Sequence[Message], *, name: str = "content") -> list[Message]:
+async def contents_read(owner_id: UUID, holders: Sequence[ChatMessage], *, name: str = "content") -> list[ChatMessage]:
     """Return messages, or other objects with a content under `name`, with their attachments loaded. The storage is
     called in a separate thread, for READ_SECONDS at most."""
     if not any(_is_incomplete(holder.get(name)) for holder in holders):
@@ -53,7 +53,7 @@ def bytes_of(owner_id: UUID, part: Part) -> bytes | ReadFailure | None:
     return None if text is None else bytes_in(text)
 
 
-def _load_all(owner_id: UUID, holders: Sequence[Message], name: str) -> list[Message]:
+def _load_all(owner_id: UUID, holders: Sequence[ChatMessage], name: str) -> list[ChatMessage]:
     return [{**holder, name: content_read(owner_id, holder.get(name))} for holder in holders]
 
 

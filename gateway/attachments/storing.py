@@ -32,7 +32,7 @@ MIN_CHARS = 2_000
 STORE_SECONDS = 20.0
 logger = logging.getLogger("daybook.attachments")
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 
 
 def large_texts(content: Any) -> Iterator[str]:
@@ -53,7 +53,7 @@ class AttachmentStore:
         self._owner_id = owner_id
         self._uses: set[UUID] = set()
 
-    async def messages(self, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
+    async def messages(self, messages: Sequence[ChatMessage], *, first: int = 0) -> tuple[ChatMessage, ...]:
         """Store attachments and return the messages; see `messages_store`."""
         stored = await messages_store(self._owner_id, messages, first=first)
         if stored is not messages:
@@ -78,7 +78,7 @@ class AttachmentStore:
             await self.release()
 
 
-async def messages_store(owner_id: UUID, messages: Sequence[Message], *, first: int = 0) -> tuple[Message, ...]:
+async def messages_store(owner_id: UUID, messages: Sequence[ChatMessage], *, first: int = 0) -> tuple[ChatMessage, ...]:
     """Store the attachments of the messages from index `first` on, and return all messages with references. The large
     parts of all are hashed here, so that this need not be done in a transaction."""
     if not any(has_large_data(message.get("content")) for message in messages):
@@ -116,7 +116,7 @@ def _write(owner_id: UUID, data: Mapping[str, bytes], uses: Mapping[str, UUID]) 
         file_store(owner_id, sha256, data[sha256])
 
 
-def _read(messages: Sequence[Message], first: int) -> tuple[list[Message], dict[str, bytes]]:
+def _read(messages: Sequence[ChatMessage], first: int) -> tuple[list[ChatMessage], dict[str, bytes]]:
     """Return the messages with hashed large parts, and the bytes by hash of those from index `first` on."""
     data: dict[str, bytes] = {}
 
@@ -148,7 +148,7 @@ def _with_use(text: Attached, uses: Mapping[str, UUID]) -> Hashed:
     return text if text.use or not text.is_loaded else hashed(text, text.digest)
 
 
-def _changed(message: Message, change: Callable[[Attached], Hashed]) -> Message:
+def _changed(message: ChatMessage, change: Callable[[Attached], Hashed]) -> ChatMessage:
     content = message.get("content") or ()
     if next(attached_in(content), None) is None:
         return message

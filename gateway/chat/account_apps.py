@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from gateway.models import ApiKey
 from gateway.oauth.addresses import resource_of
 from gateway.oauth.connections import app_disconnect
-from gateway.oauth.consent import place_of
+from gateway.oauth.consent import redirect_words
 from memories.audit.log import actor_of
 from memories.viewers import Viewer, form_view
 
@@ -47,7 +47,7 @@ def used_words(viewer: Viewer, key: ApiKey) -> str:
 
 
 def _places(uris: str) -> str:
-    return ", ".join(dict.fromkeys(map(place_of, uris.split())))
+    return ", ".join(dict.fromkeys(map(redirect_words, uris.split())))
 
 
 def _rows(viewer: Viewer) -> Any:

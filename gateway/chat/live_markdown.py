@@ -35,7 +35,7 @@ _UNFINISHED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BlockUpdate:
     """An update of a block: keep the first `keep` UTF-16 units of its current HTML and append `html`."""
 
     block: int
@@ -68,7 +68,7 @@ class LiveMarkdown:
         self._marks += count_marks(text)
         self._open += text
 
-    def changes(self, *, complete: bool = False) -> tuple[list[Change], int]:
+    def changes(self, *, complete: bool = False) -> tuple[list[BlockUpdate], int]:
         """Return the changes since the last call and the number of blocks. If `complete`, no more text follows and
         nothing is held back."""
         if self._length > MAX_CHARS or self._marks > MAX_MARKS:
@@ -93,14 +93,13 @@ class LiveMarkdown:
             self._finish(blocks, ended, env)
         return changed
 
-    def _unrendered_changes(self) -> tuple[list[Change], int]:
+    def _unrendered_changes(self) -> tuple[list[BlockUpdate], int]:
         if self._finished:
             self._finished, self._shown = 0, []
         return self._changed([unrendered("".join(self._pieces))])
 
     def _normalized_text(self, complete: bool) -> str:
-        """Return the open text with normalised line endings. A trailing carriage return waits for the next
-        character."""
+        """Return the open text with normalised line endings. A trailing CR waits for the next character."""
         text = self._open
         if "\r" in text:
             pending = "\r" if text.endswith("\r") and not complete else ""
@@ -108,13 +107,13 @@ class LiveMarkdown:
             self._open = text + pending
         return text
 
-    def _changed(self, html: list[str]) -> tuple[list[Change], int]:
+    def _changed(self, html: list[str]) -> tuple[list[BlockUpdate], int]:
         changes = []
         for number, now in enumerate(html):
             before = self._shown[number] if number < len(self._shown) else None
             if now != before:
                 same = common_prefix(before or "", now)
-                changes.append(Change(self._finished + number, _utf16(now[:same]), now[same:]))
+                changes.append(BlockUpdate(self._finished + number, _utf16(now[:same]), now[same:]))
         self._shown = html
         return changes, self._finished + len(html)
 

@@ -1,5 +1,4 @@
-"""The context of every page's frame: the owner's name, time zone and notifications, and whether the demo model is
-used."""
+"""The context of every page's frame: the owner's name, time zone and notifications, and whether it is the demo."""
 
 from typing import Any
 

@@ -95,7 +95,7 @@ def session_page(
     sessions = titled(Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=not archived))
     if tag:
         sessions = tagged(sessions, tag)
-    rows = sessions.exclude(_only_brought()).order_by("-last_active_at", "-id")
+    rows = sessions.exclude(_only_ingested()).order_by("-last_active_at", "-id")
     pinned: Iterable[Session] = ()
     if not archived:
         rows = rows.filter(pinned_at=None)
@@ -170,14 +170,13 @@ def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
     return FoundRow(row=_row(found.session), hits=hits, more=found.count - len(hits))
 
 
-def _only_brought() -> Q:
-    """Return the condition for sessions without a turn of their own, whose messages a program brought. Only a search
-    lists them."""
-    brought = Message.objects.filter(
+def _only_ingested() -> Q:
+    """Return the condition for sessions of ingested messages, without a turn of their own. Only a search lists them."""
+    ingested = Message.objects.filter(
         owner_id=OuterRef("owner_id"), session=OuterRef("pk"), seq=1, kind=Message.Kind.HISTORY
     )
     runs = Run.objects.filter(owner_id=OuterRef("owner_id"), session=OuterRef("pk"))
-    return Q(Exists(brought), ~Exists(runs), turns=0)
+    return Q(Exists(ingested), ~Exists(runs), turns=0)
 
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:
@@ -200,7 +199,7 @@ def title_of(session: Session) -> str:
     return words[:_MAX_DERIVED_TITLE].rsplit(" ", 1)[0].rstrip(".,;:") + "…"
 
 
-def names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:
+def provenance_names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:
     """Return the titles of sessions and the turn numbers of runs, for the pages of all apps; at most two queries."""
     rows = titled(Session.objects.filter(owner_id=owner_id, pk__in=sessions)) if sessions else ()
     turns = Run.objects.filter(owner_id=owner_id, pk__in=runs).values_list("pk", "turn") if runs else ()

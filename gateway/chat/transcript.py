@@ -1,5 +1,4 @@
-"""Selects the turns of a session for the chat page: the newest, those before or around a message, or those since a
-turn."""
+"""Selects the turns that the chat page shows: the newest, those before or around a message, or those since a turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ MAX_TURNS_SINCE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class TranscriptPage:
     """A page of turns, oldest first. `earlier` and `later` are the numbers of turns before and after them, `before` is
     the message number from which the previous page continues."""
 
@@ -33,7 +32,9 @@ class Conversation:
         return min(self.earlier, PAGE_TURNS)
 
 
-def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None, at: int | None = None) -> Conversation:
+def conversation(
+    session: Session, zone: ZoneInfo, *, before: int | None = None, at: int | None = None
+) -> TranscriptPage:
     """Return the newest turns of a session; the newest ones before message number `before`; or the turns from shortly
     before message number `at`, up to AROUND_TURNS."""
     user_messages = _shown(session).filter(role=Message.Role.USER)
@@ -43,7 +44,7 @@ def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None,
         user_messages = user_messages.filter(seq__lt=before)
     starts = list(user_messages.order_by("-seq").values_list("seq", flat=True)[:PAGE_TURNS])
     if not starts:
-        return Conversation(
+        return TranscriptPage(
             turns=turn_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ()
         )
     first = starts[-1]
@@ -53,10 +54,10 @@ def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None,
     turns = turn_views(session, messages.order_by("seq"), zone)
     if turns and before is None:
         turns[-1].last = True
-    return Conversation(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first)
+    return TranscriptPage(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first)
 
 
-def _around(session: Session, user_messages: QuerySet[Message], at: int, zone: ZoneInfo) -> Conversation | None:
+def _around(session: Session, user_messages: QuerySet[Message], at: int, zone: ZoneInfo) -> TranscriptPage | None:
     """Return the turns around a message, or None if it is among the newest turns."""
     before = list(user_messages.filter(seq__lte=at).order_by("-seq").values_list("seq", flat=True)[:AROUND_BEFORE])
     if not before:
@@ -74,10 +75,10 @@ def _around(session: Session, user_messages: QuerySet[Message], at: int, zone: Z
         later = user_messages.filter(seq__gte=starts[-1]).count()
     turns = turn_views(session, messages.order_by("seq"), zone)
     turns[-1].last = not later
-    return Conversation(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first, later=later)
+    return TranscriptPage(turns=turns, earlier=user_messages.filter(seq__lt=first).count(), before=first, later=later)
 
 
-def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> Conversation:
+def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> TranscriptPage:
     """Return a turn and all turns after it on the shown branch. If the turn is not on it, or they are more than
     MAX_TURNS_SINCE, return the newest turns."""
     rest = _shown(session).order_by("seq")
@@ -86,7 +87,7 @@ def turns_since(session: Session, zone: ZoneInfo, run_id: UUID) -> Conversation:
         return conversation(session, zone)
     turns = turn_views(session, rest.filter(seq__gte=first), zone)
     turns[-1].last = True
-    return Conversation(turns=turns)
+    return TranscriptPage(turns=turns)
 
 
 def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | None:

@@ -52,7 +52,7 @@ class Versions:
 
 @dataclass(slots=True, kw_only=True)
 class TurnView:
-    """One turn on the page. `run_id` is None for commands and for messages that a client brought; `new_day` names the
+    """One turn on the page. `run_id` is None for commands and for messages of the client's history; `new_day` names the
     day if the turn is its first."""
 
     key: str

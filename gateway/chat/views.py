@@ -16,7 +16,7 @@ from gateway.chat.labels import ERROR_WORDS, day_words, margin_day, review_words
 from gateway.chat.memory_notes import written_by_review
 from gateway.chat.pages import COMMAND_LINES, page
 from gateway.chat.session_list import found_page, page_cursor, session_page, title_of, titled
-from gateway.chat.transcript import Conversation, conversation, turn_of_run, turns_since
+from gateway.chat.transcript import TranscriptPage, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
 from gateway.sessions.search import MAX_QUERY
 from gateway.sessions.tags import MAX_TAGS, TAG_LENGTH, clean_tag
@@ -58,8 +58,7 @@ def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
 
 @fragment_view
 def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq: int, index: int) -> HttpResponse:
-    """Serve a picture that was sent with a message, with the media type detected from its bytes; 404 for anything
-    else."""
+    """Serve a picture of a message, with the media type detected from its bytes; 404 for any other attachment."""
     messages = Message.objects.filter(
         owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1), session__deleted_at=None
     )
@@ -147,7 +146,7 @@ def context_fill(session: Session | None) -> int:
 
 def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) -> HttpResponse:
     at = _seq(request.GET.get("at", ""))
-    shown = conversation(session, viewer.zone, at=at) if session else Conversation()
+    shown = conversation(session, viewer.zone, at=at) if session else TranscriptPage()
     listed = session_page(viewer.owner.pk, viewer.zone)
     now = timezone.now().astimezone(viewer.zone)
     agents = list(Agent.objects.order_by("created_at", "name").values_list("name", flat=True))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from gateway.limits import under_way
-from gateway.limits.rate_headers import TOKENS, Window, note_window
+from gateway.limits.rate_headers import TOKENS, Window, record_window
 from gateway.limits.spending import seconds_to_midnight, spent_today
-from memories.caller import Caller, KeyCeilings
+from memories.caller import Caller, SpendingLimits
 from memories.database.access import in_read_thread
 from memories.errors import RateLimited
 
@@ -27,12 +27,12 @@ class Allowance:
     """A key's permission to ask models for one answer. Call `leave` when the answer is complete."""
 
     key_id: UUID | None = None
-    place: UUID | None = None  # slot among the answers under way; None for a key without limits
+    slot: UUID | None = None  # among the answers under way; None for a key without limits
 
     def leave(self) -> None:
         """Release the slot, once the answer is complete and counted. May be called more than once."""
-        if self.key_id is not None and self.place is not None:
-            under_way.leave(self.key_id, self.place)
+        if self.key_id is not None and self.slot is not None:
+            under_way.leave(self.key_id, self.slot)
 
 
 NO_ALLOWANCE = Allowance()
@@ -52,42 +52,41 @@ async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
         raise
 
 
-async def note_tokens(caller: Caller) -> None:
+async def record_tokens_left(caller: Caller) -> None:
     """Record the remaining tokens of the day for the response headers. One query if the key has that limit."""
-    if caller.key_id is not None and caller.ceilings.tokens_per_day:
+    if caller.key_id is not None and caller.spending_limits.tokens_per_day:
         tokens, _ = await in_read_thread(spent_today, caller.key_id)
-        _note(caller.ceilings.tokens_per_day, tokens)
+        _record_tokens(caller.spending_limits.tokens_per_day, tokens)
 
 
 async def _allowance(caller: Caller) -> Allowance:
-    key_id, ceilings = caller.key_id, caller.ceilings
-    if key_id is None or not ceilings:
+    key_id, limits = caller.key_id, caller.spending_limits
+    if key_id is None or not limits:
         return Allowance(key_id)
-    place, others = await under_way.enter(key_id)
+    slot, others = await under_way.enter(key_id)
     try:
-        if 0 < ceilings.streams_at_once <= others:
-            most = ceilings.streams_at_once
+        if 0 < limits.streams_at_once <= others:
             raise RateLimited(
-                f"This key may have {most} answers at once. Try again when one is complete.",
+                f"This key may have {limits.streams_at_once} answers at once. Try again when one is complete.",
                 reason="streams_at_once",
-                limit=most,
+                limit=limits.streams_at_once,
                 retry_after=_RETRY_SECONDS,
             )
-        if ceilings.daily:
-            _require(ceilings, others, *await in_read_thread(spent_today, key_id))
+        if limits.daily:
+            _require(limits, others, *await in_read_thread(spent_today, key_id))
     except BaseException:
-        under_way.leave(key_id, place)
+        under_way.leave(key_id, slot)
         raise
-    return Allowance(key_id, place)
+    return Allowance(key_id, slot)
 
 
-def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> None:
+def _require(limits: SpendingLimits, others: int, tokens: int, money: float) -> None:
     """Raise RateLimited if the daily limits do not admit another answer."""
-    if ceilings.tokens_per_day:
-        _note(ceilings.tokens_per_day, tokens + others * math.ceil(ceilings.tokens_per_day / SHARE))
+    if limits.tokens_per_day:
+        _record_tokens(limits.tokens_per_day, tokens + others * math.ceil(limits.tokens_per_day / SHARE))
     for reason, unit, limit, spent in (
-        ("tokens_per_day", " tokens", ceilings.tokens_per_day, tokens),
-        ("money_per_day", " of money", ceilings.money_per_day, money),
+        ("tokens_per_day", " tokens", limits.tokens_per_day, tokens),
+        ("money_per_day", " of money", limits.money_per_day, money),
     ):
         if not limit or spent + others * limit / SHARE < limit:
             continue
@@ -101,5 +100,5 @@ def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> N
         )
 
 
-def _note(limit: int, spent: int) -> None:
-    note_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=limit, remaining=max(0, limit - spent)))
+def _record_tokens(limit: int, spent: int) -> None:
+    record_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=limit, remaining=max(0, limit - spent)))

@@ -18,7 +18,7 @@ _noted: set[UUID] = set()
 _due = 0.0  # monotonic time of the next planned write
 
 
-def note_use(key_id: UUID) -> None:
+def record_key_use(key_id: UUID) -> None:
     """Record that a key was used now. It is stored some seconds later, together with other keys."""
     global _due
     with _lock:

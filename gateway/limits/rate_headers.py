@@ -39,7 +39,7 @@ class Window:
 windows: ContextVar[dict[str, Window]] = ContextVar("rate_windows")
 
 
-def note_window(kind: str, window: Window) -> None:
+def record_window(kind: str, window: Window) -> None:
     """Record a window of REQUESTS or TOKENS for the response to the current request."""
     noted = windows.get(None)
     if noted is not None:

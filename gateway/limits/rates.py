@@ -13,7 +13,7 @@ from limits.aio.storage import MemoryStorage, RedisStorage, Storage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.errors import StorageError
 
-from gateway.limits.rate_headers import REQUESTS, Window, note_window
+from gateway.limits.rate_headers import REQUESTS, Window, record_window
 from memories.errors import RateLimited
 
 logger = logging.getLogger("daybook.rates")
@@ -31,7 +31,7 @@ async def count_request(key: str, per_minute: int) -> None:
     window, accepted = await _hit(key, per_minute)
     if window is None:
         return
-    note_window(REQUESTS, window)
+    record_window(REQUESTS, window)
     if not accepted:
         raise _limited("This key may make", window)
 
@@ -51,8 +51,7 @@ def _limited(who: str, window: Window) -> RateLimited:
 
 
 async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
-    """Count a request. Return the window after it, or None if nothing is counted, and whether it is within the
-    limit."""
+    """Count a request. Return the window after it (None if nothing is counted), and whether it is within the limit."""
     global _backoff_until
     if not per_minute or time.monotonic() < _backoff_until:
         return None, True

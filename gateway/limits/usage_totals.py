@@ -10,25 +10,25 @@ from gateway.models import UsageDay
 FIGURES = ("turns", "requests", "input_tokens", "output_tokens", "cached_tokens", "unpriced_requests", "cost")
 COLUMNS = {"day": "day", "person": "owner_id", "key": "key_id", "agent": "agent", "model": "model"}
 """The groupings of totals, with their columns."""
-USUAL_DAYS = 30
-MOST_DAYS = 400
+DEFAULT_DAYS = 30
+MAX_DAYS = 400
 """Maximum number of days in one request for totals."""
 
 
 def first_day(last: date) -> date:
     """Return the first day for a request that names only the last one."""
-    return last - timedelta(days=min(USUAL_DAYS - 1, last.toordinal() - 1))
+    return last - timedelta(days=min(DEFAULT_DAYS - 1, last.toordinal() - 1))
 
 
-def totals(rows: "QuerySet[UsageDay]", by: str, *, most: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+def totals(rows: "QuerySet[UsageDay]", by: str, *, limit: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """Return the sums of rows grouped by one of COLUMNS, each as a dictionary of that column and FIGURES. Returns at
-    most `most` + 1 groups: the extra one shows that there are more. They are sorted by `order`, then days newest first
+    most `limit` + 1 groups: the extra one shows that there are more. They are sorted by `order`, then days newest first
     and everything else by tokens. One query."""
     column = COLUMNS[by]
     sums = {f"all_{name}": Sum(name) for name in FIGURES}
     groups = rows.order_by().values(column).annotate(**sums)
     default = ("-day",) if by == "day" else ("-all_input_tokens", "-all_output_tokens", column)
-    found = groups.order_by(*order, *default)[: most + 1]
+    found = groups.order_by(*order, *default)[: limit + 1]
     return [{column: group[column], **{name: group[f"all_{name}"] for name in FIGURES}} for group in found]
 
 

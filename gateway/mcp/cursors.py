@@ -1,5 +1,4 @@
-"""Pagination cursors of MCP lists. They are opaque to clients and contain all state that the next page needs. Pure
-functions."""
+"""Pagination cursors of MCP lists, opaque to clients, with all state that the next page needs. Pure functions."""
 
 import base64
 import binascii

@@ -43,8 +43,7 @@ def uses_envelope(message: Message, header: Header) -> bool:
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a handshake, with the client's version if supported, or else the newest that has a
-    handshake."""
+    """Return the answer to a handshake, with the client's version or, if unsupported, the newest that has one."""
     version = params.get("protocolVersion")
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, "protocolVersion is missing.")

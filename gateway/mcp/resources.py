@@ -14,11 +14,11 @@ from gateway.mcp.protocol import cache_fields
 from gateway.mcp.rights import current_limits, rpc_errors
 from memories.artifacts.paths import ROOT, SUMMARY_PATH, resolve_uri
 from memories.artifacts.store import artifact_get, artifact_read, blocking_rule, live_artifacts
-from memories.books import book_state_if_made
+from memories.books import existing_book_state
 from memories.caller import Caller, KeyLimits
 from memories.database.access import write_later
 from memories.errors import NotFound
-from memories.limits import LARGEST_NUMBER, SHORT_LENGTH
+from memories.limits import MAX_NUMBER, SHORT_LENGTH
 from memories.models import Artifact, Memory
 from memories.pagination import parse_number
 from memories.selectors import blocked_condition, live_memories, memory_get
@@ -50,8 +50,7 @@ _TEMPLATES = [
 
 
 def listed(caller: Caller, book: str, params: Params) -> dict[str, Any]:
-    """Handle resources/list: documents by path, then memories, newest first, of a book ("": the key's own). Raises
-    RpcError."""
+    """Handle resources/list: documents by path, then memories, newest first. "" is the key's book. Raises RpcError."""
     position = position_in(params) or (_DOCUMENTS, "")
     with rpc_errors(RESOURCE_NOT_FOUND):
         resources, cursor = _page(caller, current_limits(caller).book_name(book or None), position)
@@ -90,11 +89,11 @@ METHODS: dict[str, Method] = {
 
 def _page(caller: Caller, book: str, position: tuple[str, str]) -> tuple[list[dict[str, Any]], str]:
     """Return the resources after a position, and the cursor of the next page or ""."""
-    state = book_state_if_made(caller.owner_id, book)
+    state = existing_book_state(caller.owner_id, book)
     section, after = position
     if section not in {_DOCUMENTS, _MEMORIES}:
         raise wrong_cursor()
-    before = LARGEST_NUMBER if section == _DOCUMENTS else parse_number(after)
+    before = MAX_NUMBER if section == _DOCUMENTS else parse_number(after)
     if before is None:
         raise wrong_cursor()
     if state is None:
@@ -158,7 +157,7 @@ def _memory_text(caller: Caller, limits: KeyLimits, number: str) -> str:
 
 def _document_text(caller: Caller, book: str, uri: str) -> str:
     path = resolve_uri(uri)
-    state = book_state_if_made(caller.owner_id, book)
+    state = existing_book_state(caller.owner_id, book)
     if state is None:
         raise NotFound("There is no such document in this book.")
     artifact = artifact_get(caller.owner_id, state.book_id, path)

@@ -11,7 +11,7 @@ from gateway.keys import key_limits
 from gateway.mcp.rights import current_key
 from gateway.models import Agent, ApiKey
 from memories import tools as memory_tools
-from memories.books import book_state, book_state_if_made, book_state_to_read
+from memories.books import book_state, book_state_to_read, existing_book_state
 from memories.caller import DEFAULT_BOOK, Caller
 from memories.errors import DomainError, Forbidden, NotFound
 from memories.evidence import Hold
@@ -70,7 +70,7 @@ def _hold(key: ApiKey, book: str) -> Hold:
 
 def _existing_book(caller: Caller, name: str) -> BookState:
     """Return a book without creating it, for keys that may only read. Raises NotFound."""
-    state = book_state_if_made(caller.owner_id, name)
+    state = existing_book_state(caller.owner_id, name)
     if state is None:
         raise NotFound("There is no such book.")
     return state

@@ -71,8 +71,7 @@ def _answer(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 
 def _validated(request: HttpRequest) -> _ValidRequest:
-    """Validate a request. Raises OAuthToolkitError for errors that are sent to the app, and FatalClientError for all
-    others."""
+    """Validate a request. Raises OAuthToolkitError for errors that are sent to the app, FatalClientError for others."""
     try:
         scopes, credentials = get_oauthlib_core().validate_authorization_request(request)
     except ValueError as error:  # a malformed address, which the library does not handle
@@ -116,7 +115,7 @@ def _page(
 ) -> HttpResponse:
     context = {
         "name": valid.client.name or "An app without a name",
-        "place": place_of(valid.redirect),
+        "place": redirect_words(valid.redirect),
         "books": _books(viewer),
         "book": request.POST.get("book", DEFAULT_BOOK),
         "rights": request.POST.get("rights", "write" if valid.writes else "read"),
@@ -129,7 +128,7 @@ def _page(
     return response
 
 
-def place_of(uri: str) -> str:
+def redirect_words(uri: str) -> str:
     """Return a description of an app's redirect address for people."""
     parts = urlsplit(uri)
     if parts.scheme == "https":

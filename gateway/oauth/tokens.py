@@ -14,12 +14,12 @@ def is_access_token(plain: str) -> bool:
     return plain.startswith(PREFIX)
 
 
-def access_token_make(request: Any) -> str:
+def access_token_create(request: Any) -> str:
     """Return a new access token. oauthlib calls this with its request."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
-def refresh_token_make(request: Any) -> str:
+def refresh_token_create(request: Any) -> str:
     """Return a new refresh token. oauthlib calls this with its request."""
     return _REFRESH_PREFIX + secrets.token_urlsafe(32)
 

@@ -64,8 +64,7 @@ class ActiveRun:
             self.task.cancel()
 
     def stop_error(self) -> DomainError | None:
-        """Return the error for the client of a cancelled task, or None if the client itself disconnected. Uncancels the
-        task."""
+        """Uncancel the task and return the error for its client. Return None if the client itself disconnected."""
         if self.stopped_by is None:
             return None
         self.task.uncancel()

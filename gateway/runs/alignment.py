@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from uuid import UUID
 
-from gateway.runs.comparing import LITERAL, SAME, Utterance, one_is_prefix, shares_sample, similarity
+from gateway.runs.comparing import LITERAL, SAME, ComparableMessage, one_is_prefix, shares_sample, similarity
 
 # Characters of an answer that identify a conversation,
 _LONG_ANSWER = 40  # after the recorded user message,
@@ -23,13 +23,13 @@ _FUZZY_MESSAGES, _FUZZY_TURNS = 16, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class RecordedTurn:
     """A recorded turn: the user message, and the answer as the client received it."""
 
     run_id: UUID
     number: int
-    user: Utterance
-    answer: Utterance
+    user: ComparableMessage
+    answer: ComparableMessage
     complete: bool
 
 
@@ -38,7 +38,7 @@ class Candidate:
     """A recorded conversation with its latest turns in order. `fresh`: a short exchange is enough to identify it."""
 
     session_id: UUID
-    turns: Sequence[Turn]
+    turns: Sequence[RecordedTurn]
     fresh: bool = True
     named: bool = False  # its client gave it an id
 
@@ -91,7 +91,7 @@ class Alignment:
         return sum(found.weight for found in self.matches)
 
 
-def align(before: Sequence[Utterance], candidate: Candidate) -> Alignment | None:
+def align(before: Sequence[ComparableMessage], candidate: Candidate) -> Alignment | None:
     """Return the alignment of messages with a recorded conversation, or None if nothing matches."""
     chain = _best_chain(list(_matches(before, candidate)), len(candidate.turns))
     if not chain:
@@ -102,14 +102,14 @@ def align(before: Sequence[Utterance], candidate: Candidate) -> Alignment | None
     return Alignment(candidate=candidate, matches=tuple(chain), proof=proof, whole=whole, suffix=_literal_suffix(chain))
 
 
-def has_equal_message(before: Sequence[Utterance], candidate: Candidate) -> bool:
+def has_equal_message(before: Sequence[ComparableMessage], candidate: Candidate) -> bool:
     """Return True if any message equals one of the conversation, or contains a call of one of its runs."""
     keys = {message.key for turn in candidate.turns for message in (turn.user, turn.answer)} - {""}
     runs = {turn.run_id for turn in candidate.turns}
     return any(message.key in keys or not runs.isdisjoint(message.runs) for message in before)
 
 
-def may_be_similar(before: Sequence[Utterance], candidate: Candidate) -> bool:
+def may_be_similar(before: Sequence[ComparableMessage], candidate: Candidate) -> bool:
     """Return True if one of the latest messages shares a sample of text with one of the conversation's latest turns."""
     if any(
         shares_sample(message, other) or shares_sample(other, message)
@@ -123,7 +123,7 @@ def may_be_similar(before: Sequence[Utterance], candidate: Candidate) -> bool:
     return not last.complete and any(one_is_prefix(answer, last.answer) for answer in answers)
 
 
-def _matches(before: Sequence[Utterance], candidate: Candidate) -> Iterator[Match]:
+def _matches(before: Sequence[ComparableMessage], candidate: Candidate) -> Iterator[Match]:
     """Yield every possible match. A message that equals a recorded one is matched only with that."""
     by_key: dict[tuple[bool, str], list[int]] = defaultdict(list)
     for place, turn in enumerate(candidate.turns):
@@ -152,7 +152,7 @@ def _matches(before: Sequence[Utterance], candidate: Candidate) -> Iterator[Matc
                 yield _match(at, place, message, share, min(len(message.key), len(other.key)), longer=longer)
 
 
-def _match(at: int, place: int, message: Utterance, share: float, size: int, *, longer: bool = False) -> Match:
+def _match(at: int, place: int, message: ComparableMessage, share: float, size: int, *, longer: bool = False) -> Match:
     return Match(at, place, not message.from_user, share, share * min(size, _MAX_WEIGHT), longer=longer)
 
 
@@ -178,7 +178,7 @@ def _best_chain(found: Sequence[Match], turns: int) -> list[Match]:
     return list(chain)
 
 
-def _proof(before: Sequence[Utterance], candidate: Candidate, chain: Sequence[Match], *, whole: bool) -> Proof:
+def _proof(before: Sequence[ComparableMessage], candidate: Candidate, chain: Sequence[Match], *, whole: bool) -> Proof:
     questions = {found.turn: found for found in chain if not found.is_answer}
     by_answers = Proof.NOTHING
     several: set[int] = set()  # turns whose answers prove something only together
@@ -200,7 +200,7 @@ def _proof(before: Sequence[Utterance], candidate: Candidate, chain: Sequence[Ma
     return Proof.NOTHING
 
 
-def _answer_proof(before: Sequence[Utterance], found: Match, size: int, question: Match | None) -> Proof:
+def _answer_proof(before: Sequence[ComparableMessage], found: Match, size: int, question: Match | None) -> Proof:
     """Return what a matching answer of `size` characters proves: most after the recorded user message (`question` is
     its match), least after a different one."""
     same = found.similarity >= SAME
@@ -216,7 +216,9 @@ def _answer_proof(before: Sequence[Utterance], found: Match, size: int, question
     return Proof.NOTHING
 
 
-def _has_all_words(before: Sequence[Utterance], candidate: Candidate, chain: Sequence[Match], *, whole: bool) -> bool:
+def _has_all_words(
+    before: Sequence[ComparableMessage], candidate: Candidate, chain: Sequence[Match], *, whole: bool
+) -> bool:
     """Return True if the request contains all user messages of a conversation in order, but none of its answers."""
     words = [found for found in chain if not found.is_answer and found.similarity >= SAME]
     user_messages = sum(message.from_user for message in before)
@@ -225,7 +227,7 @@ def _has_all_words(before: Sequence[Utterance], candidate: Candidate, chain: Seq
     return is_complete and len(distinct) > 1
 
 
-def _is_unanswered_end(before: Sequence[Utterance], candidate: Candidate, chain: Sequence[Match]) -> bool:
+def _is_unanswered_end(before: Sequence[ComparableMessage], candidate: Candidate, chain: Sequence[Match]) -> bool:
     """Return True if the last turn has not completed, and the request repeats its user message without an answer."""
     found = chain[-1]
     turn = candidate.turns[found.turn]

@@ -22,11 +22,10 @@ class RunAttempts:
         return self._logs[-1]
 
     def prefer(self, target: ModelTarget) -> ModelTarget:
-        """Return an agent's models with the one that answered before in front, since the conversation contains its
-        reasoning."""
-        before = [ModelTarget(one["upstream"], one["model"]) for one in self._earlier if not one["fault"]]
+        """Return an agent's models, first the one that answered before: the conversation contains its reasoning."""
+        before = [ModelTarget(entry["upstream"], entry["model"]) for entry in self._earlier if not entry["fault"]]
         answered = [*before, *(log.answered_by for log in self._logs)]
-        last = next((target for target in reversed(answered) if target), None)
+        last = next(filter(None, reversed(answered)), None)
         return target.preferring(last) if last in target.all else target
 
     def with_attempts(self, trace: dict[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from uuid import UUID
 from django.db.models import Q
 
 from gateway.models import Run, Session
-from gateway.runs.fingerprint import Conversation
-from gateway.runs.matching import Verdict
-from gateway.runs.requested import ComparisonNeeded, Rule, SessionLookup, SessionMatch
+from gateway.runs.fingerprint import ResentConversation
+from gateway.runs.matching import Continuation
+from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup
 from gateway.runs.session_rows import UNFINISHED, latest_run, locked_sessions, shown_runs
 from gateway.services import require_active
 from memories.caller import Caller
@@ -17,38 +17,38 @@ from memories.ids import parse_uuid
 MAX_EXTERNAL_ID = 190  # an agent's name may be appended in a column of 255
 
 
-def named_match(lookup: SessionLookup, verdict: Verdict | None) -> SessionMatch:
+def named_match(lookup: SessionLookup, continuation: Continuation | None) -> MatchedSession:
     """Return the session that a client names by our id or by its own. An unknown id creates a session with that name.
 
     Raises InvalidRequest, NotFound, SessionEnded, and ComparisonNeeded if only a comparison of the messages can tell
     which turn is meant."""
     caller, agent, request = lookup.caller, lookup.agent, lookup.request
     ref = request.session_ref
-    of_agent = f"{ref} {agent.name}"
-    found = _by_name(caller, ref, of_agent) if request.shared_ref else _by_name(caller, ref)
+    agent_ref = f"{ref} {agent.name}"
+    found = _by_name(caller, ref, agent_ref) if request.shared_ref else _by_name(caller, ref)
     session = found.get(ref)
     if session and session.agent_id != agent.pk and request.shared_ref:
-        ref, session = of_agent, found.get(of_agent)
+        ref, session = agent_ref, found.get(agent_ref)
     if session is None:
-        return _new_named_session(lookup, verdict, ref)
+        return _new_named_session(lookup, continuation, ref)
     _require_usable(caller, session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session belongs to {session.agent.name}, not to {agent.name}.", param="model")
-    return _match_in_session(session, lookup.conversation, verdict)
+    return _match_in_session(session, lookup.conversation, continuation)
 
 
-def _new_named_session(lookup: SessionLookup, verdict: Verdict | None, ref: str) -> SessionMatch:
+def _new_named_session(lookup: SessionLookup, continuation: Continuation | None, ref: str) -> MatchedSession:
     """Return a new session with the client's id. If the request begins with turns of another session, the new one is a
     fork of that. Raises ComparisonNeeded if that has not been compared yet."""
     if not lookup.conversation.turns_before:
         return lookup.new_session(Rule.ID, external_id=ref)
-    if verdict is None:
+    if continuation is None:
         raise ComparisonNeeded
-    parent = verdict.session_id or verdict.parent
-    return lookup.new_session(Rule.ID, external_id=ref, parent=parent, common=verdict.common)
+    parent = continuation.session_id or continuation.parent
+    return lookup.new_session(Rule.ID, external_id=ref, parent=parent, common=continuation.common)
 
 
-def after_run_match(lookup: SessionLookup, after: UUID) -> SessionMatch:
+def after_run_match(lookup: SessionLookup, after: UUID) -> MatchedSession:
     """Return the session of the run that a request names as its predecessor. If the session has newer turns, the same
     message repeats its turn, and another one starts a new session that remembers its parent."""
     named = locked_sessions(lookup.caller).filter(runs=after).first()
@@ -59,11 +59,11 @@ def after_run_match(lookup: SessionLookup, after: UUID) -> SessionMatch:
         return lookup.new_session(parent=named.pk)
     later = lookup.runs(session=named, pk__gt=after)
     if again := later.filter(**lookup.same_turn()).first():
-        return SessionMatch(session=named, rule=Rule.SAME_TURN, regenerates=again)
+        return MatchedSession(session=named, rule=Rule.SAME_TURN, regenerates=again)
     superseded = Run.objects.filter(owner_id=lookup.caller.owner_id, pk=after, superseded=True).exists()
     if superseded or later.exclude(state__in=UNFINISHED).exists():
         return lookup.new_session(Rule.EDITED, parent=named.pk)
-    return SessionMatch(session=named, rule=Rule.PREVIOUS_RESPONSE)
+    return MatchedSession(session=named, rule=Rule.PREVIOUS_RESPONSE)
 
 
 def session_named(caller: Caller, ref: str) -> Session | None:
@@ -76,8 +76,7 @@ def session_named(caller: Caller, ref: str) -> Session | None:
 
 
 def _by_name(caller: Caller, ref: str, *more: str) -> dict[str, Session]:
-    """Return the sessions with these names, locked. Our own id also counts as a name; an external id takes precedence
-    over it."""
+    """Return the sessions with these names, locked. Our own id is a name, too; an external id takes precedence."""
     if len(ref) > MAX_EXTERNAL_ID:
         raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
     names, own_id = {ref, *more}, parse_uuid(ref)
@@ -93,23 +92,25 @@ def _require_usable(caller: Caller, session: Session) -> None:
     require_active(session)
 
 
-def _match_in_session(session: Session, conversation: Conversation, verdict: Verdict | None) -> SessionMatch:
-    """Return whether a request repeats or edits a turn of the session that it names, or continues it."""
+def _match_in_session(
+    session: Session, conversation: ResentConversation, continuation: Continuation | None
+) -> MatchedSession:
+    """Match a request within the session that it names: it repeats or edits a turn, or continues the session."""
     latest = latest_run(session)
     if latest and conversation.matches(latest):
-        return SessionMatch(session=session, rule=Rule.ID, regenerates=latest)
+        return MatchedSession(session=session, rule=Rule.ID, regenerates=latest)
     if conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before:
         # Clients that name a session may send only their new message, so equal beginnings prove nothing.
-        return SessionMatch(session=session, rule=Rule.ID)
+        return MatchedSession(session=session, rule=Rule.ID)
     runs = shown_runs(session)
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
-        return SessionMatch(session=session, rule=Rule.ID, regenerates=run)
+        return MatchedSession(session=session, rule=Rule.ID, regenerates=run)
     if latest is None:
-        return SessionMatch(session=session, rule=Rule.ID)
-    if verdict is None or (verdict.following and verdict.message_seq != session.message_seq):
+        return MatchedSession(session=session, rule=Rule.ID)
+    if continuation is None or (continuation.following and continuation.message_seq != session.message_seq):
         raise ComparisonNeeded
-    again = runs.filter(pk=verdict.following).first() if verdict.following else None
-    return SessionMatch(
-        session=session, rule=Rule.ID, regenerates=again, through=verdict.through, common=verdict.common
+    again = runs.filter(pk=continuation.following).first() if continuation.following else None
+    return MatchedSession(
+        session=session, rule=Rule.ID, regenerates=again, through=continuation.through, common=continuation.common
     )

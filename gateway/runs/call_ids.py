@@ -1,5 +1,4 @@
-"""Our ids of calls of client tools, `call_<run>_<n>`. They contain the run's id, since some model servers reuse their
-own ids."""
+"""Our ids of calls of client tools, `call_<run>_<n>`, which name the run, since some servers reuse their own ids."""
 
 import re
 from typing import Any
@@ -7,7 +6,7 @@ from uuid import UUID
 
 from gateway.tool_calls import calls_in
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 _CALL_ID = re.compile(r"call_([0-9a-f]{32})_\d+")
 
 
@@ -27,12 +26,12 @@ def run_of_call(given: Any) -> UUID | None:
     return UUID(match[1]) if match else None
 
 
-def call_ids(message: Message) -> list[str]:
+def call_ids(message: ChatMessage) -> list[str]:
     """Return the ids of the tool calls in a message, which need not be well-formed."""
     return [call["id"] for call in calls_in(message) if isinstance(call.get("id"), str)]
 
 
-def runs_called(message: Message) -> tuple[UUID, ...]:
+def runs_called(message: ChatMessage) -> tuple[UUID, ...]:
     """Return the ids of the runs whose calls a message contains; it need not be well-formed."""
     if not message.get("tool_calls"):
         return ()

@@ -16,11 +16,11 @@ from django.utils import timezone
 
 from gateway.agents.rows import agent_find
 from gateway.models import Message, Run, Session
-from gateway.runs.alignment import Candidate, Turn
+from gateway.runs.alignment import Candidate, RecordedTurn
 from gateway.runs.call_ids import runs_called
-from gateway.runs.comparing import END_CHARS, utterance, utterances
-from gateway.runs.fingerprint import Conversation, read_conversation
-from gateway.runs.matching import Verdict, judge
+from gateway.runs.comparing import END_CHARS, comparable_message, comparable_messages
+from gateway.runs.fingerprint import ResentConversation, read_conversation
+from gateway.runs.matching import Continuation, judge
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import TRACE_KEY, first_sentence_hashes, summarised_session
 from memories.caller import Caller
@@ -40,7 +40,9 @@ _SHORTENED_TEXT = Case(
 )
 
 
-def find_session(caller: Caller, request: V1Request, conversation: Conversation | None = None) -> Verdict:
+def find_continuation(
+    caller: Caller, request: V1Request, conversation: ResentConversation | None = None
+) -> Continuation:
     """Return where a request continues, by comparing its messages with recorded turns. If it names an existing session,
     only that one is compared. `conversation` is the request's conversation, if it was read already. Eight queries at
     most. Raises ModelNotFound, Unauthorized."""
@@ -54,13 +56,13 @@ def find_session(caller: Caller, request: V1Request, conversation: Conversation 
     if not sessions:
         conversation = conversation or read_conversation(caller.owner_id, agent.name, request.messages)
         sessions = _candidate_sessions(caller, request, conversation, usable.filter(temporary=request.temporary))
-    before, newest = utterances(request.messages)
-    verdict = judge(before, newest, _load_turns(caller, sessions))
-    if verdict == Verdict() and not request.session_ref:
-        verdict = _by_summary(caller, sessions, request)
-    at = verdict.session_id or verdict.parent
+    before, newest = comparable_messages(request.messages)
+    continuation = judge(before, newest, _load_turns(caller, sessions))
+    if continuation == Continuation() and not request.session_ref:
+        continuation = _by_summary(caller, sessions, request)
+    at = continuation.session_id or continuation.parent
     seen = next((row.message_seq for row in sessions if row.pk == at), 0)
-    return replace(verdict, message_seq=seen)
+    return replace(continuation, message_seq=seen)
 
 
 def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[UUID]:
@@ -72,20 +74,20 @@ def sessions_called(caller: Caller, messages: Sequence[dict[str, Any]]) -> set[U
     return set(Run.objects.filter(owner_id=caller.owner_id, pk__in=runs).values_list("session_id", flat=True))
 
 
-def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Verdict:
-    """Return the session whose summary the conversation begins with."""
+def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Continuation:
+    """Return the continuation of the session with whose summary the request begins."""
     begins_with = first_sentence_hashes(request.messages)
     if not begins_with:
-        return Verdict()
+        return Continuation()
     runs = Run.objects.filter(owner_id=caller.owner_id, session__in=[row.pk for row in sessions], superseded=False)
     noted = runs.filter(trace__has_key=TRACE_KEY).values_list("session_id", f"trace__{TRACE_KEY}")
     session_id = summarised_session(noted, begins_with)
     turns = next((row.turns for row in sessions if row.pk == session_id), 0)
-    return Verdict(session_id=session_id, through=turns, by_summary=True) if session_id else Verdict()
+    return Continuation(session_id=session_id, through=turns, by_summary=True) if session_id else Continuation()
 
 
 def _candidate_sessions(
-    caller: Caller, request: V1Request, conversation: Conversation, usable: "QuerySet[Session]"
+    caller: Caller, request: V1Request, conversation: ResentConversation, usable: "QuerySet[Session]"
 ) -> list[Session]:
     hashes, pairs = conversation.latest_keys(_MAX_KEYS)
     latest = usable.order_by("-last_active_at")
@@ -112,13 +114,13 @@ def _load_turns(caller: Caller, sessions: Sequence[Session]) -> list[Candidate]:
     spoken = runs.annotate(size=Length("text"), shortened=_SHORTENED_TEXT).order_by("turn", "id")
     rows = list(spoken.values_list("pk", "session_id", "turn", "state", "shortened"))
     user_texts = _user_texts(caller, [row[0] for row in rows])
-    turns: dict[UUID, list[Turn]] = defaultdict(list)
+    turns: dict[UUID, list[RecordedTurn]] = defaultdict(list)
     for run_id, session_id, number, state, answer in rows:
-        turn = Turn(
+        turn = RecordedTurn(
             run_id=run_id,
             number=number,
-            user=utterance("user", user_texts.get(run_id, "")),
-            answer=utterance("assistant", answer),
+            user=comparable_message("user", user_texts.get(run_id, "")),
+            answer=comparable_message("assistant", answer),
             complete=state == Run.State.COMPLETED,
         )
         turns[session_id].append(turn)

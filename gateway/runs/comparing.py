@@ -11,7 +11,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from gateway.runs.call_ids import runs_called
-from gateway.runs.fingerprint import Message, last_user_index, text_of
+from gateway.runs.fingerprint import ChatMessage, last_user_index, text_of
 from gateway.runs.wrappers import own_words
 
 END_CHARS = 4_000  # characters compared at the beginning and at the end of a text
@@ -37,7 +37,7 @@ _WORDS = re.compile(r"[0-9a-z]+|[^\W_]")  # a word of Latin letters, or a letter
 
 
 @dataclass(frozen=True)
-class Utterance:
+class ComparableMessage:
     """A normalised message of the user or the model. `runs` are our runs whose tool calls it contains."""
 
     from_user: bool
@@ -58,14 +58,16 @@ class Utterance:
         return frozenset(zip(*(words[start:] for start in range(_WORDS_PER_TRIGRAM)), strict=False))
 
 
-def utterance(role: str, text: str, runs: tuple[UUID, ...] = ()) -> Utterance:
+def comparable_message(role: str, text: str, runs: tuple[UUID, ...] = ()) -> ComparableMessage:
     """Return a message normalised for comparison."""
     text = cut(text)
     if role == "assistant":
         before, tag, after = text.rpartition("</think>")
         text = after if tag and "<think>" not in before else text  # some servers omit the opening tag
-        return Utterance(False, _ATTRIBUTES.sub(r"<\1>", own_words(text)), runs)  # clients drop attributes of tags
-    return Utterance(role == "user", own_words(text), runs)
+        return ComparableMessage(
+            False, _ATTRIBUTES.sub(r"<\1>", own_words(text)), runs
+        )  # clients drop attributes of tags
+    return ComparableMessage(role == "user", own_words(text), runs)
 
 
 def cut(text: str) -> str:
@@ -73,25 +75,24 @@ def cut(text: str) -> str:
     return text if len(text) <= 2 * END_CHARS else f"{text[:END_CHARS]}\n{text[-END_CHARS:]}"
 
 
-def utterances(messages: Sequence[Message]) -> tuple[list[Utterance], Utterance]:
+def comparable_messages(messages: Sequence[ChatMessage]) -> tuple[list[ComparableMessage], ComparableMessage]:
     """Return the last MAX_MESSAGES messages before the last user message, and that message. Tool results and messages
     that contain only text of the client itself are left out."""
     last = last_user_index(messages)
-    before: list[Utterance] = []
+    before: list[ComparableMessage] = []
     for message in reversed(messages[:last]):
         if len(before) == MAX_MESSAGES:
             break
         role = message.get("role")
         if role in {"user", "assistant"}:
-            normalised = utterance(role, text_of(message.get("content")), runs_called(message))
+            normalised = comparable_message(role, text_of(message.get("content")), runs_called(message))
             if normalised.key or normalised.runs:
                 before.append(normalised)
-    return before[::-1], utterance("user", text_of(messages[last].get("content")))
+    return before[::-1], comparable_message("user", text_of(messages[last].get("content")))
 
 
-def similarity(one: Utterance, other: Utterance) -> float:
-    """Return the share of the shorter message that the longer one contains, from 0 to 1. Small changes reduce it only a
-    little."""
+def similarity(one: ComparableMessage, other: ComparableMessage) -> float:
+    """Return the share of the shorter message that the longer one contains, from 0 to 1, despite small changes."""
     short, long = sorted((one, other), key=lambda message: len(message.key))
     if not short.key:
         return 0.0
@@ -114,14 +115,14 @@ def similarity(one: Utterance, other: Utterance) -> float:
     return share if share < SAME else SAME + (share - SAME) * _NOT_LITERAL
 
 
-def shares_sample(one: Utterance, other: Utterance) -> bool:
+def shares_sample(one: ComparableMessage, other: ComparableMessage) -> bool:
     """Return True if `other` contains one of a few samples of `one`. A cheap check before `similarity`."""
     last = len(one.key) - _SAMPLE
     places = {0, last // 3, 2 * last // 3, last} if last >= 0 else set()
     return any(one.key[place : place + _SAMPLE] in other.key for place in places)
 
 
-def contains_answer(answer: Utterance, given: Utterance) -> bool:
+def contains_answer(answer: ComparableMessage, given: ComparableMessage) -> bool:
     """Return True if the answer in a request contains a recorded answer that is long enough to be distinctive."""
     return len(answer.key) >= _MIN_CONTAINED and answer.key in given.key
 
@@ -139,7 +140,7 @@ def _common_prefix_length(one: str, other: str) -> int:
     return next((at for at, (here, there) in pairs if here != there), min(len(one), len(other)))
 
 
-def one_is_prefix(given: Utterance, recorded: Utterance) -> bool:
+def one_is_prefix(given: ComparableMessage, recorded: ComparableMessage) -> bool:
     """Return True if the answer in a request is a prefix of a stopped answer, or the other way round."""
     if not (given.key and recorded.key):
         return False
@@ -147,6 +148,6 @@ def one_is_prefix(given: Utterance, recorded: Utterance) -> bool:
     return recorded.key.startswith(given.key) or is_longer
 
 
-def _may_be_coincidence(short: Utterance, long: Utterance) -> bool:
+def _may_be_coincidence(short: ComparableMessage, long: ComparableMessage) -> bool:
     """Return True if `short` is a phrase with which many answers begin or end."""
     return not short.from_user and len(short.key) < _COMMON_PHRASE and len(long.key) > _MUCH_LONGER * len(short.key)

@@ -19,12 +19,12 @@ from gateway.command_syntax import is_command
 from gateway.models import Run
 from memories.json_output import LongTextEncoder
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 COMMANDS_ONLY = "command:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class ResentConversation:
     """The fingerprint of a resent conversation `[u1 a1 … un]`."""
 
     history_hash_before: str  # history_hash(n-1): everything before the last user message
@@ -57,15 +57,15 @@ class Conversation:
         """Return history_hash(n) if the request contains an answer to its last user message, otherwise ""."""
         return next_history_hash(self.history_hash_before, self.user, self.answer) if self.answer else ""
 
-    def latest_keys(self, most: int) -> tuple[list[str], list[str]]:
-        """Return the last `most` history hashes, without history_hash(0), and the keys of the last pairs. Both include
+    def latest_keys(self, limit: int) -> tuple[list[str], list[str]]:
+        """Return the last `limit` history hashes, without history_hash(0), and the keys of the last pairs. Both include
         the request's own answer, if it has one."""
-        hashes, texts = list(self.hashes[1:]), list(self.texts_before[-2 * most :])
+        hashes, texts = list(self.hashes[1:]), list(self.texts_before[-2 * limit :])
         if self.answer:
             hashes.append(self.history_hash_after())
             texts += (self.user, self.answer)
         pairs = [pair_key(user, answer) for user, answer in zip(texts[::2], texts[1::2], strict=True)]
-        return hashes[-most:], pairs[-most:]
+        return hashes[-limit:], pairs[-limit:]
 
     def first_turn_filters(self) -> dict[str, str]:
         """Return filters for the first runs of conversations that began with the same message."""
@@ -128,7 +128,7 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def last_user_index(messages: Sequence[Message]) -> int:
+def last_user_index(messages: Sequence[ChatMessage]) -> int:
     """Return the index of the last user message, or -1."""
     return next((at for at in reversed(range(len(messages))) if messages[at].get("role") == "user"), -1)
 
@@ -154,7 +154,7 @@ def part_digest(part: Part) -> str:
     return digest(json.dumps(part, sort_keys=True, cls=LongTextEncoder))
 
 
-def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
+def canonical(messages: Sequence[ChatMessage]) -> list[tuple[str, list[str]]]:
     """Return `(role, texts)` with alternating roles, starting with the user, with the texts of consecutive messages of
     a role together. `/memory` commands and their answers are dropped."""
     found: list[tuple[str, list[str]]] = []
@@ -178,7 +178,7 @@ def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
     return found
 
 
-def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> Conversation:
+def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[ChatMessage]) -> ResentConversation:
     """Return the fingerprint of a request's messages. The last user message is the new one; messages after it do not
     affect the hashes."""
     turns = canonical(messages)
@@ -189,7 +189,7 @@ def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Messag
     hashes = [first_history_hash(owner_id, agent_name)]
     for question, reply in zip(texts[::2], texts[1::2], strict=True):
         hashes.append(next_history_hash(hashes[-1], question, reply))
-    return Conversation(
+    return ResentConversation(
         history_hash_before=hashes[-1],
         user=user,
         user_key=digest(user),

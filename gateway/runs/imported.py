@@ -57,7 +57,7 @@ def conversations_remove(owner_id: UUID, change_set: UUID, limits: KeyLimits) ->
     rows = Session.objects.filter(owner_id=owner_id, external_id__startswith=_name(change_set, ""))
     rows = limits.filter(rows, agent="agent__name")
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
-    size = BatchSize(first=5, most=100)
+    size = BatchSize(initial=5, maximum=100)
     count = 0
     for batch in size.parts(keys):
         with size.measured():

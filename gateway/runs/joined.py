@@ -8,9 +8,9 @@ from uuid import UUID
 
 from gateway.models import Run, Session
 from gateway.runs.context import RunOutput, TurnContext, agent_config
-from gateway.runs.fingerprint import Conversation
+from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.lapsed import is_lapsed
-from gateway.runs.requested import SameTurnRunning, SessionMatch
+from gateway.runs.requested import MatchedSession, SameTurnRunning
 from gateway.runs.session_rows import messages_of
 from gateway.runs.waiting import unanswered_calls
 from memories import tools as memory_tools
@@ -44,7 +44,7 @@ class RunResult:
         )
 
 
-def require_not_running(match: SessionMatch, conversation: Conversation, now: datetime) -> None:
+def require_not_running(match: MatchedSession, conversation: ResentConversation, now: datetime) -> None:
     """Raise SameTurnRunning if an identical request for this turn is already being answered."""
     run = match.regenerates
     if run is None or run.state != Run.State.RUNNING or not conversation.matches(run) or is_lapsed(run, now):

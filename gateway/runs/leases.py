@@ -37,9 +37,9 @@ def _store(texts: Mapping[UUID, str]) -> None:
     values = [value for token, text in texts.items() for value in (token_value(token, connection), text)]
     with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH said(token, text) AS (VALUES {', '.join(['(%s, %s)'] * len(texts))}) "  # noqa: S608 - no value in it
-            "UPDATE gateway_run SET text = said.text FROM said "
-            "WHERE gateway_run.lease_token = said.token AND gateway_run.state = 'running'",
+            f"WITH changed(token, text) AS (VALUES {', '.join(['(%s, %s)'] * len(texts))}) "  # noqa: S608 - no value in it
+            "UPDATE gateway_run SET text = changed.text FROM changed "
+            "WHERE gateway_run.lease_token = changed.token AND gateway_run.state = 'running'",
             values,
         )
 

@@ -1,6 +1,5 @@
 """Decides which recorded conversation a request continues, and from which turn. Pure functions; gateway.runs.candidates
-reads the conversations, gateway.runs.alignment aligns each with the request. If two fit equally well, neither is
-chosen."""
+reads the conversations, gateway.runs.alignment aligns them. If two fit equally well, neither is chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,14 +7,14 @@ from itertools import pairwise
 from uuid import UUID
 
 from gateway.runs.alignment import Alignment, Candidate, Proof, align, has_equal_message, may_be_similar
-from gateway.runs.comparing import Utterance
+from gateway.runs.comparing import ComparableMessage
 
 _CLEAR_MARGIN = 8  # characters
 _MAX_FUZZY_CONVERSATIONS = 8  # conversations without an equal message that are compared word by word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Continuation:
     """Where a request continues: in the session `session_id`, as a repetition of the turn `again`, in a fork of the
     session `parent`, or nowhere."""
 
@@ -30,7 +29,9 @@ class Verdict:
     message_seq: int = 0  # Session.message_seq when the session was read, before the transaction
 
 
-def judge(before: Sequence[Utterance], newest: Utterance, candidates: Sequence[Candidate]) -> Verdict:
+def judge(
+    before: Sequence[ComparableMessage], newest: ComparableMessage, candidates: Sequence[Candidate]
+) -> Continuation:
     """Return where a request continues whose user message `newest` follows the messages `before`. Takes O(n log n) in
     the size of the compared texts, which is bounded."""
     equal = [candidate for candidate in candidates if has_equal_message(before, candidate)]
@@ -38,14 +39,14 @@ def judge(before: Sequence[Utterance], newest: Utterance, candidates: Sequence[C
     aligned = [align(before, candidate) for candidate in (*equal, *others[:_MAX_FUZZY_CONVERSATIONS])]
     found = sorted((alignment for alignment in aligned if alignment and alignment.proof), key=_rank, reverse=True)
     if not found:
-        return Verdict()
+        return Continuation()
     best, rivals = found[0], [other for other in found[1:] if not _is_clearly_better(found[0], other)]
     if rivals:
         unnamed = [alignment for alignment in (best, *rivals) if not alignment.candidate.named]
         if len(unnamed) != 1:
-            return Verdict(parent=best.candidate.session_id, common=_common_counts(best), rivals=len(rivals))
+            return Continuation(parent=best.candidate.session_id, common=_common_counts(best), rivals=len(rivals))
         best = unnamed[0]
-    return _verdict(before, newest, best)
+    return _continuation(before, newest, best)
 
 
 def _rank(found: Alignment) -> tuple[int, int, int, bool, int, float]:
@@ -53,14 +54,13 @@ def _rank(found: Alignment) -> tuple[int, int, int, bool, int, float]:
 
 
 def _is_clearly_better(best: Alignment, other: Alignment) -> bool:
-    """Return True if `best` outranks `other` by a criterion other than weight, or has strong proof and clearly more
-    weight."""
+    """Return True if `best` outranks `other` by another criterion than weight, or has strong proof and clearly more."""
     if _rank(best)[:5] != _rank(other)[:5]:
         return True
     return best.proof == Proof.STRONG and best.weight - other.weight >= _CLEAR_MARGIN
 
 
-def _verdict(before: Sequence[Utterance], newest: Utterance, best: Alignment) -> Verdict:
+def _continuation(before: Sequence[ComparableMessage], newest: ComparableMessage, best: Alignment) -> Continuation:
     """Return whether the request continues at the end of the conversation, repeats a turn, or branches off earlier."""
     turns, last = best.candidate.turns, best.last
     later = turns[last.turn + 1 :]
@@ -68,7 +68,7 @@ def _verdict(before: Sequence[Utterance], newest: Utterance, best: Alignment) ->
     is_next = all(message.from_user for message in before[last.at + 1 :])
     again = following if is_next and later and newest.key == later[0].user.key else None
     branches_off = not again and any(turn.complete for turn in later)
-    return Verdict(
+    return Continuation(
         session_id=None if branches_off else best.candidate.session_id,
         parent=best.candidate.session_id if branches_off else None,
         again=again,

@@ -1,4 +1,4 @@
-"""The values of session look-up: a request to /v1, the look-up of its session, and the match with its reason."""
+"""Values of the session look-up: a request to /v1, the look-up itself, and the matched session with the reason."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Run, Session
 from gateway.runs.context import SystemContent
-from gateway.runs.fingerprint import Conversation
+from gateway.runs.fingerprint import ResentConversation
 from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
 from memories.database.statements import RowFactory
@@ -45,15 +45,14 @@ class V1Request:
 
 class ComparisonNeeded(Conflict):
     """No hash identifies the session, or the session changed since it was compared: the caller has to call
-    `find_session` and try again. Raised before anything is stored."""
+    `find_continuation` and try again. Raised before anything is stored."""
 
     def __init__(self) -> None:
         super().__init__("Another request changed this conversation at the same time. Send the request again.")
 
 
 class AttachmentsNotStored(Conflict):
-    """A new session would store the earlier messages, whose attachments have to be stored first. Raised before anything
-    is stored."""
+    """A new session would store earlier messages, whose attachments must be stored first. Nothing is stored yet."""
 
     def __init__(self) -> None:
         super().__init__("The attachments of earlier messages are not stored. Send the request again.")
@@ -83,7 +82,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionMatch:
+class MatchedSession:
     """The session of a request (not stored yet if it is new), the run that the request regenerates, and the reason.
     `through` is the number of the last turn of the session that the request is known to contain."""
 
@@ -105,7 +104,7 @@ class SessionLookup:
     caller: Caller
     agent: Agent
     request: V1Request
-    conversation: Conversation
+    conversation: ResentConversation
 
     def sessions(self, **filters: Any) -> "QuerySet[Session]":
         """Return the sessions in which the request may continue. Rows that are read are locked."""
@@ -135,7 +134,7 @@ class SessionLookup:
         parent: UUID | None = None,
         external_id: str | None = None,
         common: dict[str, int] | None = None,
-    ) -> SessionMatch:
+    ) -> MatchedSession:
         """Return a new session. It is inserted, with its final values, once its first run is open."""
         session = _NEW_SESSION.row(
             owner_id=self.caller.owner_id,
@@ -145,4 +144,4 @@ class SessionLookup:
             parent_id=parent,
         )
         session.agent = self.agent
-        return SessionMatch(session=session, rule=rule, common=common or {})
+        return MatchedSession(session=session, rule=rule, common=common or {})

@@ -15,9 +15,9 @@ from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import sessions_called
-from gateway.runs.comparing import contains_answer, utterance
-from gateway.runs.matching import Verdict
-from gateway.runs.requested import ComparisonNeeded, Rule, SessionLookup, SessionMatch, V1Request
+from gateway.runs.comparing import comparable_message, contains_answer
+from gateway.runs.matching import Continuation
+from gateway.runs.requested import ComparisonNeeded, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
 from memories.database.statements import Select, given
 
@@ -43,37 +43,37 @@ _SAME_HISTORY = Select(
 )
 
 
-def command_session(lookup: SessionLookup, verdict: Verdict) -> Session:
+def command_session(lookup: SessionLookup, continuation: Continuation) -> Session:
     """Return the session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
 
     A command without earlier messages goes into the latest session that contains only commands, so that occasional
     commands do not fill the list of sessions."""
-    session = session_match(lookup, None, verdict).session
+    session = session_match(lookup, None, continuation).session
     if session._state.adding and not lookup.request.session_ref and lookup.conversation.is_first:
         return _with_commands_only(lookup, history_hash__startswith=fingerprint.COMMANDS_ONLY) or session
     return session
 
 
-def session_match(lookup: SessionLookup, run_id: UUID | None, verdict: Verdict | None) -> SessionMatch:
+def session_match(lookup: SessionLookup, run_id: UUID | None, continuation: Continuation | None) -> MatchedSession:
     """Return the session of a request and the reason. `run_id` is the run whose tool results end the request. Raises
-    ComparisonNeeded if no hash identifies the session: then call this again with the verdict of `find_session`."""
+    ComparisonNeeded if no hash identifies the session: then call this again with the result of `find_continuation`."""
     if lookup.request.after:
         return _by_call_ids(lookup, run_id) or after_run_match(lookup, lookup.request.after)
     if lookup.request.session_ref:
-        return named_match(lookup, verdict)
+        return named_match(lookup, continuation)
     found = _by_call_ids(lookup, run_id)
     if found is None and lookup.conversation.turns_before:
         found = _same_history(lookup) or _same_turn(lookup) or _after_unanswered(lookup)
     elif found is None:
         found = _after_unanswered(lookup) or _resent_with_answer(lookup) or _retry(lookup) or _after_command(lookup)
     if found is None and not lookup.conversation.is_first:
-        if verdict is None:
+        if continuation is None:
             raise ComparisonNeeded
-        found = _by_verdict(lookup, verdict)
+        found = _by_comparison(lookup, continuation)
     return found or lookup.new_session()
 
 
-def keeps_waiting_run(run: Run, match: SessionMatch, conversation: fingerprint.Conversation) -> bool:
+def keeps_waiting_run(run: Run, match: MatchedSession, conversation: fingerprint.ResentConversation) -> bool:
     """Return True if a request that continues without the tool results a run waits for still contains that run's turn;
     otherwise the turn is replaced. A request with a single message that names its session keeps the run."""
     if match.regenerates is not None and run.turn >= match.regenerates.turn:
@@ -84,7 +84,7 @@ def keeps_waiting_run(run: Run, match: SessionMatch, conversation: fingerprint.C
     return conversation.is_first or run.user_key in before
 
 
-def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> SessionMatch | None:
+def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> MatchedSession | None:
     """Find the session of tool results whose run no longer waits: the request was repeated, or the run given up."""
     if run_id is None:
         return None
@@ -93,10 +93,10 @@ def _by_call_ids(lookup: SessionLookup, run_id: UUID | None) -> SessionMatch | N
     if session is None:
         return None
     again = lookup.runs(session=session, **lookup.same_turn()).first()
-    return SessionMatch(session=lock(session), rule=Rule.CALL_IDS, regenerates=again)
+    return MatchedSession(session=lock(session), rule=Rule.CALL_IDS, regenerates=again)
 
 
-def _resent_with_answer(lookup: SessionLookup) -> SessionMatch | None:
+def _resent_with_answer(lookup: SessionLookup) -> MatchedSession | None:
     """Find the turn of a first message whose answer the request also contains and asks to continue. Some clients send
     tool results in system messages after it, others have a partial answer continued, or run the code in an answer and
     insert its output."""
@@ -104,16 +104,16 @@ def _resent_with_answer(lookup: SessionLookup) -> SessionMatch | None:
     if not hash_after:
         return None
     same = lookup.active_runs(**lookup.same_turn())
-    given = utterance("assistant", lookup.conversation.answer)
+    given = comparable_message("assistant", lookup.conversation.answer)
     runs = list(same.filter(history_hash_after=hash_after)[:_RECENT])
-    runs = runs or [run for run in same[:_RECENT] if contains_answer(utterance("assistant", run.text), given)]
+    runs = runs or [run for run in same[:_RECENT] if contains_answer(comparable_message("assistant", run.text), given)]
     found = [run for run in runs if run.session.turns <= run.turn]
     if len({run.session_id for run in found}) != 1:
         return None
-    return SessionMatch(session=lock(found[0].session), rule=Rule.SAME_TURN, regenerates=found[0])
+    return MatchedSession(session=lock(found[0].session), rule=Rule.SAME_TURN, regenerates=found[0])
 
 
-def _retry(lookup: SessionLookup) -> SessionMatch | None:
+def _retry(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session of a first message that repeats an earlier request; None for a new session."""
     request, now = lookup.request, timezone.now()
     earlier = _SAME_FIRST_MESSAGE.rows(owner=lookup.caller.owner_id, **lookup.same_turn())
@@ -127,17 +127,17 @@ def _retry(lookup: SessionLookup) -> SessionMatch | None:
             session = lock(run.session)
             usable = session.state == Session.State.ACTIVE and session.temporary == request.temporary
             if usable and session.turns <= run.turn:
-                return SessionMatch(session=session, rule=Rule.RETRY, regenerates=run)
+                return MatchedSession(session=session, rule=Rule.RETRY, regenerates=run)
     return None
 
 
-def _after_command(lookup: SessionLookup) -> SessionMatch | None:
+def _after_command(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session that answered the command at the beginning of the conversation."""
     if lookup.request.after_command is None:
         return None
     key = fingerprint.commands_key(lookup.caller.owner_id, lookup.agent.name, *lookup.request.after_command)
     session = _with_commands_only(lookup, history_hash=key)
-    return SessionMatch(session=session, rule=Rule.AFTER_COMMAND) if session else None
+    return MatchedSession(session=session, rule=Rule.AFTER_COMMAND) if session else None
 
 
 def _with_commands_only(lookup: SessionLookup, **filters: str) -> Session | None:
@@ -145,7 +145,7 @@ def _with_commands_only(lookup: SessionLookup, **filters: str) -> Session | None
     return untouched.order_by("-last_active_at").first()
 
 
-def _same_history(lookup: SessionLookup) -> SessionMatch | None:
+def _same_history(lookup: SessionLookup) -> MatchedSession | None:
     """Find the session whose transcript equals the earlier messages. Of two with the same words, choose the one that
     made the tool calls in them, or neither."""
     conversation = lookup.conversation
@@ -170,7 +170,7 @@ def _same_history(lookup: SessionLookup) -> SessionMatch | None:
     # The next message is still being answered, or its run failed: the same message repeats that turn.
     again = latest if latest and conversation.matches(latest) else None
     rule = Rule.SAME_TURN if again else Rule.SAME_HISTORY
-    return SessionMatch(session=found[0], rule=rule, regenerates=again, through=found[0].turns, common=common)
+    return MatchedSession(session=found[0], rule=rule, regenerates=again, through=found[0].turns, common=common)
 
 
 def _prefer_unnamed(found: Sequence[Session]) -> Sequence[Session]:
@@ -180,7 +180,7 @@ def _prefer_unnamed(found: Sequence[Session]) -> Sequence[Session]:
     return unnamed if len(unnamed) == 1 else found
 
 
-def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
+def _same_turn(lookup: SessionLookup) -> MatchedSession | None:
     """Find the turn that continued the same history: either it is repeated, or its message was edited, which starts a
     new session. Messages that a client puts before its first one (examples, greetings) do not identify a session."""
     siblings = lookup.active_runs(history_hash_before=lookup.conversation.history_hash_before)
@@ -195,7 +195,7 @@ def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
     common = {"turns": lookup.conversation.turns_before}
     if len({run.session_id for run in certain}) == 1:
         run = certain[0]
-        return SessionMatch(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=run, common=common)
+        return MatchedSession(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=run, common=common)
     if not runs:
         return None
     rule = Rule.NEW
@@ -204,7 +204,7 @@ def _same_turn(lookup: SessionLookup) -> SessionMatch | None:
     return lookup.new_session(rule, parent=runs[0].session_id, common=common)
 
 
-def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
+def _continued_at_end(lookup: SessionLookup, run: Run) -> MatchedSession | None:
     """Match the end of a run's session if the request, whose history equals that of the run, continues there: its
     client sends only the newest messages, and a short exchange ("off", "Done.") occurred twice."""
     session, conversation = run.session, lookup.conversation
@@ -215,7 +215,7 @@ def _continued_at_end(lookup: SessionLookup, run: Run) -> SessionMatch | None:
     if latest is None or before is None or before.history_hash_after == latest.history_hash_before:
         return None  # the client resends the whole conversation
     common = {"turns": conversation.turns_before}
-    return SessionMatch(session=lock(session), rule=Rule.ALIKE, through=session.turns, common=common)
+    return MatchedSession(session=lock(session), rule=Rule.ALIKE, through=session.turns, common=common)
 
 
 def _contains_our_answers(run: Run) -> bool:
@@ -232,7 +232,7 @@ def _is_same_turn(request: V1Request, run: Run) -> bool:
     return same_key or (request.is_retry and run.started_at > timezone.now() - RETRY_WINDOW)
 
 
-def _after_unanswered(lookup: SessionLookup) -> SessionMatch | None:
+def _after_unanswered(lookup: SessionLookup) -> MatchedSession | None:
     """Find the unanswered run of a request with two user messages in a row. Not used if it contains tool calls with our
     ids, which identify more reliably."""
     conversation = lookup.conversation
@@ -246,20 +246,21 @@ def _after_unanswered(lookup: SessionLookup) -> SessionMatch | None:
     found = [run for run in runs[:_RECENT] if run.session.turns <= run.turn]
     if len({run.session_id for run in found}) != 1:
         return None
-    return SessionMatch(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)
+    return MatchedSession(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)
 
 
-def _by_verdict(lookup: SessionLookup, verdict: Verdict) -> SessionMatch | None:
-    """Return the match of a verdict that was reached before the transaction. Raises ComparisonNeeded if the session has
-    changed since."""
-    if verdict.session_id is None:
-        if verdict.parent is None:
+def _by_comparison(lookup: SessionLookup, continuation: Continuation) -> MatchedSession | None:
+    """Return the session that was found before the transaction. Raises ComparisonNeeded if it has changed since."""
+    if continuation.session_id is None:
+        if continuation.parent is None:
             return None
-        rule = Rule.SEVERAL if verdict.rivals else Rule.EDITED
-        return lookup.new_session(rule, parent=verdict.parent, common=verdict.common)
-    session = lookup.sessions(pk=verdict.session_id).first()
-    if session is None or session.message_seq != verdict.message_seq:
+        rule = Rule.SEVERAL if continuation.rivals else Rule.EDITED
+        return lookup.new_session(rule, parent=continuation.parent, common=continuation.common)
+    session = lookup.sessions(pk=continuation.session_id).first()
+    if session is None or session.message_seq != continuation.message_seq:
         raise ComparisonNeeded
-    again = lookup.runs(session=session, pk=verdict.again).first() if verdict.again else None
-    rule = Rule.SUMMARY if verdict.by_summary else Rule.ALIKE
-    return SessionMatch(session=session, rule=rule, regenerates=again, through=verdict.through, common=verdict.common)
+    again = lookup.runs(session=session, pk=continuation.again).first() if continuation.again else None
+    rule = Rule.SUMMARY if continuation.by_summary else Rule.ALIKE
+    return MatchedSession(
+        session=session, rule=rule, regenerates=again, through=continuation.through, common=continuation.common
+    )

@@ -29,7 +29,7 @@ _STATES_WITH_OUTPUT = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITIN
 
 
 @dataclass(slots=True)
-class Part:
+class ResponsePart:
     """The stored messages of one response: the input of its request, and the output, including calls of our tools."""
 
     input: list[Message] = field(default_factory=list)
@@ -93,7 +93,7 @@ def response_delete(caller: Caller, given: str) -> None:
 
 
 def previous_response(caller: Caller, given: str) -> Previous:
-    """Return where a conversation continues that names its previous response. Raises PreviousResponseNotFound, and
+    """Return where a conversation that names its previous response continues. Raises PreviousResponseNotFound, and
     SessionBusy while that response is still being written."""
     try:
         run, part = response_find(caller, given)
@@ -106,16 +106,16 @@ def previous_response(caller: Caller, given: str) -> Previous:
 
 def transcript(run: Run, part: int) -> list[Message]:
     """Return the messages of a response and all messages before it, oldest first."""
-    own = [row for one in parts_of(run)[: part + 1] for row in (*one.input, *one.output)]
+    own = [row for earlier in parts_of(run)[: part + 1] for row in (*earlier.input, *earlier.output)]
     return [*_before(run, own[0].seq if own else 0), *own]
 
 
-def parts_of(run: Run) -> list[Part]:
+def parts_of(run: Run) -> list[ResponsePart]:
     """Return the parts of a run, at least one."""
     return _parts(run.pk, messages_of(run))
 
 
-def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, Part]]:
+def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, ResponsePart]]:
     """Yield the run, number and messages of each stored response among these runs of the owner."""
     kept = dict(
         runs_within(caller.owner_id, caller.limits)
@@ -129,13 +129,13 @@ def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UU
             yield from ((run_id, number, part) for number, part in parts if str(number) in (kept[run_id] or {}))
 
 
-def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
-    parts, prefix = [Part()], call_prefix(run_id)
+def _parts(run_id: UUID, rows: Iterable[Message]) -> list[ResponsePart]:
+    parts, prefix = [ResponsePart()], call_prefix(run_id)
     for row in rows:
-        is_given = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
-        if is_given and parts[-1].output:
-            parts.append(Part())
-        (parts[-1].input if is_given else parts[-1].output).append(row)
+        is_input = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
+        if is_input and parts[-1].output:
+            parts.append(ResponsePart())
+        (parts[-1].input if is_input else parts[-1].output).append(row)
     return parts
 
 

@@ -8,8 +8,8 @@ from itertools import islice
 from uuid import UUID
 
 from gateway.models import Run
-from gateway.runs.comparing import cut, utterance
-from gateway.runs.fingerprint import Message, digest, text_of
+from gateway.runs.comparing import comparable_message, cut
+from gateway.runs.fingerprint import ChatMessage, digest, text_of
 
 MAX_SENTENCES = 12
 TRACE_KEY = "summary"
@@ -19,25 +19,25 @@ _MIN_SUMMARY_CHARS = 80
 _SENTENCE = re.compile(r"[.!?\n\u3002]+")
 
 
-def may_be_summary(messages: Sequence[Message], answer: str) -> bool:
+def may_be_summary(messages: Sequence[ChatMessage], answer: str) -> bool:
     """Return True if the messages of a passthrough request contain a conversation that the answer may summarise."""
     return len(answer) >= _MIN_SUMMARY_CHARS and any(message.get("role") == "assistant" for message in messages)
 
 
 def sentence_hashes(text: str) -> list[str]:
     """Return hashes of the letters and digits of a text's long sentences."""
-    keys = (utterance("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
+    keys = (comparable_message("assistant", sentence).key for sentence in _SENTENCE.split(cut(text)))
     return list(dict.fromkeys(digest(key)[:16] for key in keys if len(key) >= _MIN_SENTENCE_CHARS))
 
 
-def first_sentence_hashes(messages: Sequence[Message]) -> set[str]:
+def first_sentence_hashes(messages: Sequence[ChatMessage]) -> set[str]:
     """Return hashes of the long sentences in the first messages of a conversation."""
     spoken = (message for message in messages if message.get("role") in {"user", "assistant"})
     texts = (text_of(message.get("content")) for message in islice(spoken, _FIRST_MESSAGES))
     return {key for text in texts for key in sentence_hashes(text)}
 
 
-def summary_note(owner_id: UUID, session_id: UUID, answer: str) -> None:
+def summary_store(owner_id: UUID, session_id: UUID, answer: str) -> None:
     """Store the hashes of a session's summary with its last run."""
     keys = sentence_hashes(answer)[:MAX_SENTENCES]
     run = Run.objects.filter(owner_id=owner_id, session=session_id, superseded=False).order_by("-id").first()

@@ -20,8 +20,8 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_message_count
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.matching import Verdict
-from gateway.runs.requested import AttachmentsNotStored, Rule, SessionLookup, SessionMatch, V1Request
+from gateway.runs.matching import Continuation
+from gateway.runs.requested import AttachmentsNotStored, MatchedSession, Rule, SessionLookup, V1Request
 from gateway.runs.resolve import keeps_waiting_run, session_match
 from gateway.runs.responses import response_store
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
@@ -31,7 +31,7 @@ from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
 from memories.database.shared import is_shared, shareable
 from memories.errors import InvalidRequest
-from memories.limits import BROUGHT_MESSAGES
+from memories.limits import INGEST_MESSAGES
 
 _ROLES = frozenset(Message.Role.values)
 _TEXT_PART = frozenset({"type", "text"})
@@ -42,32 +42,32 @@ def open_v1(
     request: V1Request,
     *,
     fork_if_busy: bool = False,
-    conversation: fingerprint.Conversation | None = None,
-    verdict: Verdict | None = None,
+    conversation: fingerprint.ResentConversation | None = None,
+    continuation: Continuation | None = None,
 ) -> TurnContext:
     """Open a run for a request that carries its whole context. `conversation` is the request's conversation, if it was
-    read already, and `verdict` the result of `find_session` for it.
+    read already, and `continuation` the result of `find_continuation` for it.
 
-    Raises ComparisonNeeded if finding the session takes a verdict, or a newer one; AttachmentsNotStored if attachments
+    Raises ComparisonNeeded if finding the session takes a (newer) `continuation`; AttachmentsNotStored if attachments
     of earlier messages have to be stored first; ModelNotFound, Unauthorized, InvalidRequest, SessionEnded;
     SameTurnRunning while the same request is being answered; SessionBusy while another run of the session is open. With
     `fork_if_busy` the conversation then continues in a new session that remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
-        return _open(caller, request, conversation, verdict, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy)
     except IntegrityError:
         if is_shared():  # the shared transaction still contains the earlier inserts
             raise
         # Another request created the session of that name, or opened a run in it, after our query.
-        return _open(caller, request, conversation, verdict, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, continuation, fork_if_busy=fork_if_busy)
 
 
 @shareable
 def _open(
     caller: Caller,
     request: V1Request,
-    conversation: fingerprint.Conversation,
-    verdict: Verdict | None,
+    conversation: fingerprint.ResentConversation,
+    continuation: Continuation | None,
     *,
     fork_if_busy: bool,
 ) -> TurnContext:
@@ -82,7 +82,7 @@ def _open(
     if fingerprint.last_user_index(request.messages) < 0:
         raise InvalidRequest("No turn waits for these tool results.", param="messages")
     lookup = SessionLookup(caller=caller, agent=agent, request=request, conversation=conversation)
-    match = session_match(lookup, run_id, verdict)
+    match = session_match(lookup, run_id, continuation)
     require_not_running(match, conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session)
@@ -98,7 +98,7 @@ def _open(
 
 
 def _open_in(
-    caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
+    caller: Caller, match: MatchedSession, request: V1Request, conversation: fingerprint.ResentConversation
 ) -> TurnContext:
     session = match.session
     last_user = fingerprint.last_user_index(request.messages)
@@ -106,7 +106,7 @@ def _open_in(
     # and the first review reads them: only the latest, to keep the transaction short.
     before = request.messages[:last_user][::-1] if session.message_seq == 0 else ()
     spoken = (message for message in before if message.get("role") in _ROLES)
-    history = list(islice(spoken, BROUGHT_MESSAGES))[::-1]
+    history = list(islice(spoken, INGEST_MESSAGES))[::-1]
     if not request.history_kept and any(has_large_data(message.get("content")) for message in history):
         raise AttachmentsNotStored
     run = run_open(

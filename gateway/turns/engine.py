@@ -11,7 +11,7 @@ from django.conf import settings
 from gateway import telemetry
 from gateway.agents.model_choice import agent_target
 from gateway.agents.parameters import with_defaults
-from gateway.compaction import fit
+from gateway.compaction import fit_context
 from gateway.errors import RunSuperseded, TooManySteps, public_error
 from gateway.limits.spending import ModelUse
 from gateway.metrics import TurnClock
@@ -100,7 +100,7 @@ class Turn:
 
     async def _prepare(self) -> Injection:
         with telemetry.span("daybook.recall", {}, parent=self._span) as recalling:
-            self.context, fitted = await fit(self.context)  # first, since recall searches what is outside the window
+            self.context, fitted = await fit_context(self.context)  # first: recall searches what leaves the window
             injection = await prepare(self.context, read_tool=self._tools.read_name)
             recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # a resumed run already has this trace and this usage

@@ -210,8 +210,7 @@ def _window(messages: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
 async def _search_terms(
     context: TurnContext, snapshot: SessionSnapshot, trace: dict[str, Any]
 ) -> tuple[Keywords, Sequence[float] | None]:
-    """Return the keywords and the vector of the user message. Both are empty, and no model is asked, if the book is not
-    searched."""
+    """Return the keywords and the vector of the user message; both empty, without a model, if no book is searched."""
     agent = context.agent.settings
     if not searches_book(snapshot, agent.max_inject_memories):
         if agent.inject_memories_strategy == "llm":

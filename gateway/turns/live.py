@@ -27,7 +27,7 @@ from memories.messaging.invalidation import Forgotten, register_cache
 
 logger = logging.getLogger("daybook.live")
 
-Note = tuple[str, dict[str, Any]]
+LiveEvent = tuple[str, dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -37,8 +37,8 @@ class LiveTurn:
     context: TurnContext
     text: str = ""
     reasoning: str = ""
-    notes: list[tuple[int, Note]] = field(default_factory=list)  # (length of the text at that moment, event)
-    final: Note | None = None
+    events: list[tuple[int, LiveEvent]] = field(default_factory=list)  # (length of the text at that moment, event)
+    final: LiveEvent | None = None
     failure: DomainError | None = None
     watchers: int = 0
     _left: asyncio.TimerHandle | None = None
@@ -60,37 +60,37 @@ class LiveTurn:
 
     def unrecall(self) -> None:
         """Empty the events with recalled memories, so that reconnecting browsers do not get them."""
-        self.notes[:] = [
+        self.events[:] = [
             (at, ("recalled", {"recalled": []}) if name == "recalled" else (name, data))
-            for at, (name, data) in self.notes
+            for at, (name, data) in self.events
         ]
 
-    async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
+    async def watch(self, after: int) -> AsyncGenerator[tuple[int, LiveEvent]]:
         """Yield `(number, event)` from position `after` of the text on, until the turn is over. Reasoning is sent from
         its beginning; each piece has its position `at`."""
         self.watchers += 1
         if self._left is not None:
             self._left.cancel()
-        notes_sent, text_sent, reasoning_sent = 0, after, 0
+        events_sent, text_sent, reasoning_sent = 0, after, 0
         try:
             while True:
                 self._changed.clear()
                 if reasoning_sent < len(self.reasoning):
                     at, reasoning_sent = reasoning_sent, len(self.reasoning)
                     yield text_sent, ("reasoning", {"at": at, "text": self.reasoning[at:]})
-                while notes_sent < len(self.notes):
-                    at, note = self.notes[notes_sent]
-                    notes_sent += 1
+                while events_sent < len(self.events):
+                    at, event = self.events[events_sent]
+                    events_sent += 1
                     if at < after:
                         continue
-                    if text_sent < at:  # the text before a note is sent before it
+                    if text_sent < at:  # the text before an event is sent before it
                         piece, text_sent = self.text[text_sent:at], at
                         yield text_sent, ("delta", {"text": piece})
-                    yield at, note
+                    yield at, event
                 if text_sent < len(self.text):
                     piece, text_sent = self.text[text_sent:], len(self.text)
                     yield text_sent, ("delta", {"text": piece})
-                if self.final is not None and notes_sent == len(self.notes) and text_sent >= len(self.text):
+                if self.final is not None and events_sent == len(self.events) and text_sent >= len(self.text):
                     yield len(self.text), self.final
                     return
                 if self.final is None:
@@ -100,7 +100,7 @@ class LiveTurn:
             self._unwatched()
 
     def _unwatched(self) -> None:
-        """Stop the turn after DETACH_SECONDS unless a watcher returns, if none is left."""
+        """If no watcher is left, stop the turn after DETACH_SECONDS unless one returns."""
         if not self.watchers and self.final is None:
             loop = asyncio.get_running_loop()
             self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)
@@ -110,7 +110,7 @@ class LiveTurn:
             await self._take_events(options)
         except Exception as error:  # noqa: BLE001 - public_error logs unexpected ones; watchers must be told
             self.failure = public_error(error)
-            self.final = error_note(self.failure, self.context.run_id)
+            self.final = error_event(self.failure, self.context.run_id)
         finally:
             if self._left is not None:
                 self._left.cancel()
@@ -127,22 +127,22 @@ class LiveTurn:
                     self.text, self.reasoning = turn.output.text, turn.output.reasoning
                     self._take(event)
         except (RunStopped, Restarting):
-            self.final = await active.in_closing_thread(self._stored_note)
+            self.final = await active.in_closing_thread(self._stored_event)
 
     def _take(self, event: Delta | Recalled | ToolUsed | Done) -> None:
         if isinstance(event, Recalled):
             items = [item.as_json() | {"content": item.text} for item in event.injection.recalled]
-            self.notes.append((len(self.text), ("recalled", {"recalled": items})))
+            self.events.append((len(self.text), ("recalled", {"recalled": items})))
         elif isinstance(event, ToolUsed):
-            note = {"name": event.name, "arguments": event.arguments, "result": event.result}
-            self.notes.append((len(self.text), ("tool", note)))
+            data = {"name": event.name, "arguments": event.arguments, "result": event.result}
+            self.events.append((len(self.text), ("tool", data)))
         elif isinstance(event, Done):
             self.final = ("done", done_json(self.context, event))
         self._changed.set()
 
-    def _stored_note(self) -> Note:
+    def _stored_event(self) -> LiveEvent:
         context = self.context
-        return final_note(leases.run_get(context.owner_id, context.session_id, context.run_id))
+        return final_event(leases.run_get(context.owner_id, context.session_id, context.run_id))
 
 
 _live: dict[UUID, LiveTurn] = {}
@@ -168,12 +168,12 @@ def find(run_id: UUID) -> LiveTurn | None:
     return _live.get(run_id)
 
 
-def error_note(error: DomainError, run_id: UUID) -> Note:
+def error_event(error: DomainError, run_id: UUID) -> LiveEvent:
     """Return the last event of a turn that ended with an error."""
     return "error", error.as_json()["error"] | {"run_id": str(run_id)}
 
 
-def final_note(row: Run) -> Note:
+def final_event(row: Run) -> LiveEvent:
     """Return the last event of a finished turn, from its row."""
     turn = run_json(row)
     if row.state != Run.State.FAILED:
@@ -185,20 +185,20 @@ def final_note(row: Run) -> Note:
 
 async def watch_elsewhere(
     owner_id: UUID, session_id: UUID, run_id: UUID, after: int
-) -> AsyncGenerator[tuple[int, Note]]:
+) -> AsyncGenerator[tuple[int, LiveEvent]]:
     """Yield the events of a turn that runs in another process, or has ended, from its row."""
     sent = after
     while True:
         try:
             row = await in_thread(leases.run_get, owner_id, session_id, run_id)
         except NotFound as error:  # deleted meanwhile
-            yield sent, error_note(error, run_id)
+            yield sent, error_event(error, run_id)
             return
         if len(row.text) > sent:
             piece, sent = row.text[sent:], len(row.text)
             yield sent, ("delta", {"text": piece})
         if row.state != Run.State.RUNNING:
-            yield sent, await in_thread(final_note, row)
+            yield sent, await in_thread(final_event, row)
             return
         if active.is_ending():
             return  # watchers reconnect to another process

@@ -61,8 +61,9 @@ class OwnTools:
         if may_embed(agent_upstreams(context.agent.settings)):
             vectors = await memory_tools.searched_vectors(named, context.owner_id, scope.book.name)
             scope = replace(scope, vectors=vectors) if vectors else scope
-        noted = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
-        with telemetry.span("daybook.tool", noted, parent=part_of):
+        used = ",".join(call.name for call in named)
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": used}
+        with telemetry.span("daybook.tool", attributes, parent=part_of):
             step = await memory_tools.run_in_lane(named, memory_tools.run_calls, named, scope)
         self._missed = scope.conversation.missed if scope.conversation else self._missed
         self.changes.extend(step.changes)

@@ -1,5 +1,4 @@
-"""Access to the configured model servers (upstreams). `model()` is the client that this process uses; tests replace it
-with `install`."""
+"""Access to the configured model servers (upstreams). `model()` is this process's client; tests `install` another."""
 
 import json
 from collections.abc import Sequence
@@ -32,8 +31,7 @@ async def disconnect() -> None:
 
 
 async def embed(upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-    """Return one vector per text, in the same order, from an embedding model. The caller sets the time limit. Raises
-    DomainErrors."""
+    """Return a vector per text, in order, from an embedding model. The caller limits the time. Raises DomainErrors."""
     request = ModelRequest(
         upstream=upstream,
         model=name,

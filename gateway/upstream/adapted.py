@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.errors import RequestRefused, ToolsRefused
+from gateway.upstream.cache import UpstreamCache
 from gateway.upstream.changes import NO_OWN_TOOLS, STREAMED, Body, Change, Kind
 from gateway.upstream.custom_tools import CustomCalls, custom_names
-from gateway.upstream.known import Known
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
 from gateway.upstream.request import CHAT, ModelRequest, ModelTarget
@@ -20,12 +20,12 @@ _NUMBERS = re.compile(r"\b\w*\d\w*")  # such as request ids
 class AdaptedRequest:
     """A request with the changes learned for its model, and those made in response to its refusals."""
 
-    def __init__(self, request: ModelRequest, known: Known, *, stream: bool) -> None:
+    def __init__(self, request: ModelRequest, cache: UpstreamCache, *, stream: bool) -> None:
         self.request, self.stream = request, stream
         self.dialect = request.dialect()
-        self._known = known
+        self._cache = cache
         # Changes are learned for chats only: at other endpoints a parameter may mean something else.
-        self._learned = known.changes(request.upstream, request.model) if request.path == CHAT else []
+        self._learned = cache.changes(request.upstream, request.model) if request.path == CHAT else []
         self._made: dict[Change, str] = {}  # by change, the server's words
         self._tried: set[Change] = set()
         self._last_refusal: tuple[str | None, str] | None = None
@@ -86,7 +86,7 @@ class AdaptedRequest:
         lasting: Mapping[Change, str] = {change: words for change, words in self._made.items() if change.lasts}
         self._made = {}
         if lasting and self.request.path == CHAT:
-            self._known.learn(self.request.upstream, self.request.model, lasting)
+            self._cache.learn(self.request.upstream, self.request.model, lasting)
 
     def _undoes_rename(self, change: Change) -> bool:
         """Return True if the change would give a parameter renamed in this request its original name back."""

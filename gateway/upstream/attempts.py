@@ -107,8 +107,7 @@ class ResilientModel:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One request to one model, to be sent while `slot` is held. `started` is set once a piece of the answer has been
-    passed on."""
+    """One request to one model, to be sent while `slot` is held. `started`: a piece of the answer was passed on."""
 
     sequence: "_AttemptSequence"
     target: ModelTarget

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from gateway.upstream.known import known
+from gateway.upstream.cache import upstream_cache
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -55,8 +55,7 @@ class Dialect:
         return {name: value.replace("{key}", key) for name, value in self.headers.items()}
 
     def with_options(self, options: Mapping[str, Any]) -> "Dialect":
-        """Return this dialect with an administrator's options. Lists and maps extend its own, other values replace
-        them."""
+        """Return this dialect with an administrator's options: lists and maps are extended, other values replaced."""
         changes: dict[str, Any] = {}
         for name, value in options.items():
             own = getattr(self, name)
@@ -146,7 +145,7 @@ def dialect_of(upstream: str) -> Dialect:
     """Return the dialect of an upstream with its options: the configured dialect, or else the one for its address. The
     environment overrides the agents file and the admin. The result is cached until one of these changes."""
     configured: Mapping[str, Any] = settings.DAYBOOK_UPSTREAMS.get(upstream) or _NOTHING
-    stored = known.settings_of(upstream)
+    stored = upstream_cache.settings_of(upstream)
     cached = _cache.get(upstream)
     if cached is None or cached[0] is not configured or cached[1] is not stored:
         name = configured.get("dialect") or stored.get("dialect") or dialect_at(str(configured.get("url") or ""))

@@ -124,8 +124,7 @@ def _read(body: Any, depth: int = 0) -> ParsedError:
 
 
 def _of_object(error: dict[str, Any], depth: int) -> ParsedError:
-    """Parse an error object. Its message may be a string, contain a list of details, or quote another server's
-    error."""
+    """Parse an error object. Its message may be a string, a list of details, or a quoted error of another server."""
     message, param = error.get("message"), error.get("param")
     details = message.get("detail") or message.get("error") if isinstance(message, dict) else error.get("detail")
     if isinstance(details, dict):

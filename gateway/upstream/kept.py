@@ -50,7 +50,7 @@ class AssistantMessage(dict[str, Any]):
 
 
 def kept_of(message: Mapping[str, Any]) -> KeptFields | None:
-    """Return the kept fields of a message, or None if it has none, as messages from clients."""
+    """Return the kept fields of a message, or None if it has none, like a client's message."""
     return message.kept if isinstance(message, AssistantMessage) else None
 
 
@@ -170,8 +170,7 @@ class PartAccumulator(FieldAccumulator):
         return last if continues else None
 
     def add(self, content: Any, *, before: Sequence[str]) -> None:
-        """Add the content of a delta. `before` is the text received before the first part that is not text. Raises
-        TooLarge."""
+        """Add the content of a delta. `before` is the text before the first part that is not text. Raises TooLarge."""
         parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
         if not isinstance(parts, list):
             return

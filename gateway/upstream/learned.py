@@ -1,5 +1,5 @@
 """Storage for the changes learned from refusals. Each row has the upstream and model, the change, and the server's
-words, and expires after thirty days. gateway.upstream.known caches the rows."""
+words, and expires after thirty days. gateway.upstream.cache caches the rows."""
 
 import json
 from collections.abc import Sequence

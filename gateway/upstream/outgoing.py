@@ -18,7 +18,7 @@ _REASONING_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_deta
 _MEDIA_TYPES = frozenset({"image_url", "video_url", "input_audio", "file"})
 _GAP = "\n\n"
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 
 
 def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
     return sent
 
 
-def _messages(given: Iterable[Message], dialect: Dialect, target: tuple[str, str]) -> list[Message]:
+def _messages(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
     """Return the messages for a target, its upstream and model."""
     messages = _with_ids(_with_missing_results(given), dialect, target)
     if dialect.message_placeholders or dialect.calls_placeholders or dialect.call_placeholders:
@@ -59,10 +59,10 @@ def _messages(given: Iterable[Message], dialect: Dialect, target: tuple[str, str
     return messages
 
 
-def _with_missing_results(given: Iterable[Message]) -> list[Message]:
+def _with_missing_results(given: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Add a result to each call that has none. Clients omit results when a person continues without them, but no server
     accepts a call without a result."""
-    messages: list[Message] = []  # last message first
+    messages: list[ChatMessage] = []  # last message first
     results: Counter[str] = Counter()
     for message in reversed(list(given)):
         role, missing = message.get("role"), []
@@ -80,10 +80,10 @@ def _with_missing_results(given: Iterable[Message]) -> list[Message]:
     return messages[::-1]
 
 
-def _with_ids(given: Iterable[Message], dialect: Dialect, target: tuple[str, str]) -> list[Message]:
+def _with_ids(given: Iterable[ChatMessage], dialect: Dialect, target: tuple[str, str]) -> list[ChatMessage]:
     """Add the kept fields, and give tool calls ids that this server accepts: a call and its result share an id that is
     unique in the request. Results are put in the order of their calls."""
-    messages: list[Message] = []
+    messages: list[ChatMessage] = []
     used: set[str] = set()
     open_calls: dict[str, deque[str]] = {}  # ids to send by the ids in the messages
     order: list[str] = []
@@ -115,7 +115,7 @@ def _with_ids(given: Iterable[Message], dialect: Dialect, target: tuple[str, str
     return messages
 
 
-def _insert_result(messages: list[Message], result: Message, order: Sequence[str]) -> None:
+def _insert_result(messages: list[ChatMessage], result: ChatMessage, order: Sequence[str]) -> None:
     """Append a result, moving it before adjacent results of later calls."""
     rank = {call_id: position for position, call_id in enumerate(order)}
     own_rank, at = rank.get(str(result.get("tool_call_id")), len(order)), len(messages)
@@ -126,7 +126,9 @@ def _insert_result(messages: list[Message], result: Message, order: Sequence[str
     messages.insert(at, result)
 
 
-def _with_kept_fields(message: Message, kept: KeptFields | None, dialect: Dialect, target: tuple[str, str]) -> Message:
+def _with_kept_fields(
+    message: ChatMessage, kept: KeptFields | None, dialect: Dialect, target: tuple[str, str]
+) -> ChatMessage:
     """Add the kept fields to an assistant message if they come from the model that it is sent to."""
     restored = {name: value for name, value in message.items() if value is not None or name == "content"}
     if not dialect.replay_reasoning:
@@ -158,7 +160,7 @@ def _with_call_ids(
     return sent, new_ids
 
 
-def _call(call: Message, extra: Mapping[str, Any], sent_id: str) -> Message:
+def _call(call: ChatMessage, extra: Mapping[str, Any], sent_id: str) -> ChatMessage:
     function = call.get("function")
     sent = {**{key: value for key, value in call.items() if key != "index"}, **extra, "id": sent_id}
     if isinstance(function, dict):
@@ -170,7 +172,7 @@ def _call(call: Message, extra: Mapping[str, Any], sent_id: str) -> Message:
     return sent
 
 
-def _with_placeholders(messages: Sequence[Message], dialect: Dialect) -> list[Message]:
+def _with_placeholders(messages: Sequence[ChatMessage], dialect: Dialect) -> list[ChatMessage]:
     """Add the dialect's placeholders for fields that the server requires but that were lost."""
     last_user = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     filled = []
@@ -185,10 +187,10 @@ def _with_placeholders(messages: Sequence[Message], dialect: Dialect) -> list[Me
     return filled
 
 
-def _text_results(messages: Iterable[Message]) -> list[Message]:
+def _text_results(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Make every tool result a text that belongs to a call, as chat completions require. Media in a result, and results
     without a call, are moved to a user message after the results."""
-    converted: list[Message] = []
+    converted: list[ChatMessage] = []
     moved: list[Any] = []
     call_ids: set[str] = set()
     for message in messages:
@@ -220,18 +222,18 @@ def _split_media(content: Any) -> tuple[list[Any], list[Any]]:
     return split
 
 
-def _single_system_message(messages: Sequence[Message]) -> list[Message]:
+def _single_system_message(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     system = [message for message in messages if message.get("role") in _SYSTEM_ROLES]
     rest = [message for message in messages if message.get("role") not in _SYSTEM_ROLES]
     text = _GAP.join(filter(None, (content_text(message.get("content"), gap=_GAP) for message in system)))
     return [{"role": "system", "content": text}, *rest] if text else rest
 
 
-def _alternating(messages: Sequence[Message]) -> list[Message]:
+def _alternating(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """Make user and assistant alternate after the system text, beginning with the user. Consecutive messages of one
     role are joined, and a short placeholder stands for a missing message. Tool calls, their results and the text after
     them belong to one turn of the assistant."""
-    alternating: list[Message] = []
+    alternating: list[ChatMessage] = []
     last = "system"  # the role of the last message; tool results count as the assistant's
     for message in messages:
         role = message.get("role")
@@ -252,7 +254,7 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
     return alternating
 
 
-def _joined_assistant(first: Message, second: Message) -> Message:
+def _joined_assistant(first: ChatMessage, second: ChatMessage) -> ChatMessage:
     joined = {**first, **second, "content": joined_content(first.get("content"), second.get("content"))}
     if calls := [*(first.get("tool_calls") or ()), *(second.get("tool_calls") or ())]:
         joined["tool_calls"] = calls
@@ -272,11 +274,11 @@ def _parts(content: Any) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _as_text(message: Message) -> Message:
+def _as_text(message: ChatMessage) -> ChatMessage:
     return {**message, "content": content_text(message.get("content"), gap=_GAP)}
 
 
-def _without_null(message: Message) -> Message:
+def _without_null(message: ChatMessage) -> ChatMessage:
     is_null = message.get("role") == "assistant" and message.get("content") is None
     return {**message, "content": ""} if is_null else message
 

@@ -1,5 +1,4 @@
-"""Fields of a JSON value by path. Paths descend into every item of a list: `messages.name` is the name of every
-message."""
+"""Fields of a JSON value by path. Paths descend into lists: `messages.name` is the name of every message."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

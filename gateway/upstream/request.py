@@ -161,8 +161,7 @@ class Deadlines:
 
 
 class Model(Protocol):
-    """Answers a request within its time limits. Implemented by ResilientModel, OpenAIModel and the tests' scripted
-    model."""
+    """Answers a request within its time limits. Implemented by ResilientModel, OpenAIModel and the tests' model."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         """Yield OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors, among them

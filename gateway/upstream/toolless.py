@@ -10,15 +10,15 @@ from prompts.conversation import CALLED_TOOLS, RESULT_AS_TEXT
 
 _GAP = "\n\n"
 
-Message = dict[str, Any]
+ChatMessage = dict[str, Any]
 
 
-def calls_as_text(messages: Sequence[Message], names: frozenset[str]) -> list[Message]:
+def calls_as_text(messages: Sequence[ChatMessage], names: frozenset[str]) -> list[ChatMessage]:
     """Return the messages with calls of these tools and their results as text. A message that also calls other tools is
     unchanged."""
-    converted: list[Message] = []
+    converted: list[ChatMessage] = []
     tool_names: dict[str, str] = {}  # by call id
-    results: Message | None = None  # the user message that collects consecutive results
+    results: ChatMessage | None = None  # the user message that collects consecutive results
     for message in messages:
         role = message.get("role")
         if role == "tool" and (name := tool_names.get(str(message.get("tool_call_id")))):

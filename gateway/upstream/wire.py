@@ -33,12 +33,12 @@ from gateway.upstream.answer import (
     is_finished,
     normalised,
 )
+from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.client import UpstreamClient
 from gateway.upstream.collected import CompletionBuilder
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, refuses_to_stream
 from gateway.upstream.in_process import IN_PROCESS, EmbeddingTransport
-from gateway.upstream.known import Known, known
 from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import VECTOR_BYTES
@@ -53,12 +53,12 @@ class OpenAIModel:
     """The models of OpenAI-compatible servers. The demo model and an embedding model in this process are reached the
     same way."""
 
-    def __init__(self, known: Known = known) -> None:
+    def __init__(self, cache: UpstreamCache = upstream_cache) -> None:
         self._clients: dict[str, tuple[asyncio.AbstractEventLoop, UpstreamClient]] = {}
-        self._known = known
+        self._cache = cache
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        adapted = AdaptedRequest(request, self._known, stream=True)
+        adapted = AdaptedRequest(request, self._cache, stream=True)
         deadlines, custom = Deadlines(request, adapted.dialect), adapted.custom_calls()
         started = False
         while True:
@@ -87,12 +87,12 @@ class OpenAIModel:
             yield pending
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        adapted = AdaptedRequest(request, self._known, stream=False)
+        adapted = AdaptedRequest(request, self._cache, stream=False)
         answer = await self._completion(adapted, Deadlines(request, adapted.dialect))
         return adapted.custom_calls().convert_completion(answer)
 
     async def embeddings(self, request: ModelRequest) -> bytes:
-        adapted = AdaptedRequest(request, self._known, stream=False)
+        adapted = AdaptedRequest(request, self._cache, stream=False)
         deadlines = Deadlines(request, adapted.dialect)
         document = JSONDocument(VECTOR_BYTES)
         return await _retried(adapted, lambda: self._document(adapted, deadlines, JSONDocument.embeddings, document))

@@ -25,7 +25,7 @@ from django.utils import timezone
 
 from gateway.jobs import enqueue, lease_extend, lease_release, lease_take, run_async
 from gateway.models import Webhook
-from gateway.webhooks.sending import SECONDS, Outcome, client, send
+from gateway.webhooks.sending import SECONDS, DeliveryOutcome, client, send
 from gateway.webhooks.signing import secret_of, signed_headers
 from memories.database.access import in_thread
 from memories.messaging.outbox import current_number, notification_json
@@ -101,7 +101,7 @@ def _due(now: datetime) -> "QuerySet[Webhook]":
 
 async def _work(lease: UUID) -> int:
     until, delivered = time.monotonic() + JOB_SECONDS, 0
-    under_way: dict[asyncio.Task[tuple[Outcome, float]], _Delivery] = {}
+    under_way: dict[asyncio.Task[tuple[DeliveryOutcome, float]], _Delivery] = {}
     durations: dict[UUID, float] = {}  # seconds of each webhook's last delivery
     async with client() as session, asyncio.TaskGroup() as group:
         while True:
@@ -145,7 +145,7 @@ def _take_slot(slots: dict[UUID, int], owner_id: UUID) -> bool:
     return slots[owner_id] >= 0
 
 
-async def _timed(session: aiohttp.ClientSession, delivery: _Delivery) -> tuple[Outcome, float]:
+async def _timed(session: aiohttp.ClientSession, delivery: _Delivery) -> tuple[DeliveryOutcome, float]:
     """Send a delivery. Return its outcome and its duration in seconds."""
     began = time.monotonic()
     return await send(session, delivery.webhook.url, delivery.body, delivery.headers), time.monotonic() - began
@@ -170,7 +170,7 @@ def _next(webhook: Webhook, now: datetime) -> _Delivery | None:
     return _Delivery(webhook, row.seq, body, signed_headers(secret, message_id(webhook, row.seq), body, now))
 
 
-def _store_outcome(delivery: _Delivery, outcome: Outcome) -> bool:
+def _store_outcome(delivery: _Delivery, outcome: DeliveryOutcome) -> bool:
     """Store the outcome of a delivery. Return True if it was successful."""
     now, webhook = timezone.now(), delivery.webhook
     if not outcome.failure:

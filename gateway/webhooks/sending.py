@@ -20,7 +20,7 @@ _GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """The outcome of a delivery. `failure` is the reason of a failure, or ""; `gone` is True for status 410; `wait` is
     the Retry-After in seconds, at most an hour."""
 
@@ -41,26 +41,26 @@ def client() -> aiohttp.ClientSession:
     )
 
 
-async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]) -> Outcome:
+async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]) -> DeliveryOutcome:
     """Send a delivery once. Errors of the receiver are returned, not raised."""
     try:
         async with asyncio.timeout(SECONDS):
             # A literal address is not resolved, so the resolver does not check it.
             if literal_refused(URL(url).host or ""):
-                return Outcome("Webhooks may not be sent to this address.")
+                return DeliveryOutcome("Webhooks may not be sent to this address.")
             sent = {"content-type": "application/json", "user-agent": "Daybook-Webhooks/1", **headers}
             async with session.post(url, data=body, headers=sent, allow_redirects=False) as answer:
                 status, wait = answer.status, parse_retry_after(answer.headers.get("Retry-After", ""))
                 await answer.content.read(ANSWER_BYTES)
     except TimeoutError:
-        return Outcome(f"There was no answer within {SECONDS:.0f} s.")
+        return DeliveryOutcome(f"There was no answer within {SECONDS:.0f} s.")
     except (aiohttp.ClientError, OSError, ValueError) as error:
         if isinstance(error, AddressRefused) or isinstance(error.__cause__, AddressRefused):
-            return Outcome("Its name has no address that webhooks may be sent to.")
-        return Outcome(f"It could not be reached ({type(error).__name__}).")
+            return DeliveryOutcome("Its name has no address that webhooks may be sent to.")
+        return DeliveryOutcome(f"It could not be reached ({type(error).__name__}).")
     except Exception as error:  # noqa: BLE001 - one webhook must not fail the others of the job
         logger.error("a webhook could not be sent: %s", type(error).__name__)
-        return Outcome(f"It could not be sent ({type(error).__name__}).")
+        return DeliveryOutcome(f"It could not be sent ({type(error).__name__}).")
     if status // 100 == 2:
-        return Outcome()
-    return Outcome(f"It answered {status}.", gone=status == _GONE, wait=wait)
+        return DeliveryOutcome()
+    return DeliveryOutcome(f"It answered {status}.", gone=status == _GONE, wait=wait)

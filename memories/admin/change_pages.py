@@ -16,12 +16,12 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.change_words import sentences_add, shown_change_sets
 from memories.admin.columns import column, list_link, moment_column, row_link
 from memories.admin.diffs import field_changes, revision_diff
-from memories.admin.filters import ActorFilter, MadeDayFilter, OriginFilter, choice_filter, id_filter
+from memories.admin.filters import ActorFilter, CreatedDayFilter, OriginFilter, choice_filter, id_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit.log import Action
-from memories.history.steps import action_words
+from memories.history.revisions import action_words
 from memories.models import ChangeSet, Revision
 
 
@@ -54,7 +54,7 @@ class RevisionAdmin(ReadOnlyAdmin):
         ActorFilter,
         id_filter("change_set", "change_set_id"),
         id_filter("review", "change_set__review_id"),
-        ("created_at", MadeDayFilter),
+        ("created_at", CreatedDayFilter),
     )
     search_fields = ("memory__content",)
     search_help_text = "Words of the memory as it reads now, or its number"
@@ -102,7 +102,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         choice_filter("kind", ChangeSet.Kind),
         OriginFilter,
         ActorFilter,
-        ("created_at", MadeDayFilter),
+        ("created_at", CreatedDayFilter),
     )
     change_form_template = "admin/memories/changeset/change_form.html"
     changes = column(
@@ -149,10 +149,10 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         sentences_add([change_set.undoes])
         return _set_link(change_set.undoes)
 
-    def fits(self, row: ChangeSet, verb: str) -> bool:
+    def action_applies(self, row: ChangeSet, verb: str) -> bool:
         return True
 
-    def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
         say_undone(self, request, change_set_undo(request, row))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 

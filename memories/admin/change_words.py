@@ -59,10 +59,10 @@ def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[
     if not change_sets:
         return []
     sentences_add(change_sets)
-    most = MAX_LINES * len(change_sets) + 1
+    max_rows = MAX_LINES * len(change_sets) + 1
     rows = Revision.objects.filter(owner_id=owner_id, change_set__in=[row.pk for row in change_sets])
     by_set: dict[UUID, list[Revision]] = defaultdict(list)
-    for revision in rows.select_related("memory").order_by("change_set_id", "id")[:most]:
+    for revision in rows.select_related("memory").order_by("change_set_id", "id")[:max_rows]:
         by_set[revision.change_set_id].append(revision)
     return [_shown(change_set, by_set[change_set.pk]) for change_set in change_sets]
 

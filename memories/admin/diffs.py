@@ -8,20 +8,20 @@ from django.utils.safestring import SafeString
 
 from memories.admin.actors import actors_add
 from memories.admin.badges import TARGETS, day, origin_badge
-from memories.history.steps import FieldChange, ShownRevision, Viewpoint, pieces_of, steps_of
-from memories.history.steps import field_changes as changes_of
+from memories.history.revisions import FieldChange, ShownRevision, Wording, pieces_of, revisions_of
+from memories.history.revisions import field_changes as changes_of
 from memories.history.word_diff import Piece
 from memories.models import Memory
 
 MAX_REVISIONS = 50
-_VIEWPOINT = Viewpoint(targets=TARGETS, day=day)
+_WORDING = Wording(targets=TARGETS, day=day)
 
 
 def history_rows(memory: Memory) -> list[dict[str, Any]]:
     """Return the newest MAX_REVISIONS revisions of a memory, for admin/history.html. At most three queries."""
-    steps = steps_of(memory, _VIEWPOINT, most=MAX_REVISIONS)
-    actors_add(step.revision for step in steps)
-    return [_row(step) for step in steps]
+    shown = revisions_of(memory, _WORDING, limit=MAX_REVISIONS)
+    actors_add(entry.revision for entry in shown)
+    return [_row(entry) for entry in shown]
 
 
 def pieces_html(pieces: Iterable[Piece]) -> SafeString:
@@ -31,7 +31,7 @@ def pieces_html(pieces: Iterable[Piece]) -> SafeString:
 
 def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> list[FieldChange]:
     """Return the changes of a revision to fields other than the content."""
-    return changes_of(before, after, _VIEWPOINT)
+    return changes_of(before, after, _WORDING)
 
 
 def revision_diff(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> SafeString:
@@ -41,19 +41,19 @@ def revision_diff(before: Mapping[str, Any] | None, after: Mapping[str, Any]) ->
     return format_html("<del>{}</del>", html) if deletes else html
 
 
-def _row(step: ShownRevision) -> dict[str, Any]:
-    revision = step.revision
+def _row(entry: ShownRevision) -> dict[str, Any]:
+    revision = entry.revision
     return {
         "id": revision.pk,
         "who": origin_badge(revision.write_origin),
         "actor": revision.actor_words,  # type: ignore[attr-defined]
-        "verb": step.verb,
+        "verb": entry.verb,
         "at": revision.created_at,
         "diff": revision_diff(revision.before, revision.after),
-        "fields": step.fields,
+        "fields": entry.fields,
         "evidence": revision.evidence,
-        "present": step.now,
-        "restorable": not step.now and not step.gone,
+        "present": entry.now,
+        "restorable": not entry.now and not entry.gone,
     }
 
 

@@ -74,7 +74,7 @@ class DayFilter(RangeDateFilter):
         return timezone.make_aware(datetime.combine(day, time.min)) if day else None
 
 
-class MadeDayFilter(DayFilter):
+class CreatedDayFilter(DayFilter):
     """A filter by the day of creation, for tables whose primary key is a UUIDv7: the range of the key excludes older
     rows without reading them."""
 

@@ -175,14 +175,14 @@ class MemoryAdmin(ObjectActionAdmin, ServiceAdmin):
             self.message_user(request, f"Left alone: memory {number} needs no change.", messages.WARNING)
 
     # -- one memory
-    def fits(self, row: Memory, verb: str) -> bool:
+    def action_applies(self, row: Memory, verb: str) -> bool:
         return {
             "delete": not row.deleted_at,
             "restore": bool(row.deleted_at),
             "allow": row.blocked and not row.deleted_at,
         }.get(verb, False)
 
-    def do(self, request: HttpRequest, row: Memory, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: Memory, verb: str) -> None:
         if verb == "put_back":
             self._put_back(request, row, request.POST.get("revision", ""))
             return

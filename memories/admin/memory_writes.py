@@ -13,7 +13,7 @@ from memories.api.serializers import memory_json
 from memories.bulk_edits import Edit, bulk_edit_slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database.batches import run_slices
-from memories.history.undo import Undone, undo_slices
+from memories.history.undo import UndoResult, undo_slices
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import Source
 
@@ -23,7 +23,7 @@ def staff_source(request: HttpRequest, kind: ChangeSet.Kind = ChangeSet.Kind.EDI
     return Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=kind)
 
 
-def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> Undone:
+def change_set_undo(request: HttpRequest, change_set: ChangeSet) -> UndoResult:
     """Undo a change set for an administrator, in slices. Imported conversations are removed only if the administrator
     may view sessions."""
     sees_all = request.user.has_perm("gateway.view_session")

@@ -33,11 +33,11 @@ class ObjectActionAdmin(DaybookAdmin):
     object_actions: ClassVar[Sequence[ObjectAction]] = ()
     change_form_template = "admin/object_actions.html"
 
-    def fits(self, row: Any, verb: str) -> bool:
+    def action_applies(self, row: Any, verb: str) -> bool:
         """Return True if the action applies to the row in its current state."""
         raise NotImplementedError
 
-    def do(self, request: HttpRequest, row: Any, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: Any, verb: str) -> None:
         """Perform the action and show a message. Raises DomainErrors, which are shown as messages."""
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class ObjectActionAdmin(DaybookAdmin):
         return [
             action
             for action in self.object_actions
-            if request.user.has_perm(action.permission) and self.fits(row, action.verb)
+            if request.user.has_perm(action.permission) and self.action_applies(row, action.verb)
         ]
 
     @property
@@ -67,7 +67,7 @@ class ObjectActionAdmin(DaybookAdmin):
         if not request.user.has_perm(action.permission):
             raise PermissionDenied
         try:
-            self.do(request, row, action.verb)
+            self.perform_action(request, row, action.verb)
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
         return HttpResponseRedirect(

@@ -6,11 +6,11 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest
 
-from memories.history.undo import Undone
+from memories.history.undo import UndoResult
 from memories.number_words import counted
 
 
-def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
+def say_undone(page: Any, request: HttpRequest, undone: UndoResult) -> None:
     """Show what was undone, and what was left alone because it was changed since."""
     back = [
         f"{counted(number, *words)} {done}"
@@ -25,7 +25,7 @@ def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
     _say(page, request, undone, [f"Undone. {words}." for words in back], "There was nothing to undo.")
 
 
-def say_restored(page: Any, request: HttpRequest, undone: Undone) -> None:
+def say_restored(page: Any, request: HttpRequest, undone: UndoResult) -> None:
     """Show what was restored by undoing an undo."""
     number = len(undone.undone)
     words = counted(number, "memory is as it was", "memories are as they were")
@@ -33,7 +33,7 @@ def say_restored(page: Any, request: HttpRequest, undone: Undone) -> None:
     _say(page, request, undone, back, "There was nothing to restore.")
 
 
-def _say(page: Any, request: HttpRequest, undone: Undone, done: Sequence[str], nothing: str) -> None:
+def _say(page: Any, request: HttpRequest, undone: UndoResult, done: Sequence[str], nothing: str) -> None:
     for words in done:
         page.message_user(request, words, messages.SUCCESS)
     left = [*(f"memory {number}" for number in undone.skipped), *undone.documents_skipped]

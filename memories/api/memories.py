@@ -171,7 +171,7 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 @reading
 def notification_list(request: ApiRequest, after: AfterNumber = 0, limit: PageSize = PAGE) -> dict[str, Any]:
     """List the notifications after number `after`, oldest first."""
-    rows = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, most=limit + 1)
+    rows = notifications_after(request.auth.owner_id, after, limits=request.auth.limits, max_count=limit + 1)
     return page_json(rows[:limit], has_more=len(rows) > limit)
 
 

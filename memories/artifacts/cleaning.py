@@ -18,7 +18,7 @@ class OutputRejected(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
+class CleanedOutput:
     """A text that may be stored, with the number of redacted secrets and of dropped lines that the scan blocks."""
 
     text: str
@@ -37,22 +37,22 @@ def scan_document(text: str) -> list[Finding]:
     return sorted(found.values(), key=lambda finding: finding.start)
 
 
-def clean_output(text: str, *, most_secrets: int) -> Cleaned:
+def clean_output(text: str, *, max_secrets: int) -> CleanedOutput:
     """Redact secrets in a model's output and drop blocked lines.
 
-    Raises OutputRejected for a private key, for more than `most_secrets` secrets, and if the rest is still blocked."""
+    Raises OutputRejected for a private key, for more than `max_secrets` secrets, and if the rest is still blocked."""
     text = text.replace("\x00", "").strip()
     if len(text) > MAX_DOCUMENT:
         raise OutputRejected(f"It has {len(text)} characters; a document has at most {MAX_DOCUMENT}.")
     redaction = scanning.redact(text)
     if "private_key" in redaction.kinds:
         raise OutputRejected("It holds a private key.")
-    if redaction.count > most_secrets:
+    if redaction.count > max_secrets:
         raise OutputRejected(f"It holds {redaction.count} secrets.")
     kept, dropped = _without_blocked_lines(redaction.text)
     if left := scan_document(kept):
         raise OutputRejected(f"The scan blocks it (rule {left[0].rule}).")
-    return Cleaned(text=kept.strip(), redacted=redaction.count, dropped=dropped)
+    return CleanedOutput(text=kept.strip(), redacted=redaction.count, dropped=dropped)
 
 
 def _without_blocked_lines(text: str) -> tuple[str, int]:

@@ -22,7 +22,7 @@ from memories.models import AuditEntry, Owner
 Action = AuditEntry.Action
 KIND = "audit entry"  # the kind of the log's own entries
 _ACCOUNT = "user"
-KEPT_DAYS = 30  # newer entries cannot be purged
+RETENTION_DAYS = 30  # newer entries cannot be purged
 _PURGE_BATCH = 1000
 
 
@@ -127,9 +127,9 @@ def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "Que
 def audit_purgeable(before: datetime) -> "QuerySet[AuditEntry]":
     """Return the entries from before a time that a purge deletes: all except records of purges.
 
-    Raises InvalidRequest if that would delete entries of the last KEPT_DAYS days."""
-    if before > timezone.now() - timedelta(days=KEPT_DAYS):
-        raise InvalidRequest(f"Entries of the last {KEPT_DAYS} days are kept.", param="before")
+    Raises InvalidRequest if that would delete entries of the last RETENTION_DAYS days."""
+    if before > timezone.now() - timedelta(days=RETENTION_DAYS):
+        raise InvalidRequest(f"Entries of the last {RETENTION_DAYS} days are kept.", param="before")
     rows: QuerySet[AuditEntry] = QuerySet(AuditEntry)  # the model's own manager refuses to delete
     return rows.filter(at__lt=before).exclude(action=Action.PURGE)
 

@@ -28,14 +28,14 @@ _running: set["asyncio.Task[Any]"] = set()  # the event loop keeps only weak ref
 class BatchSize:
     """The number of rows per transaction, adapted so that a transaction takes about SLICE_SECONDS."""
 
-    def __init__(self, *, first: int = 50, most: int = 500) -> None:
-        self.rows = first
-        self._most = most
+    def __init__(self, *, initial: int = 50, maximum: int = 500) -> None:
+        self.rows = initial
+        self._maximum = maximum
 
     def adapt(self, seconds: float) -> None:
         """Adapt to the duration of a transaction of the current size."""
         wanted = int(self.rows * SLICE_SECONDS / max(seconds, 0.001))
-        self.rows = max(_MIN_ROWS, min(self._most, wanted, self.rows * 2))
+        self.rows = max(_MIN_ROWS, min(self._maximum, wanted, self.rows * 2))
 
     def parts(self, rows: Sequence[T]) -> Iterator[Sequence[T]]:
         """Yield the rows in order, in parts of the current size."""

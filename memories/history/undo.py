@@ -39,7 +39,7 @@ _MAX_CHAIN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
+class UndoResult:
     """The result of an undo: the numbers of the restored memories, and of those left alone."""
 
     change_set: UUID | None
@@ -70,14 +70,14 @@ class UndoListener:
     `undone` in the last one, after the memories were changed. The last argument of `undone` is True if the original
     writes are now undone, False if they are in effect again."""
 
-    undone: Callable[[ChangeSet, Undone, bool], None]
+    undone: Callable[[ChangeSet, UndoResult, bool], None]
     lock: Callable[[ChangeSet], None] | None = None
 
 
 _listeners: list[UndoListener] = []
 
 
-def on_undone(listener: UndoListener) -> None:
+def register_undo_listener(listener: UndoListener) -> None:
     """Register a listener; called from AppConfig.ready()."""
     if listener not in _listeners:
         _listeners.append(listener)
@@ -97,13 +97,13 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None, *, limits: KeyLim
 
 def undo_slices(
     change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None, limits: KeyLimits = UNLIMITED
-) -> Slices[Undone]:
+) -> Slices[UndoResult]:
     """Undo a change set, or only its changes to some memories (by number), in slices: short transactions under the
     book's lock. Changes that are undone already are skipped and not listed. The held entries of an import are deleted
     permanently, as well as its conversations that the key may use: an undo of the undo does not restore them."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
-    size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
+    size = BatchSize() if len(memories) > ATOMIC else BatchSize(initial=ATOMIC)
     at = 0
     try:
         while not undoing.finished:
@@ -179,8 +179,8 @@ class _Undoing:
             if not _has_state(memory, state) and writer.gather_restored(memory, state, Revision.Action.UNDO).changed:
                 self.undone.append(memory.number)
 
-    def result(self) -> Undone:
-        return Undone(
+    def result(self) -> UndoResult:
+        return UndoResult(
             change_set=self.new.pk if self.new else None,
             undone=tuple(self.undone),
             skipped=tuple(self.skipped),

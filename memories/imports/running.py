@@ -100,7 +100,7 @@ class _ImportPreview:
 
     @reads
     def conversations(self, contents: ImportContents) -> Slices[None]:
-        for batch in _conversation_batches(contents, BatchSize(first=100)):
+        for batch in _conversation_batches(contents, BatchSize(initial=100)):
             for conversation in _new_conversations(self.owner_id, batch, self.report):
                 self.report.add_conversation(conversation)
             yield
@@ -153,7 +153,7 @@ class _ImportWriter:
         """Store the new conversations. They are looked up under the book's lock, since the same file may be imported
         twice at once."""
         book = book_get_or_create(self.owner_id, contents.book)
-        size = BatchSize(first=100)
+        size = BatchSize(initial=100)
         try:
             for batch in _conversation_batches(contents, size):
                 done = ImportReport()

@@ -55,7 +55,7 @@ def notify(
 
 
 def wake(owner_id: UUID) -> None:
-    """Send a hint to look at the outbox to every process with a browser of this owner. It may be lost."""
+    """Tell every process with a browser of this owner that the outbox has new rows. The hint may be lost."""
     send_hint(owner_group(owner_id), {"type": "outbox.hint"})
 
 
@@ -97,15 +97,15 @@ def next_numbers(owner_id: UUID, column: str, count: int) -> range:
 
 
 def notifications_after(
-    owner_id: UUID, after: int | None, *, limits: KeyLimits = UNLIMITED, most: int = PAGE
+    owner_id: UUID, after: int | None, *, limits: KeyLimits = UNLIMITED, max_count: int = PAGE
 ) -> list[dict[str, Any]]:
-    """Return up to `most` notifications after number `after`, oldest first, as JSON. If some have been deleted already,
-    a `resync` comes first. None returns an empty list, for clients that only want new ones."""
+    """Return up to `max_count` notifications after number `after`, oldest first, as JSON. If some have been deleted
+    already, a `resync` comes first. None returns an empty list, for clients that only want new ones."""
     # Read the number before the rows, so that a notification that is committed in between does not look like a gap.
     if after is None or (current := current_number(owner_id)) <= after:
         return []
     stored = Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")
-    rows = list(limits.filter(stored, book="book")[:most])
+    rows = list(limits.filter(stored, book="book")[:max_count])
     found = [notification_json(row) for row in rows]
     # Notifications that a limited key may not see are not gaps.
     oldest = stored.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None
@@ -129,7 +129,6 @@ def notification_json(row: Notification) -> dict[str, Any]:
         "text": row.text,
         "review_id": str(row.review_id) if row.review_id else None,
         "memory_ids": [str(number) for number in row.memory_numbers],
-        "created_at": row.created_at.isoformat(timespec="milliseconds").replace(
-            "+00:00", "Z"
-        ),  # the format of all APIs
+        # The format of all APIs
+        "created_at": row.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
     }

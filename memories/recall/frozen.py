@@ -34,7 +34,7 @@ class FrozenBlock:
 
 
 def freeze(entries: Sequence[ViewEntry], *, max_memories: int, char_limit: int) -> FrozenBlock:
-    """Select and render. If everything fits, everything; else at most half of `max_memories`, pinned first, then those
+    """Select and render entries: all if they fit; otherwise at most half of `max_memories`, pinned first, then those
     about the user, then by last change of the content (newest first), then by number, until the block is full."""
     if not char_limit or not entries:
         return FrozenBlock(text="", entries=(), holds_all=not entries)

@@ -1,7 +1,7 @@
 """Snapshots: the in-process state of a book from which a session injects memory.
 
-A view is shared by all sessions of one book and generation (memories.recall.book_views). `run_open` reads the book's
-current generation: if it equals that of the snapshot, injection needs no query; otherwise the snapshot is stale,
+A view is shared by all sessions of one book and generation (memories.recall.book_views). A run reads the book's current
+generation when it opens: if it equals that of the snapshot, injection needs no query; otherwise the snapshot is stale,
 whichever process wrote. So correctness does not depend on hints between processes."""
 
 import threading

@@ -36,7 +36,7 @@ SMALL_BOOK, SMALL_INDEX = 2_000, 10_000
 _ELLIPSIS = "…"
 
 
-class Recalled(NamedTuple):
+class RecallItem(NamedTuple):
     """A text that a run was given, and why, as shown under "used in this answer"."""
 
     lane: Literal["frozen", "short_term", "long_term"]
@@ -75,7 +75,7 @@ class Injection:
     frozen: str = ""
     guidance: str = ""
     recall: str = ""
-    recalled: tuple[Recalled, ...] = ()
+    recalled: tuple[RecallItem, ...] = ()
     trace: dict[str, Any] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
 
@@ -136,8 +136,8 @@ async def recall(
     is not searched."""
     left = limits.max_memories - len(snapshot.frozen.entries)
     trace: dict[str, Any] = {}
-    quick: dict[str, Awaitable[list[Recalled]]] = {}
-    slow: dict[str, Awaitable[list[Recalled]]] = {}
+    quick: dict[str, Awaitable[list[RecallItem]]] = {}
+    slow: dict[str, Awaitable[list[RecallItem]]] = {}
     if thread is not None and thread.outside:
         search = partial(_short_term, thread, query, limits)
         if thread.index_ready and len(query) <= LONG_MESSAGE and len(thread.parts) <= SMALL_INDEX:
@@ -167,7 +167,7 @@ async def recall(
     return Injection(frozen=snapshot.frozen.text, recall=blocks, recalled=(*frozen, *short, *long), trace=trace)
 
 
-def _blocks(short: Sequence[Recalled], long: Sequence[Recalled]) -> str:
+def _blocks(short: Sequence[RecallItem], long: Sequence[RecallItem]) -> str:
     snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
     lines = [MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long]
     return "\n\n".join(block for block in (thread_block(snippets), memory_block(lines)) if block)
@@ -179,7 +179,7 @@ def _providers(trace: dict[str, Any]) -> Sequence[MemoryProvider]:
     return ()
 
 
-def fit_lanes(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
+def fit_lanes(short: Sequence[RecallItem], long: Sequence[RecallItem]) -> tuple[list[RecallItem], list[RecallItem]]:
     """Fit the results of both lanes into TOTAL_BYTES. Each lane has a reserve and may use what the other leaves. Sizes
     are those of the UTF-8 text before escaping."""
     reserve_long = TOTAL_BYTES - SHORT_TERM_BYTES
@@ -201,35 +201,35 @@ def truncate(text: str, limit: int = SNIPPET_BYTES) -> str:
     return text.encode()[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
 
 
-async def _together(lanes: Collection[Awaitable[list[Recalled]]]) -> list[list[Recalled]]:
+async def _together(lanes: Collection[Awaitable[list[RecallItem]]]) -> list[list[RecallItem]]:
     """Run lanes concurrently, without a task if there is only one."""
     return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
 
 
 async def _lane(
-    name: str, search: Callable[[], list[Recalled]], limits: RecallSettings, trace: dict[str, Any]
-) -> list[Recalled]:
+    name: str, search: Callable[[], list[RecallItem]], limits: RecallSettings, trace: dict[str, Any]
+) -> list[RecallItem]:
     # In a thread, so that a hanging lane can be abandoned at its deadline and does not block the event loop.
     return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
 
 
-async def _quick_lane(name: str, search: Callable[[], list[Recalled]], trace: dict[str, Any]) -> list[Recalled]:
+async def _quick_lane(name: str, search: Callable[[], list[RecallItem]], trace: dict[str, Any]) -> list[RecallItem]:
     # Such a search takes less time than a thread hop. It cannot be interrupted, hence no deadline.
     return await _guarded(name, _inline(search), None, trace)
 
 
-async def _inline(search: Callable[[], list[Recalled]]) -> list[Recalled]:
+async def _inline(search: Callable[[], list[RecallItem]]) -> list[RecallItem]:
     return search()
 
 
 async def _provider_lane(
     provider: MemoryProvider, scope: Scope, query: str, limits: RecallSettings, trace: dict[str, Any]
-) -> list[Recalled]:
-    async def search() -> list[Recalled]:
+) -> list[RecallItem]:
+    async def search() -> list[RecallItem]:
         texts = list(await provider.retrieve_context(scope, query))[: limits.max_memories]
         why = f"From {provider.name}."
         return [
-            Recalled(lane="long_term", reason=why, text=truncate(str(text)), source=f"{provider.name}:{number}")
+            RecallItem(lane="long_term", reason=why, text=truncate(str(text)), source=f"{provider.name}:{number}")
             for number, text in enumerate(texts, start=1)
         ]
 
@@ -237,11 +237,11 @@ async def _provider_lane(
 
 
 async def _guarded(
-    name: str, search: Awaitable[list[Recalled]], seconds: float | None, trace: dict[str, Any]
-) -> list[Recalled]:
+    name: str, search: Awaitable[list[RecallItem]], seconds: float | None, trace: dict[str, Any]
+) -> list[RecallItem]:
     """Run a lane with a deadline. Errors are contained and noted in the trace."""
     started = time.perf_counter()
-    found: list[Recalled] = []
+    found: list[RecallItem] = []
     with contained(name, trace):
         try:
             found = await asyncio.wait_for(search, seconds)
@@ -257,9 +257,9 @@ def _note(name: str, state: str, trace: dict[str, Any], **more: str) -> None:
     recall_lanes[name, state] += 1
 
 
-def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[Recalled]:
+def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[RecallItem]:
     return [
-        Recalled(
+        RecallItem(
             lane="short_term",
             reason=f"Said earlier in this conversation, turn {hit.turn}.",
             text=truncate(hit.text),
@@ -277,21 +277,21 @@ def _long_term(
     limit: int,
     search: str,
     vector: Sequence[float] | None,
-) -> list[Recalled]:
+) -> list[RecallItem]:
     view = snapshot.view
     frozen = {entry.number for entry in snapshot.frozen.entries}
     hits = view.index.search(
         query, limit=limit, keywords=keywords, strategy=search, exclude=frozen, query_vector=vector
     )
     found = ((hit, view.by_number[hit.number]) for hit in hits)
-    return [Recalled("long_term", hit, truncate(e.content), number=e.number, category=e.category) for hit, e in found]
+    return [RecallItem("long_term", hit, truncate(e.content), number=e.number, category=e.category) for hit, e in found]
 
 
-def _frozen(entry: ViewEntry) -> Recalled:
+def _frozen(entry: ViewEntry) -> RecallItem:
     why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
-    return Recalled(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
+    return RecallItem(lane="frozen", reason=why, text=entry.content, number=entry.number, category=entry.category)
 
 
-def _fill(items: Sequence[Recalled], sizes: Sequence[int], limit: int) -> list[Recalled]:
+def _fill(items: Sequence[RecallItem], sizes: Sequence[int], limit: int) -> list[RecallItem]:
     """Return as many of the first items as fit into `limit` bytes."""
     return [item for item, until_here in zip(items, accumulate(sizes), strict=True) if until_here <= limit]

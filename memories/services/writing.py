@@ -232,7 +232,7 @@ def book_writing(
 ) -> Iterator[BookWriter]:
     """Lock the book and write to it as one change set, in one transaction.
 
-    On exit, the book's generation is raised (which `run_open` compares) and, last, the notification is stored. Work in
+    On exit, the book's generation is raised, which outdates snapshots, and, last, the notification is stored. Work in
     several transactions passes its `change_set` on, is `silent`, and calls `book_changed` at its end."""
     with refusals_stored(), transaction.atomic():
         locked = Book.objects.select_for_update().get(pk=book.pk)

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, TypeAdapter, model_validator
 
 from memories.evidence import Conversation, HeldWrites, Hold
-from memories.json_output import Fixed
+from memories.json_output import ConstantDict
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH, QUOTE_LENGTH
 from memories.models import Book
 from memories.recall.book_views import BookState
@@ -176,9 +176,9 @@ class Tool:
 
 
 @cache
-def _definition(tool: Tool) -> Fixed:
+def _definition(tool: Tool) -> ConstantDict:
     function = {"name": tool.name, "description": tool.description, "parameters": schema(tool.arguments)}
-    return Fixed({"type": "function", "function": function})
+    return ConstantDict({"type": "function", "function": function})
 
 
 def schema(arguments: type[Arguments]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
 from memories.evidence import Proposal, WriteHeld, evidence_for
-from memories.limits import LARGEST_NUMBER
+from memories.limits import MAX_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target
 from memories.pagination import parse_number
 from memories.selectors import live_memories
@@ -65,7 +65,7 @@ def memory_number(value: int | str) -> int:
     if isinstance(value, str):
         found = parse_number(value.strip().lstrip("#"))
         return -1 if found is None else found
-    return value if 0 <= value <= LARGEST_NUMBER else -1
+    return value if 0 <= value <= MAX_NUMBER else -1
 
 
 def change_json(revision: Revision) -> dict[str, Any]:

@@ -172,10 +172,10 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         return self.fieldsets if may_edit else self.fieldsets[1:]
 
     # -- one artifact
-    def fits(self, row: Artifact, verb: str) -> bool:
+    def action_applies(self, row: Artifact, verb: str) -> bool:
         return verb == "remove" and not row.deleted_at
 
-    def do(self, request: HttpRequest, row: Artifact, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: Artifact, verb: str) -> None:
         content, message = "", "Removed. Its history stays, and it can be restored from there."
         if verb == "put_back":
             revision = row_by_id(

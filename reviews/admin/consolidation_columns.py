@@ -11,7 +11,7 @@ from gateway.agents.configuration import consolidation_settings
 from memories.admin.badges import badge, moment, state_badge
 from memories.admin.columns import Column, column, list_link, moment_column, row_link
 from reviews.consolidation.health import finished_text, progress_words
-from reviews.consolidation.quotas import day_spent
+from reviews.consolidation.quotas import day_usage
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
@@ -19,7 +19,7 @@ State = ConsolidationRun.State
 
 def quotas_of(run: ConsolidationRun) -> list[tuple[str, str]]:
     """Return the quotas of the run and of its owner's day: name, and use as text."""
-    limits, today = consolidation_settings(), day_spent(run.owner_id)
+    limits, today = consolidation_settings(), day_usage(run.owner_id)
     used = (
         ("Tokens of this run", run.tokens, limits.max_tokens_per_run),
         ("Requests of this run", run.requests, limits.max_requests_per_run),

@@ -90,10 +90,10 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
             "notes": self._notes(request, row),
         }
 
-    def fits(self, row: ConsolidationRun, verb: str) -> bool:
+    def action_applies(self, row: ConsolidationRun, verb: str) -> bool:
         return {"stop": row.state in ConsolidationRun.OPEN, "undo": row.change_set is not None}[verb]
 
-    def do(self, request: HttpRequest, row: ConsolidationRun, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: ConsolidationRun, verb: str) -> None:
         if verb == "stop":
             stopped = cancel(row, "Stopped by an administrator.")
             self.message_user(request, "Stopped. What was done is kept." if stopped else "It was over already.")

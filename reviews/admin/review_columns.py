@@ -60,11 +60,11 @@ class ReviewColumns:
     @admin.display(description="Settings at the time")
     def settings_in_words(self, run: ReviewRun) -> str:
         settings = run.settings
-        most, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
+        max_writes, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
         waits = "wait for a person" if settings.get("memory_review_approval") else "are saved at once"
         notice = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
         return (
-            f"At most {counted(most, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
+            f"At most {counted(max_writes, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
             f"its writes {waits}, {notice}."
         )
 

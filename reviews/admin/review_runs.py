@@ -23,7 +23,7 @@ from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.columns import fieldset
-from memories.admin.filters import MadeDayFilter, choice_filter, text_filter
+from memories.admin.filters import CreatedDayFilter, choice_filter, text_filter
 from memories.admin.memory_writes import change_set_undo
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
@@ -67,7 +67,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         choice_filter("trigger", ReviewRun.Trigger),
         text_filter("agent", "agent_name"),
         SessionIdFilter,
-        ("created_at", MadeDayFilter),
+        ("created_at", CreatedDayFilter),
     )
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"
@@ -120,7 +120,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         self.message_user(request, *cancel_many(request, queryset))
 
     # -- one review
-    def fits(self, row: ReviewRun, verb: str) -> bool:
+    def action_applies(self, row: ReviewRun, verb: str) -> bool:
         return {
             "undo": row.change_set is not None and row.state in _UNDOABLE,
             "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
@@ -128,7 +128,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
             "again": row.session_id is not None and row.state in _FAILED and not row.writes,
         }[verb]
 
-    def do(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
+    def perform_action(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
         if verb == "undo":
             work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
             say_undone(self, request, run_slices(work))

@@ -1,4 +1,4 @@
-"""/api/memories/ingest: review messages that a client brings without a turn."""
+"""/api/memories/ingest: review messages that a client sends without a turn."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ from memories.api.bodies import Body
 from memories.caller import ApiRequest, Caller
 from memories.database.access import in_read_thread, in_thread
 from memories.errors import InvalidRequest, TooLarge
-from memories.limits import BROUGHT_CHARACTERS, BROUGHT_MESSAGES, SHORT_LENGTH, ShortText
+from memories.limits import INGEST_CHARACTERS, INGEST_MESSAGES, SHORT_LENGTH, ShortText
 from reviews.api.reviews import review_json
 from reviews.frozen import tool_result_words
 from reviews.ingest import ingest_prepare, review_ingest
@@ -53,8 +53,8 @@ class IngestIn(Body):
         list[IngestMessage],
         Field(
             min_length=1,
-            max_length=BROUGHT_MESSAGES,
-            description=f"At most {BROUGHT_CHARACTERS:,} characters together; more is answered with 413.",
+            max_length=INGEST_MESSAGES,
+            description=f"At most {INGEST_CHARACTERS:,} characters together; more is answered with 413.",
         ),
     ]
     book: ShortText | None = None
@@ -73,13 +73,13 @@ class IngestIn(Body):
         dialogue, _ = without_commands([message for message in messages if message is not None])
         if not any(message["role"] == "user" for message in dialogue):
             raise InvalidRequest(
-                f"Bring at least one message of the role user that has text and is not a {COMMAND} command.",
+                f"Send at least one message of the role user that has text and is not a {COMMAND} command.",
                 param="messages",
             )
-        if sum(len(message["content"]) for message in dialogue) > BROUGHT_CHARACTERS:
+        if sum(len(message["content"]) for message in dialogue) > INGEST_CHARACTERS:
             raise TooLarge(
-                f"The messages have more than {BROUGHT_CHARACTERS:,} characters together. Bring them in parts.",
-                limit=BROUGHT_CHARACTERS,
+                f"The messages have more than {INGEST_CHARACTERS:,} characters together. Send them in parts.",
+                limit=INGEST_CHARACTERS,
             )
         return list(dialogue)
 

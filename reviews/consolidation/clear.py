@@ -1,5 +1,5 @@
 """Clearing a book (with tombstones, so that it can be undone for some time), and forgetting a session's notes. A clear
-also cancels the book's open reviews and consolidations and passes over its sessions, so that nothing comes back.
+also cancels the book's open reviews and consolidations and marks its sessions as read, so that nothing comes back.
 Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
 
 import hashlib
@@ -17,21 +17,21 @@ from gateway.models import Session
 from memories.artifacts.store import artifacts_remove, live_artifacts
 from memories.database.batches import BatchSize, Slices
 from memories.errors import Conflict
-from memories.history.undo import Undone
+from memories.history.undo import UndoResult
 from memories.messaging import invalidation
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.selectors import live_in
 from memories.services import BookWriter, Source, book_changed, book_writing, generations_raise
 from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
-from reviews.consolidation.extraction import note_change
+from reviews.consolidation.extraction import record_change
 from reviews.consolidation.runs import cancel_all
 from reviews.consolidation.selection import notes_in, sessions_in
 from reviews.consolidation.withdrawal import (
     REASON,
     ReviewPositions,
     reviews_withdraw,
-    sessions_pass_over,
+    sessions_mark_reviewed,
     sessions_return,
     withdrawn_return,
 )
@@ -52,7 +52,7 @@ ERASED: dict[str, Any] = {
     "before_clear": None,
     "cleared_by": None,
 }
-"""The fields of an extraction without texts, of a session that is passed over."""
+"""The fields of an extraction without texts, of a session that is marked as read."""
 _POSITION_FIELDS = ("state", "through_seq", "floor_seq")
 
 
@@ -67,7 +67,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleared:
+class ClearResult:
     """The result of a clear, which can be undone by its change set."""
 
     change_set: UUID
@@ -86,7 +86,7 @@ def contents_of(book: Book) -> Contents:
     )
 
 
-def clear_code_make(book: Book) -> str:
+def clear_code_create(book: Book) -> str:
     """Return a new one-time code for clearing a book. It replaces an older one."""
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
     expires_at = timezone.now() + timedelta(minutes=CODE_MINUTES)
@@ -95,11 +95,11 @@ def clear_code_make(book: Book) -> str:
     return code
 
 
-def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
+def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[ClearResult]:
     """Remove all memory data of one book, in slices and as one change set, if the code is valid; it can be used once.
     Transcripts stay. Raises Conflict.
 
-    First the sessions so far are passed over, a batch at a time. Then one transaction raises the book's epoch, so that
+    First the existing sessions are marked as read, a batch at a time. Then one transaction raises the epoch, so that
     background work no longer writes to it, and removes the documents, the proposals and the first memories. The other
     memories are deleted in later transactions. If the clear is interrupted between them, the part that is done can be
     undone, and another clear removes the rest."""
@@ -114,11 +114,11 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
             change_set = writer.changes()
     records = _records(book).filter(cleared_at=None)
     yield from _in_batches(transaction.atomic(updating(records, cleared_at=timezone.now(), cleared_by=change_set.pk)))
-    passing_over = each_page(sessions_in(book), lambda page: _pass_over(book, change_set.pk, page))
-    yield from _in_batches(transaction.atomic(passing_over))
+    marking = each_page(sessions_in(book), lambda page: _mark_read(book, change_set.pk, page))
+    yield from _in_batches(transaction.atomic(marking))
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
-    cleared = Cleared(change_set=change_set.pk, contents=contents, changes=changes)
+    cleared = ClearResult(change_set=change_set.pk, contents=contents, changes=changes)
     return (yield from _clear_rest(book, source, cleared, through))
 
 
@@ -127,9 +127,9 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     changes, and the number of the last memory to clear."""
     reviews_withdraw(book, change_set)
     cancel_all(Q(book=book), REASON)
-    # Sessions that began, or were extracted in the background, since the others were passed over.
+    # Sessions that began, or were extracted in the background, since the others were marked.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
-    _pass_over(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
+    _mark_read(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
     with book_writing(book, source, change_set=change_set) as writer:
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
@@ -146,7 +146,7 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     return changes, through
 
 
-def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Slices[Cleared]:
+def _clear_rest(book: Book, source: Source, cleared: ClearResult, through: int) -> Slices[ClearResult]:
     """Delete the remaining memories up to the number `through`, a batch at a time."""
     if len(cleared.changes) < FIRST_BATCH:
         return cleared
@@ -175,7 +175,7 @@ def _in_batches(work: Batch) -> Slices[None]:
             count = work(size.rows)
 
 
-def note_clear_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
+def record_clear_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
     """Restore records, notes and proposals when a clear is undone; remove them again when it is redone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
@@ -187,7 +187,7 @@ def note_clear_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
     if is_undo:
         sessions_return({row.session: (row.floor_seq, _reviewed_before(row)) for row in rows})
     else:
-        positions = sessions_pass_over(Session.objects.filter(pk__in=[row.session_id for row in rows]))
+        positions = sessions_mark_reviewed(Session.objects.filter(pk__in=[row.session_id for row in rows]))
     for row in rows:
         if is_undo:
             for name in _POSITION_FIELDS:
@@ -208,7 +208,7 @@ def notes_forget(owner_id: UUID, session_id: UUID) -> None:
     had_notes = bool(row.raw_memory or row.synopsis)
     Extraction.objects.filter(pk=row.pk).update(**ERASED)
     if had_notes and row.cleared_at is None:
-        note_change(row.owner_id, row.book_id, forgotten=True)
+        record_change(row.owner_id, row.book_id, forgotten=True)
 
 
 def purge_cleared(before: datetime) -> int:
@@ -226,9 +226,9 @@ def _delete_memories(writer: BookWriter, limit: int, *, through: int | None = No
     return [change_json(writer.gather_deleted(memory)) for memory in rows[:limit]]
 
 
-def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
+def _mark_read(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
     """Mark sessions of the book as read up to their current end, so that no message before it is read again."""
-    positions = sessions_pass_over(sessions)
+    positions = sessions_mark_reviewed(sessions)
     by_id = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
     existing = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=by_id))
     known = {row.session_id for row in existing}

@@ -8,7 +8,7 @@ from memories.database.batches import Slices
 from memories.errors import Conflict
 from memories.models import Book
 from memories.number_words import counted, memories
-from reviews.consolidation.clear import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
+from reviews.consolidation.clear import CODE_MINUTES, Contents, clear_code_create, clear_confirmed, contents_of
 from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
@@ -44,7 +44,7 @@ def _ask(book: Book, verb: str) -> str:
     contents = contents_of(book)
     if not (contents.memories or contents.documents or contents.sessions or contents.proposals):
         return f"Book {book.name} is empty. There is nothing to delete."
-    code = clear_code_make(book)
+    code = clear_code_create(book)
     return (
         f"This deletes {_words(contents)} in book {book.name}. Nothing is deleted yet. To go on, send within "
         f"{CODE_MINUTES} minutes:\n\n`{COMMAND} {verb} confirm {code}`\n\n"

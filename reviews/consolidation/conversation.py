@@ -9,7 +9,7 @@ import scanning
 from gateway.runs.answers import answers_elsewhere
 from memories.evidence import Conversation
 from memories.tokens import text_tokens
-from reviews.frozen import message_for_review, reviewable, spoken_of
+from reviews.frozen import message_for_review, reviewable, utterances_of
 
 Item = dict[str, Any]
 _ITEM_TOKENS = 8  # overhead of an item
@@ -42,7 +42,7 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
         items=tuple(keep_both_ends(items, token_limit)),
         through_seq=through,
         redacted=redacted,
-        conversation=Conversation(spoken_of(rows), answers=answers_elsewhere(owner_id, session_id)),
+        conversation=Conversation(utterances_of(rows), answers=answers_elsewhere(owner_id, session_id)),
     )
 
 

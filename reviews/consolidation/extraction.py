@@ -14,7 +14,7 @@ from django.utils import timezone
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.upstream import ModelTarget
-from memories.artifacts.cleaning import Cleaned, OutputRejected, clean_output
+from memories.artifacts.cleaning import CleanedOutput, OutputRejected, clean_output
 from memories.database.access import in_thread
 from memories.errors import DomainError, RateLimited
 from memories.evidence import HeldWrites, Hold
@@ -154,11 +154,11 @@ def _prepare(claim: ConsolidationClaim, extraction_id: UUID) -> tuple[Extraction
 
 def _clean(
     notes: ExtractionAnswer, max_secrets: int, extraction: Extraction, record: SessionRecord
-) -> tuple[tuple[Cleaned, Cleaned], HeldWrites]:
+) -> tuple[tuple[CleanedOutput, CleanedOutput], HeldWrites]:
     """Return both texts, cleaned for storage, and their lines that must wait for approval. Raises AnswerUnusable."""
     try:
-        raw = clean_output(notes.raw_memory, most_secrets=max_secrets)
-        synopsis = clean_output(notes.synopsis, most_secrets=max_secrets)
+        raw = clean_output(notes.raw_memory, max_secrets=max_secrets)
+        synopsis = clean_output(notes.synopsis, max_secrets=max_secrets)
     except OutputRejected as rejected:
         raise AnswerUnusable(f"The model's answer was rejected. {rejected}") from None
     agent = extraction.session.agent
@@ -176,7 +176,7 @@ def _store(
     extraction: Extraction,
     record: SessionRecord,
     answer: Answer,
-    cleaned: tuple[Cleaned, Cleaned],
+    cleaned: tuple[CleanedOutput, CleanedOutput],
 ) -> bool:
     """Store a session's notes. Returns False if the session was deleted meanwhile."""
     lock_claimed(claim)
@@ -201,7 +201,7 @@ def _store(
     if not stored:
         return False
     if not empty or extraction.raw_memory or extraction.synopsis:
-        note_change(claim.run.owner_id, claim.run.book_id)
+        record_change(claim.run.owner_id, claim.run.book_id)
     ConsolidationRun.objects.filter(pk=claim.run.pk).update(
         sessions_done=F("sessions_done") + 1,
         sessions_empty=F("sessions_empty") + int(empty),
@@ -216,7 +216,7 @@ def _store(
 def _store_failure(
     claim: ConsolidationClaim, extraction: Extraction, record: SessionRecord, error: DomainError
 ) -> None:
-    """Note a failed attempt. After the last one the session is not read again until it changes or, if the failure was
+    """Record a failed attempt. After the last one the session is not read again until it changes or, if the failure was
     a server that was down, until the next run."""
     lock_claimed(claim)
     attempts = extraction.attempts + 1
@@ -242,8 +242,8 @@ def _pass_over(claim: ConsolidationClaim, extraction: Extraction, *, through_seq
         ConsolidationRun.objects.filter(pk=claim.run.pk).update(sessions_total=F("sessions_total") - 1)
 
 
-def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
-    """Note that a book's extractions changed, so that its documents are rewritten; in the caller's transaction.
+def record_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
+    """Record that a book's extractions changed, so that its documents are rewritten; in the caller's transaction.
     `forgotten`: texts were erased, so the documents are rewritten from the remaining notes alone."""
     ConsolidationState.objects.get_or_create(book_id=book_id, defaults={"owner_id": owner_id})
     row = ConsolidationState.objects.filter(book_id=book_id)

@@ -15,11 +15,11 @@ from reviews.consolidation.selection import sessions_in
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction
 
 
-def pass_over_extractions(owner_id: UUID, books: Sequence[UUID]) -> Iterator[ErasureStep]:
+def mark_sessions_read(owner_id: UUID, books: Sequence[UUID]) -> Iterator[ErasureStep]:
     """Yield the steps that mark every session of the books as read up to its current end, so that no message before it
     is read again."""
     for book in Book.objects.filter(owner_id=owner_id, pk__in=books):
-        yield ErasureStep("", _passing_over_new(book))
+        yield ErasureStep("", _marking_new(book))
         end = Subquery(Session.objects.filter(pk=OuterRef("session_id")).values("message_seq")[:1])
         rows = Extraction.objects.filter(owner_id=owner_id, book=book, session__in=sessions_in(book))
         marks = {"state": Extraction.State.PASSED, "through_seq": end, "floor_seq": end}
@@ -40,8 +40,8 @@ def erase_consolidation(owner_id: UUID, books: Sequence[UUID]) -> Iterator[Erasu
     yield ErasureStep("", deleting(runs.exclude(state__in=ConsolidationRun.OPEN)))
 
 
-def _passing_over_new(book: Book) -> Batch:
-    """Return the work of giving each session without an extraction an empty one, so that it is not read later."""
+def _marking_new(book: Book) -> Batch:
+    """Return the work that gives each session without an extraction an empty one, so that it is not read later."""
     now = timezone.now()
 
     def batch(size: int) -> int:

@@ -3,7 +3,7 @@ and proposed to the person as memories instead."""
 
 from dataclasses import replace
 
-from memories.artifacts.cleaning import Cleaned
+from memories.artifacts.cleaning import CleanedOutput
 from memories.evidence import Conversation, HeldWrites, Hold, Proposal, decide
 from memories.models import Book, Evidence, EvidenceKind, Target
 from memories.verdicts import ScanVerdict
@@ -16,7 +16,9 @@ _SCANNED = ScanVerdict("", "", "", "")
 _OWN = Evidence(kind=EvidenceKind.OWN_WORDS)
 
 
-def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold, held: HeldWrites | None) -> Cleaned:
+def without_foreign_lines(
+    text: CleanedOutput, conversation: Conversation, hold: Hold, held: HeldWrites | None
+) -> CleanedOutput:
     """Return a note without the lines that rest on foreign text; these are added to `held` if it is given."""
     if hold == Hold.OFF or not conversation.untrusted:
         return text

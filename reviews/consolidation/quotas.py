@@ -2,17 +2,17 @@
 estimate before it is sent; its usage is recorded afterwards, even if the answer is unusable."""
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 
 from gateway.agents.settings import ConsolidationSettings
+from gateway.limits.spending import today
 from reviews.consolidation.errors import QuotaExceeded
 from reviews.models import ConsolidationDay, ConsolidationRun
-from reviews.quotas import begin_of
+from reviews.quotas import day_start
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Meter:
 
     @classmethod
     def of(cls, run: ConsolidationRun, limits: ConsolidationSettings) -> "Meter":
-        return cls(limits, Usage(requests=run.requests, tokens=run.tokens), day_spent(run.owner_id), Usage())
+        return cls(limits, Usage(requests=run.requests, tokens=run.tokens), day_usage(run.owner_id), Usage())
 
     def reserve(self, tokens: int, *, keep_free: Usage | None = None) -> None:
         """Reserve a request and an estimate of its tokens, and leave `keep_free` of the run's quota unused. Raises
@@ -64,20 +64,15 @@ def record_usage(run_id: UUID, owner_id: UUID, tokens: int) -> tuple[Usage, Usag
     for rows in (ConsolidationDay.objects.filter(pk=day.pk), ConsolidationRun.objects.filter(pk=run_id)):
         rows.update(requests=F("requests") + 1, tokens=F("tokens") + tokens)
     run = ConsolidationRun.objects.values_list("requests", "tokens").get(pk=run_id)
-    return Usage(requests=run[0], tokens=run[1]), day_spent(owner_id)
+    return Usage(requests=run[0], tokens=run[1]), day_usage(owner_id)
 
 
-def day_spent(owner_id: UUID) -> Usage:
+def day_usage(owner_id: UUID) -> Usage:
     """Return the owner's usage today."""
     row = ConsolidationDay.objects.filter(owner_id=owner_id, day=today()).first()
     return Usage(requests=row.requests, tokens=row.tokens) if row else Usage()
 
 
-def today() -> date:
-    """Return the current day (UTC)."""
-    return timezone.now().date()
-
-
 def tomorrow() -> datetime:
     """Return the beginning of the next day (UTC)."""
-    return begin_of(today() + timedelta(days=1))
+    return day_start(today() + timedelta(days=1))

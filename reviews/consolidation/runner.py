@@ -24,7 +24,7 @@ from reviews.models import ConsolidationRun
 logger = logging.getLogger("daybook.consolidation")
 
 
-class CeilingReached(DomainError):
+class RunOutOfQuota(DomainError):
     """The run was paused or ended because a quota of the run or of the owner's day is used up."""
 
     code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
@@ -93,11 +93,11 @@ class Job:
     def _end_at_quota(self, scope: str) -> None:
         """Pause the run until tomorrow if the day's quota is used up, or end it if its own is."""
         if scope == "day":
-            error = CeilingReached("Today's requests or tokens are used up; it resumes tomorrow.")
+            error = RunOutOfQuota("Today's requests or tokens are used up; it resumes tomorrow.")
             runs.pause(self.claim, tomorrow(), error)
         else:
             ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling="run")
-            error = CeilingReached("The run's requests or tokens were used up before the documents were done.")
+            error = RunOutOfQuota("The run's requests or tokens were used up before the documents were done.")
             runs.fail(self.claim, error)
 
 

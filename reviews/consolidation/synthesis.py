@@ -171,7 +171,7 @@ def _clean(answer: SynthesisAnswer, max_secrets: int) -> SynthesisOutput:
     redacted, dropped = 0, answer.refused
     for path, text in texts.items():
         try:
-            cleaned = clean_output(text, most_secrets=max_secrets)
+            cleaned = clean_output(text, max_secrets=max_secrets)
         except OutputRejected as rejected:
             raise AnswerUnusable(f"The model's text for {path} was rejected. {rejected}") from None
         redacted += cleaned.redacted

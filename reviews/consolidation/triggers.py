@@ -52,7 +52,7 @@ def start_due(
     waiting = waiting_sessions(books, limits, now)
     wanted = [waiting.get((book.owner_id, book.name), 0) for book in books]
     count = sessions = 0
-    for book, wants, share in zip(books, wanted, shares(wanted, max_sessions), strict=True):
+    for book, wants, share in zip(books, wanted, fair_shares(wanted, max_sessions), strict=True):
         if wants and not share:
             continue
         try:
@@ -64,7 +64,7 @@ def start_due(
     return count, sessions
 
 
-def shares(wanted: Sequence[int], total: int) -> list[int]:
+def fair_shares(wanted: Sequence[int], total: int) -> list[int]:
     """Divide `total` sessions fairly: each book gets one in turn, up to the number that it wants."""
     given = [0] * len(wanted)
     left = min(total, sum(wanted))

@@ -2,12 +2,12 @@
 changes; otherwise the next run would see changed documents and rewrite them from the same notes."""
 
 from memories.artifacts.store import live_artifacts, versions_of
-from memories.history.undo import Undone
+from memories.history.undo import UndoResult
 from memories.models import ChangeSet
 from reviews.models import ConsolidationRun, ConsolidationState
 
 
-def note_documents_undone(root: ChangeSet, undone: Undone, is_undo: bool) -> None:
+def record_documents_undone(root: ChangeSet, undone: UndoResult, is_undo: bool) -> None:
     """Record the versions of documents that were undone or redone as synthesized. Other documents that people changed,
     and new notes, still count as changes. The caller has locked the book, as for every write to this state."""
     if not undone.documents or not ConsolidationRun.objects.filter(owner_id=root.owner_id, change_set=root.pk).exists():

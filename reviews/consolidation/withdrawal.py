@@ -37,7 +37,7 @@ def reviews_withdraw(book: Book, change_set: ChangeSet) -> None:
     _name_change_set([run.pk for run in waiting], change_set)
 
 
-def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
+def sessions_mark_reviewed(sessions: "QuerySet[Session]") -> ReviewPositions:
     """Mark all messages of the sessions as reviewed. Returns their previous positions."""
     rows = sessions.select_for_update(of=("self",)).order_by("pk")
     positions = {pk: (through, turns) for pk, through, turns in rows.values_list(
@@ -74,7 +74,7 @@ def withdrawn_return(root: ChangeSet, *, undo: bool) -> None:
 
 def sessions_return(before: Mapping[Session, tuple[int, tuple[int, int] | None]]) -> None:
     """Restore the review positions of sessions before a clear. `before` has, by session, the number of the last message
-    that the clear passed over, and the earlier position. A session that was reviewed beyond that message is not
+    that the clear marked as read, and the earlier position. A session that was reviewed beyond that message is not
     changed. The caller has locked the sessions."""
     changed = []
     for session, (passed_through, position) in before.items():

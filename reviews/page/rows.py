@@ -19,7 +19,7 @@ from memories.number_words import counted
 from memories.page.rows import IconLabel
 from memories.viewers import Viewer
 from reviews.models import ReviewRun
-from reviews.page.undo import Steps, near_minute, steps_of, undone_words
+from reviews.page.undo import Undos, near_minute, newest_undos, undone_words
 from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
 from reviews.turns_read import turns_read
 from reviews.writes import ReviewWrite, WriteState
@@ -50,7 +50,7 @@ _RETRY_NOTE = "Nothing was saved. The next review reads these turns too."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change(ShownWrite):
+class TimelineWrite(ShownWrite):
     """A write of a review. `alone` means that it can be undone by itself; `restorable` is the change set that undid it,
     and `back_words` the label of the button that restores it."""
 
@@ -81,8 +81,8 @@ class Row:
     turns: Turns | None
     span: str
     outcome: str
-    changes: Sequence[Change]
-    waiting: Sequence[Change]
+    changes: Sequence[TimelineWrite]
+    waiting: Sequence[TimelineWrite]
     undo: str
     restorable: UUID | None
     undone: str
@@ -98,7 +98,7 @@ def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
     sessions = {session.pk: session for session in found}
     turns = turns_read(viewer.owner.pk, reviews)
     sets = [review.change_set for review in reviews if review.change_set]
-    steps = steps_of(viewer.owner.pk, sets) if sets else {}
+    undos = newest_undos(viewer.owner.pk, sets) if sets else {}
     today = viewer.local(timezone.now()).date()
     rows: list[Row] = []
     for review in reviews:
@@ -107,19 +107,19 @@ def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
             viewer,
             session=sessions.get(review.session_id) if review.session_id else None,
             turns=turns.get(review.pk),
-            steps=steps.get(review.change_set, {}) if review.change_set else {},
+            undos=undos.get(review.change_set, {}) if review.change_set else {},
         )
         begins = not rows or rows[-1].day != row.day
         rows.append(replace(row, new_day=day_words(row.day, today)) if begins else row)
     return rows
 
 
-def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: Turns | None, steps: Steps) -> Row:
+def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: Turns | None, undos: Undos) -> Row:
     changes = [_change(write) for write in review.writes if write.state not in _HIDDEN]
     applied = [change for change in changes if change.write.state == "applied"]
-    restorable = _restorable(review, changes, steps)
-    changes = changes if restorable else _with_single_actions(changes, steps, viewer)
-    newest = max(steps.values(), key=lambda step: step.pk, default=None)
+    restorable = _restorable(review, changes, undos)
+    changes = changes if restorable else _with_single_actions(changes, undos, viewer)
+    newest = max(undos.values(), key=lambda undo: undo.pk, default=None)
     state = State(review.state)
     rejected = state == State.CANCELLED and (review.error or {}).get("code") == "rejected"
     return Row(
@@ -150,11 +150,11 @@ def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: T
     )
 
 
-def _change(write: ReviewWrite) -> Change:
+def _change(write: ReviewWrite) -> TimelineWrite:
     note = _NOTES.get(write.state, "")
     if write.edited and write.state == WriteState.APPLIED:
         note = "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
-    return Change(
+    return TimelineWrite(
         write=write,
         about=about_words(write, _TARGETS),
         struck=write.state in _STRUCK or write.action == "delete",
@@ -162,30 +162,30 @@ def _change(write: ReviewWrite) -> Change:
     )
 
 
-def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
+def _restorable(review: ReviewRun, changes: Sequence[TimelineWrite], undos: Undos) -> UUID | None:
     """Return the change set that undid all writes of the review; None unless a single one did."""
     if review.state != State.UNDONE:
         return None
-    undos = {steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps}
-    return undos.pop() if len(undos) == 1 else None
+    change_sets = {undos[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in undos}
+    return change_sets.pop() if len(change_sets) == 1 else None
 
 
-def _with_single_actions(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Change]:
+def _with_single_actions(changes: Sequence[TimelineWrite], undos: Undos, viewer: Viewer) -> list[TimelineWrite]:
     """Return the changes with the undo or restore that each can have by itself. Writes that were undone together are
     restored together, by a button at the first of them."""
     is_one_of_several = sum(change.write.state == "applied" for change in changes) > 1
     undone_together = Counter(
-        steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps
+        undos[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in undos
     )
-    result: list[Change] = []
+    result: list[TimelineWrite] = []
     for change in changes:
-        step = steps.get(change.write.number) if change.write.state == "undone" else None
-        if step is None:
+        undo = undos.get(change.write.number) if change.write.state == "undone" else None
+        if undo is None:
             result.append(replace(change, alone=is_one_of_several and change.write.state == "applied"))
             continue
-        words = _action_words("Restore", undone_together.pop(step.pk, 0))
-        offered = step.pk if step.pk not in {c.restorable for c in result} else None
-        result.append(replace(change, restorable=offered, back_words=words, note=undone_words(step, viewer)))
+        words = _action_words("Restore", undone_together.pop(undo.pk, 0))
+        offered = undo.pk if undo.pk not in {c.restorable for c in result} else None
+        result.append(replace(change, restorable=offered, back_words=words, note=undone_words(undo, viewer)))
     return result
 
 
@@ -201,9 +201,9 @@ def _usage_text(review: ReviewRun, turns: int) -> str:
     seconds`."""
     if review.state == State.RUNNING and review.started_at:
         seconds = max(0, int((timezone.now() - review.started_at).total_seconds()))
-        most = review.settings.get("memory_review_timeout", 30)
+        timeout = review.settings.get("memory_review_timeout", 30)
         reading = f"Reading {counted(turns, 'turn')} · " if turns else ""
-        return f"{reading}{min(seconds, most)} of at most {most} seconds"
+        return f"{reading}{min(seconds, timeout)} of at most {timeout} seconds"
     parts = [review.model] if review.model else []
     if tokens := review.usage.get("total_tokens"):
         parts.append(f"{tokens:,} tokens")

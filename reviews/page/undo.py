@@ -10,10 +10,10 @@ from memories.models import ChangeSet, Revision
 from memories.selectors import undo_steps
 from memories.viewers import Viewer
 
-Steps = Mapping[int, ChangeSet]
+Undos = Mapping[int, ChangeSet]
 
 
-def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
+def newest_undos(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Undos]:
     """Return the newest undo or redo by change set of a review and number of a memory."""
     steps = {step.pk: (root, step) for root, step, _ in undo_steps(owner_id, sets)}
     by_set: dict[UUID, dict[int, ChangeSet]] = defaultdict(dict)

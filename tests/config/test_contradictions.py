@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from config.contradictions import of_consolidation
 from config.doctor import Finding, Level, findings
-from gateway.agents.contradictions import of_agent
+from gateway.agents.contradictions import agent_contradictions
 from gateway.agents.settings import AgentSettings, ConsolidationSettings
 from tests.factories import agent_make
 
@@ -36,23 +36,23 @@ def test_limits_that_leave_nothing_to_consolidate_are_named(given: dict[str, Any
 
 @pytest.mark.parametrize(("given", "said"), AGENTS)
 def test_an_agent_that_can_never_do_what_it_is_set_to_is_named(given: dict[str, Any], said: str) -> None:
-    (sentence,) = of_agent(AgentSettings(**given))
+    (sentence,) = agent_contradictions(AgentSettings(**given))
     assert said in sentence
 
 
 def test_one_step_leaves_no_room_for_tools(settings: Settings) -> None:
     settings.RUN_STEPS = 1
     agent = AgentSettings.model_validate({"tools": [{"type": "memory"}]})
-    assert "never given its memory tools" in next(of_agent(agent))
+    assert "never given its memory tools" in next(agent_contradictions(agent))
 
 
 def test_what_works_is_not_named() -> None:
     tight = {"max_requests_per_run": 2, "max_rollout_age_days": 1, "min_rollout_idle_hours": 23}
     assert list(of_consolidation(ConsolidationSettings(enabled=True))) == []
     assert list(of_consolidation(ConsolidationSettings(enabled=True, **tight))) == []
-    assert list(of_agent(AgentSettings())) == []
+    assert list(agent_contradictions(AgentSettings())) == []
     small = {"inject_memories": True, "frozen_char_limit": 10_000_000, "context_token_limit": 2000}
-    assert list(of_agent(AgentSettings(**small))) == [], "the budgets keep the block small"
+    assert list(agent_contradictions(AgentSettings(**small))) == [], "the budgets keep the block small"
 
 
 @pytest.mark.django_db

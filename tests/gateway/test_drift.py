@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Agent, Run
-from gateway.runs.candidates import MAX_TURNS, find_session
+from gateway.runs.candidates import MAX_TURNS, find_continuation
 from gateway.runs.closing import close
 from gateway.runs.context import RunOutput
 from gateway.runs.requested import ComparisonNeeded, V1Request
@@ -125,7 +125,7 @@ def _turn(owner: Owner, messages: Messages, answer: str) -> Run:
     try:
         context = open_v1(caller, request)
     except ComparisonNeeded:
-        context = open_v1(caller, request, verdict=find_session(caller, request))
+        context = open_v1(caller, request, continuation=find_continuation(caller, request))
     output = RunOutput(
         text=answer, messages=[{"role": "assistant", "content": answer}], trace=dict(context.earlier.trace)
     )
@@ -167,6 +167,6 @@ def test_matching_takes_a_limited_number_of_queries(alice: Owner, agent: Agent) 
         agent="assistant", messages=(*drifted, {"role": "user", "content": "And now?"}), client_system=""
     )
     with CaptureQueriesContext(connection) as queries:
-        finding = find_session(caller_make(alice), request)
+        finding = find_continuation(caller_make(alice), request)
     assert finding.session_id is not None
     assert len(queries) <= 8

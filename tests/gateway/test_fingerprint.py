@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runs import fingerprint
-from gateway.runs.fingerprint import Conversation, first_history_hash, next_history_hash, read_conversation
+from gateway.runs.fingerprint import ResentConversation, first_history_hash, next_history_hash, read_conversation
 from tests.gateway.v1 import assistant, user
 
 OWNER = UUID(int=7)
 
 
-def read(*messages: dict[str, Any]) -> Conversation:
+def read(*messages: dict[str, Any]) -> ResentConversation:
     return read_conversation(OWNER, "assistant", messages)
 
 

@@ -9,7 +9,7 @@ import time_machine
 from django.utils import timezone
 
 from gateway.authentication import forget_keys
-from gateway.keys import MOST_KEYS
+from gateway.keys import MAX_KEYS
 from gateway.models import Agent, ApiKey
 from memories.database.access import in_thread
 from memories.models import AuditEntry, Owner
@@ -178,8 +178,8 @@ async def test_somebody_elses_key_is_not_found(alice: Owner, alice_api: Api, cha
 
 
 async def test_the_number_of_keys_is_limited(alice_api: Api, alice: Owner) -> None:
-    await in_thread(lambda: [key_make(alice) for _ in range(MOST_KEYS - 1)])
+    await in_thread(lambda: [key_make(alice) for _ in range(MAX_KEYS - 1)])
     status, body = await alice_api.post("/api/keys", {"name": "one more"})
-    assert (status, body["error"]["details"]["limit"]) == (409, MOST_KEYS)
+    assert (status, body["error"]["details"]["limit"]) == (409, MAX_KEYS)
     other = await in_thread(lambda: key_make(owner_make("dora"))[1])
     assert (await Api(other).post("/api/keys", {"name": "hers"}))[0] == 201

@@ -51,10 +51,10 @@ async def test_a_reconnecting_browser_sees_no_forgotten_memory(
     await in_thread(memory_make, alice, "Keeps a heron called Quillonthorpe.")
     model.script(Hangs(("Once",)))
     turn, request_task = await begin_turn(alice_api, session)
-    assert "Quillonthorpe" in str(turn.notes)
+    assert "Quillonthorpe" in str(turn.events)
     live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
-    assert [name for _, (name, _) in turn.notes] == ["recalled"]
-    assert "Quillonthorpe" not in str(turn.notes)
+    assert [name for _, (name, _) in turn.events] == ["recalled"]
+    assert "Quillonthorpe" not in str(turn.events)
     turn.stop()
     await request_task
 

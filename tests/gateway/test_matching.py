@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from gateway.runs.alignment import Candidate, Turn
-from gateway.runs.comparing import ALIKE, LITERAL, SAME, similarity, utterance, utterances
-from gateway.runs.matching import Verdict, judge
+from gateway.runs.alignment import Candidate, RecordedTurn
+from gateway.runs.comparing import ALIKE, LITERAL, SAME, comparable_message, comparable_messages, similarity
+from gateway.runs.matching import Continuation, judge
 
 LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
 ANSWERS = (
@@ -21,11 +21,11 @@ ASKED = ("How do I cook lentils?", "I am out of cumin", "How long do they keep?"
 
 def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more: Any) -> Candidate:
     turns = [
-        Turn(
+        RecordedTurn(
             run_id=UUID(int=100 * number + place),
             number=place,
-            user=utterance("user", asked),
-            answer=utterance("assistant", answer),
+            user=comparable_message("user", asked),
+            answer=comparable_message("assistant", answer),
             complete=not stopped or place < len(pairs),
         )
         for place, (asked, answer) in enumerate(pairs, start=1)
@@ -33,17 +33,17 @@ def recorded(number: int, *pairs: tuple[str, str], stopped: bool = False, **more
     return Candidate(session_id=UUID(int=number), turns=turns, **more)
 
 
-def verdict_for(*talk: str, among: list[Candidate]) -> Verdict:
+def verdict_for(*talk: str, among: list[Candidate]) -> Continuation:
     messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(talk)]
-    return judge(*utterances(messages), among)
+    return judge(*comparable_messages(messages), among)
 
 
 PAIRS = list(zip(ASKED, ANSWERS, strict=True))
 
 
 def test_the_end_of_a_conversation_is_enough() -> None:
-    verdict = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS)])
-    assert (verdict.session_id, verdict.through, verdict.again) == (UUID(int=1), 3, None)
+    continuation = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS)])
+    assert (continuation.session_id, continuation.through, continuation.again) == (UUID(int=1), 3, None)
 
 
 def test_an_earlier_turn_is_repeated_or_branched_from() -> None:
@@ -64,7 +64,7 @@ def test_an_earlier_turn_is_repeated_or_branched_from() -> None:
     ],
 )
 def test_too_little_in_common_matches_nothing(talk: tuple[str, ...]) -> None:
-    assert verdict_for(*talk, among=[recorded(1, *PAIRS)]) == Verdict()
+    assert verdict_for(*talk, among=[recorded(1, *PAIRS)]) == Continuation()
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_a_stopped_answer_is_recognised_by_its_beginning(stopped_at: str, given:
 
 
 def test_two_equally_good_matches_are_both_rejected() -> None:
-    verdict = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS)])
-    assert (verdict.session_id, verdict.rivals) == (None, 1)
-    assert verdict.parent in {UUID(int=1), UUID(int=2)}
+    continuation = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS)])
+    assert (continuation.session_id, continuation.rivals) == (None, 1)
+    assert continuation.parent in {UUID(int=1), UUID(int=2)}
     named = verdict_for(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS, named=True)])
     assert named.session_id == UUID(int=1)
 
@@ -103,7 +103,7 @@ def test_an_exact_match_beats_a_common_beginning() -> None:
 def test_a_short_exchange_matches_only_recent_sessions() -> None:
     pairs = [*PAIRS, ("ok", "Good.")]
     assert verdict_for("ok", "Good.", "More", among=[recorded(1, *pairs)]).session_id == UUID(int=1)
-    assert verdict_for("ok", "Good.", "More", among=[recorded(1, *pairs, fresh=False)]) == Verdict()
+    assert verdict_for("ok", "Good.", "More", among=[recorded(1, *pairs, fresh=False)]) == Continuation()
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_short_exchange_matches_only_recent_sessions() -> None:
     ],
 )
 def test_similarity(one: str, other: str, least: float, most: float) -> None:
-    found = similarity(utterance("assistant", one), utterance("assistant", other))
-    assert found == similarity(utterance("assistant", other), utterance("assistant", one))
+    found = similarity(comparable_message("assistant", one), comparable_message("assistant", other))
+    assert found == similarity(comparable_message("assistant", other), comparable_message("assistant", one))
     assert least <= found <= most
 
 

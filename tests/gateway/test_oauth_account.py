@@ -15,7 +15,7 @@ from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken
 from gateway.keys import own_key_create
 from gateway.models import ApiKey
 from gateway.oauth.connections import app_connect, token_find, token_hash
-from gateway.oauth.tokens import access_token_make, refresh_token_make
+from gateway.oauth.tokens import access_token_create, refresh_token_create
 from gateway.sweep import accounts_sweep
 from memories.audit.log import SYSTEM
 from memories.database.batches import finish
@@ -32,12 +32,12 @@ TABLES: tuple[Any, ...] = (Grant, AccessToken, RefreshToken)
 
 def tokens_make(key: ApiKey, *, lifetime: timedelta = timedelta(hours=1)) -> str:
     """Create a code, an access token and a refresh token for a connection. Return the plain access token."""
-    plain, shared = access_token_make(None), {"user_id": key.owner.user_id, "application": key.client}
+    plain, shared = access_token_create(None), {"user_id": key.owner.user_id, "application": key.client}
     access = AccessToken(expires=timezone.now() + lifetime, scope="memory:read", resource=["r"], **shared)
     set_token_value(access, plain)
     access.save()
     refresh = RefreshToken(access_token=access, **shared)
-    set_token_value(refresh, refresh_token_make(None))
+    set_token_value(refresh, refresh_token_create(None))
     refresh.save()
     Grant.objects.create(code=plain[:20], expires=timezone.now() + timedelta(minutes=1), redirect_uri="x", **shared)
     return plain

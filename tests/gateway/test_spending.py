@@ -20,7 +20,7 @@ from gateway import upstream
 from gateway.authentication import find_caller, forget_keys
 from gateway.keys import key_hash
 from gateway.limits import under_way
-from gateway.limits.rate_headers import TOKENS, Window, duration, note_window, rate_headers, windows
+from gateway.limits.rate_headers import TOKENS, Window, duration, rate_headers, record_window, windows
 from gateway.limits.spending import ModelUse, Spender, seconds_to_midnight, spending_store, spent_today
 from gateway.models import Agent, ApiKey, Run, Session, UsageDay
 from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
@@ -175,7 +175,7 @@ async def test_over_the_limit_every_model_endpoint_is_closed(
     assert (await api.get("/v1/models"))[0] == 200
     status, answer = await api.post("/v1/chat/completions", _body("/memory help"))
     assert status == 200, answer
-    assert not under_way._places
+    assert not under_way._slots
 
 
 async def test_simultaneous_answers_per_key_are_limited(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
@@ -192,7 +192,7 @@ async def test_simultaneous_answers_per_key_are_limited(alice: Owner, agent: Age
     before = upstream.install(waiting)
     try:
         tasks = [asyncio.create_task(ask(api, f"hello {number}")) for number in range(2)]
-        await eventually_async(lambda: len(next(iter(under_way._places.values()), {})) == 2, within=5)
+        await eventually_async(lambda: len(next(iter(under_way._slots.values()), {})) == 2, within=5)
         refused = await ask(api, "three")
         assert (refused.status, refused.json["error"]["details"]["reason"]) == (429, "streams_at_once")
         may_continue.set()
@@ -200,7 +200,7 @@ async def test_simultaneous_answers_per_key_are_limited(alice: Owner, agent: Age
         assert (await ask(api, "four")).status == 200
     finally:
         upstream.install(before)
-    assert not under_way._places
+    assert not under_way._slots
 
 
 async def test_simultaneous_requests_near_the_limit_are_restricted(
@@ -227,7 +227,7 @@ async def test_a_request_that_fails_to_open_frees_its_place(alice: Owner, agent:
     assert (await api.post("/v1/embeddings", {"model": "nobody/x", "input": "hi"}))[0] == 404
     model.script(ValueError("broken"))
     assert (await ask(api, "hi")).status >= 500
-    assert not under_way._places
+    assert not under_way._slots
 
 
 async def test_an_abandoned_place_expires(alice: Owner, settings: Any) -> None:
@@ -237,7 +237,7 @@ async def test_an_abandoned_place_expires(alice: Owner, settings: Any) -> None:
     place, others = await under_way.enter(key.pk)
     assert others == 1
     under_way.leave(key.pk, place)
-    under_way._places[key.pk][left] = 0.0  # an expired place
+    under_way._slots[key.pk][left] = 0.0  # an expired place
     place, others = await under_way.enter(key.pk)
     assert others == 0
     under_way.leave(key.pk, place)
@@ -247,7 +247,7 @@ async def test_an_abandoned_place_expires(alice: Owner, settings: Any) -> None:
 async def test_with_redis_requests_of_all_processes_are_counted(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     key, _ = await in_thread(key_make, alice)
     elsewhere, _ = await under_way.enter(key.pk)
-    places_elsewhere, here = under_way._places, {}
+    places_elsewhere, here = under_way._slots, {}
     monkeypatch.setattr(under_way, "_places", here)  # as in another process
     place, others = await under_way.enter(key.pk)
     assert others == 1
@@ -272,7 +272,7 @@ async def test_without_a_reachable_redis_this_process_is_counted(
     settings.REDIS_URL = ""
     for place, _ in places:
         under_way.leave(key.pk, place)
-    assert not under_way._places
+    assert not under_way._slots
 
 
 @pytest.mark.django_db(transaction=True)
@@ -351,7 +351,7 @@ async def test_the_messages_api_uses_anthropics_rate_limit_headers(
 def test_reset_headers_are_correct_however_long_the_answer_takes() -> None:
     token = windows.set({})
     with time_machine.travel(datetime(2026, 5, 1, 23, 59, 30, 900_000, UTC), tick=False) as clock:
-        note_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=10, remaining=4))
+        record_window(TOKENS, Window.resetting_in(seconds_to_midnight(), limit=10, remaining=4))
         clock.shift(20.2)
         said = dict(rate_headers(anthropic=True)) | dict(rate_headers(anthropic=False))
     windows.reset(token)
@@ -440,4 +440,4 @@ async def test_an_abandoned_plain_stream_counts_its_text(alice: Owner, agent: Ag
         await anext(chunks)
     ((_, turns, requests, input_tokens, output_tokens),) = await totals()
     assert (turns, requests, input_tokens > 0, output_tokens) == (0, 1, True, 100)
-    assert not under_way._places
+    assert not under_way._slots

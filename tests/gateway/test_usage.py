@@ -1,7 +1,7 @@
-"""gateway.usage: use counters of recalled memories"""
+"""gateway.recall_counts: use counters of recalled memories"""
 
 from gateway.models import Run, Session
-from gateway.usage import count_usage
+from gateway.recall_counts import count_recalls
 from memories.models import Book, Memory, Owner
 from tests.factories import memory_make
 
@@ -22,7 +22,7 @@ def test_recalled_memories_are_counted_once(alice: Owner, session: Session) -> N
     )
     run_make(session, [used])
     run_make(session, [used], state="stopped")
-    assert (count_usage(), count_usage()) == (2, 0)
+    assert (count_recalls(), count_recalls()) == (2, 0)
     first, second = Memory.objects.order_by("number")
     assert (first.usage_count, second.usage_count) == (2, 0)
     assert first.last_used_at == Run.objects.filter(state="completed").latest("started_at").started_at

@@ -325,7 +325,7 @@ def test_the_outcome_for_a_webhook_disabled_meanwhile_is_dropped(alice: Owner, r
     assert found is not None
     assert webhook_disable(webhook, by=SYSTEM)
     assert not webhook_disable(webhook, by=SYSTEM)
-    delivery._store_outcome(found, sending.Outcome("It answered 500."))
+    delivery._store_outcome(found, sending.DeliveryOutcome("It answered 500."))
     webhook.refresh_from_db()
     assert (webhook.failures, webhook.note) == (0, "An administrator disabled it.")
 

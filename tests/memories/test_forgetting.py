@@ -33,7 +33,7 @@ ROWS, EACH = 3, 5
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of three rows."""
-    monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
+    monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, initial=ROWS, maximum=ROWS))
     monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     monkeypatch.setattr(forgetting, "SWEEP_SECONDS", 600.0)  # one sweep finishes it, however slow the machine
 

@@ -154,7 +154,7 @@ def test_an_import_under_way_ends_when_everything_is_forgotten(alice: Owner) -> 
 
 
 def test_the_size_of_a_batch_follows_the_time_it_takes() -> None:
-    size = BatchSize(first=50, most=500)
+    size = BatchSize(initial=50, maximum=500)
     size.adapt(0.0001)
     assert size.rows == 100
     size.adapt(10)

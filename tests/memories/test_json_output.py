@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memories.json_output import LONG, Fixed, LongTextEncoder
+from memories.json_output import LONG, ConstantDict, LongTextEncoder
 
 PLAIN = "QUFB" * LONG
 OTHERS = ['"' + PLAIN, PLAIN + "\\", "é" + PLAIN, PLAIN + "\x7f", PLAIN + "\n", PLAIN + "\ud83d\ude00", "short", ""]
@@ -21,7 +21,7 @@ def test_it_writes_what_json_dumps_writes(other: str, options: dict[str, Any]) -
 
 @pytest.mark.parametrize("options", [{}, {"sort_keys": True}, {"ensure_ascii": False, "separators": (",", ":")}])
 def test_what_is_fixed_is_written_as_ever_however_often(options: dict[str, Any]) -> None:
-    fixed = Fixed({"name": "gr\u00fc\u00dfe", "b": [PLAIN, 1], "a": {}})
+    fixed = ConstantDict({"name": "gr\u00fc\u00dfe", "b": [PLAIN, 1], "a": {}})
     value = [fixed, {"z": fixed, "a": PLAIN}, fixed]
     for _ in range(2):
         assert json.dumps(value, cls=LongTextEncoder, **options) == json.dumps(value, **options)
@@ -29,7 +29,7 @@ def test_what_is_fixed_is_written_as_ever_however_often(options: dict[str, Any])
 
 
 def test_a_copy_of_what_is_fixed_may_be_changed() -> None:
-    fixed = Fixed(name="one")
+    fixed = ConstantDict(name="one")
     json.dumps([fixed], cls=LongTextEncoder)
     assert json.dumps([{**fixed, "name": "two"}, fixed | {"more": 1}], cls=LongTextEncoder) == json.dumps(
         [{"name": "two"}, {"name": "one", "more": 1}]

@@ -69,7 +69,7 @@ def _configured(settings: Any) -> None:
 async def test_a_second_provider_is_asked_and_told(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script("Hello.")
     _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"}, x_request_id="corr-1")
-    await providers.recorded()
+    await providers.wait_for_records()
     sent = next(m["content"] for m in model.calls[0].messages if "<memories>" in m["content"])
     assert '<memory id="notebook:1" category="general">The notebook says &lt;hello&gt;.</memory>' in sent
     [(scope, texts, run_id)] = Notebook.told
@@ -82,7 +82,7 @@ async def test_faults_of_providers_are_counted_and_never_reach_the_client(
 ) -> None:
     model.script("Hello.")
     status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
-    await providers.recorded()
+    await providers.wait_for_records()
     assert (status, turn["content"]) == (200, "Hello.")
     assert providers.failures == {"broken": 1, "slow": 1}
 
@@ -93,7 +93,7 @@ async def test_temporary_sessions_are_neither_asked_nor_told(
     model.script("Hello.")
     _, made = await alice_api.post("/api/sessions", {"agent": "assistant", "temporary": True})
     await alice_api.post(f"/api/sessions/{made['id']}/turns", {"content": "Hi"})
-    await providers.recorded()
+    await providers.wait_for_records()
     assert Notebook.told == []
     assert "notebook" not in str(model.calls[0].messages)
 
@@ -101,7 +101,7 @@ async def test_temporary_sessions_are_neither_asked_nor_told(
 async def test_blank_answers_are_not_told(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     model.script(" ")
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
-    await providers.recorded()
+    await providers.wait_for_records()
     assert Notebook.told == []
 
 

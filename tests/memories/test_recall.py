@@ -18,7 +18,7 @@ from memories.recall.two_lanes import (
     SNIPPET_BYTES,
     TOTAL_BYTES,
     Injection,
-    Recalled,
+    RecallItem,
     RecallSettings,
     fit_lanes,
     recall,
@@ -151,15 +151,15 @@ async def test_a_lane_that_hangs_is_left_at_its_deadline(monkeypatch: pytest.Mon
     assert "Is allergic to hazelnuts." in found.recall
 
 
-def item(lane: str, size: int) -> Recalled:
-    return Recalled(lane=lane, reason="", text="x" * size)  # type: ignore[arg-type]
+def item(lane: str, size: int) -> RecallItem:
+    return RecallItem(lane=lane, reason="", text="x" * size)  # type: ignore[arg-type]
 
 
 def test_a_reason_that_cannot_be_found_is_empty() -> None:
     def explain(place: int) -> tuple[Reason, ...]:
         raise RuntimeError
 
-    assert Recalled("long_term", Hit(1, 1.0, 0, explain), "tea").as_json()["why"] == ""
+    assert RecallItem("long_term", Hit(1, 1.0, 0, explain), "tea").as_json()["why"] == ""
 
 
 def test_each_lane_has_its_reserve_and_may_take_what_the_other_leaves() -> None:

@@ -40,7 +40,7 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setattr(undo, "ATOMIC", ROWS)
     monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
     for module in (undo, clear):
-        monkeypatch.setattr(module, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
+        monkeypatch.setattr(module, "BatchSize", partial(BatchSize, initial=ROWS, maximum=ROWS))
     monkeypatch.setattr("memories.database.batches._MIN_ROWS", ROWS)
     yield
     close_lanes()
@@ -162,7 +162,7 @@ def test_somebody_else_writes_between_two_slices_of_a_clear(
 ) -> None:
     review_make(alice)
     session = session_make(alice, agent_make())
-    code = clear.clear_code_make(Book.objects.get(owner=alice))
+    code = clear.clear_code_create(Book.objects.get(owner=alice))
     watch = Watch(charlie, monkeypatch)
     delete = clear._delete_memories
     monkeypatch.setattr(clear, "_delete_memories", lambda *args, **how: watch.slice(delete, *args, **how))

@@ -270,9 +270,9 @@ def test_todays_use_stands_beside_the_ceilings(settings: Any) -> None:
     ConsolidationDay.objects.create(owner=book.owner, day=NOON.date(), tokens=70)
     ConsolidationDay.objects.create(owner=book.owner, day=NOON.date() - timedelta(days=1), tokens=5)
     reviews, tokens, consolidation = owner_rows()[0].quotas
-    assert (reviews.used, reviews.most, reviews.is_near) == (1, 10, False)
+    assert (reviews.used, reviews.limit, reviews.is_near) == (1, 10, False)
     assert (tokens.used, tokens.percent, tokens.is_near) == (950, 95, True)
-    assert (consolidation.used, consolidation.most) == (70, 10_000_000)
+    assert (consolidation.used, consolidation.limit) == (70, 10_000_000)
 
 
 def test_no_limit_is_no_ceiling(settings: Any) -> None:

@@ -137,7 +137,7 @@ async def test_a_temporary_session_with_history_is_never_reviewed(
 async def test_of_a_very_long_history_the_newest_messages_are_kept(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.runs.v1.BROUGHT_MESSAGES", 4)
+    monkeypatch.setattr("gateway.runs.v1.INGEST_MESSAGES", 4)
     model.script("Yes.")
     said = [{"role": ("user", "assistant")[n % 2], "content": f"number {n}"} for n in range(9)]
     status, _ = await alice_api.post("/v1/chat/completions", {"model": "assistant", "messages": said})

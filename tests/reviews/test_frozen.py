@@ -161,8 +161,8 @@ def test_a_large_book_is_shown_where_it_bears_on_the_conversation(alice: Owner, 
         memory_make(alice, f"Remark {number}: " + "words that fill the page " * 6)
     say(session, "My rowing boat leaks, what now?", "Caulk it.")
     settings.REVIEW_TOKENS = 600
-    reflection = prepare(newest_review(), reviewed_through=0)
-    prompt = build_messages(reflection)[-1]["content"]
+    attempt = prepare(newest_review(), reviewed_through=0)
+    prompt = build_messages(attempt)[-1]["content"]
     assert f'<memory id="{boat.number}"' in prompt
     assert "Remark 39:" in prompt
     assert "Remark 3:" not in prompt

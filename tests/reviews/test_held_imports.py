@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management import call_command
 
 from memories.evidence import HeldWrites, Proposal, proposal_id, proposal_store
-from memories.history.undo import Undone, change_set_get
+from memories.history.undo import UndoResult, change_set_get
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Evidence, Memory, Notification, Owner, WriteOrigin
 from memories.services import Source
@@ -117,7 +117,7 @@ def test_a_clear_of_the_book_takes_them_away(alice: Owner) -> None:
     assert queue()[0].state == "cancelled"
 
 
-def undo_import(owner: Owner, report: dict[str, Any]) -> Undone:
+def undo_import(owner: Owner, report: dict[str, Any]) -> UndoResult:
     (change_set,) = report["change_sets"]
     source = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
     return undo_changes(change_set_get(owner.pk, parse_uuid(change_set)), source)

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, Configuration, Message, Run, Session
 from memories.artifacts.store import artifact_put
-from memories.history.undo import Undone, change_set_get
+from memories.history.undo import UndoResult, change_set_get
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
@@ -96,7 +96,7 @@ def by(owner: Owner) -> Source:
     return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
 
 
-def taken_back(review: ReviewRun, owner: Owner, *only: int) -> Undone:
+def taken_back(review: ReviewRun, owner: Owner, *only: int) -> UndoResult:
     chosen = frozenset(only) if only else None
     undone = review_undo(review, actor=by(owner).actor, origin=WriteOrigin.USER, only=chosen)
     review.refresh_from_db()

@@ -168,10 +168,10 @@ def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[Rev
     """A review whose model is done, and which has not been applied yet."""
     claim = review_claim(review.pk)
     assert claim is not None
-    reflection = review_runner.prepare(claim.review, reviewed_through=claim.reviewed_through)
+    attempt = review_runner.prepare(claim.review, reviewed_through=claim.reviewed_through)
     model.script(*steps)
-    asyncio.run(review_runner._reflect_in_time(reflection, claim.deadline))
-    return claim, reflection.outcome()
+    asyncio.run(review_runner._run_in_time(attempt, claim.deadline))
+    return claim, attempt.outcome()
 
 
 def test_a_write_that_no_longer_fits_is_refused_and_the_rest_holds(alice: Owner, model: ScriptedModel) -> None:
@@ -354,10 +354,10 @@ def test_the_time_counts_from_the_claim(alice: Owner, model: ScriptedModel) -> N
     claim = review_claim(review.pk)
     assert claim is not None
     assert before + 30 <= claim.deadline <= time.monotonic() + 30
-    reflection = review_runner.prepare(claim.review, reviewed_through=0)
+    attempt = review_runner.prepare(claim.review, reviewed_through=0)
     model.script(Hangs())
     with pytest.raises(TimeoutError):  # what is left of it, not thirty seconds from here
-        asyncio.run(review_runner._reflect_in_time(reflection, before))
+        asyncio.run(review_runner._run_in_time(attempt, before))
 
 
 @pytest.mark.parametrize(

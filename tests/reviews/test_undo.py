@@ -6,7 +6,7 @@ import pytest
 
 import scanning
 from memories.errors import Conflict, InvalidRequest
-from memories.history.undo import Undone, change_set_get
+from memories.history.undo import UndoResult, change_set_get
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun
@@ -42,14 +42,14 @@ def edit(owner: Owner, number: int, content: str) -> None:
         writer.update(number, MemoryFields(content=content))
 
 
-def undo(review: ReviewRun, *only: int) -> Undone:
+def undo(review: ReviewRun, *only: int) -> UndoResult:
     chosen = frozenset(only) if only else None
     undone = review_undo(review, actor="user:1", origin=WriteOrigin.USER, only=chosen)
     review.refresh_from_db()
     return undone
 
 
-def undo_set(owner: Owner, change_set: Any) -> Undone:
+def undo_set(owner: Owner, change_set: Any) -> UndoResult:
     return undo_changes(change_set_get(owner.pk, change_set), by_person(owner))
 
 

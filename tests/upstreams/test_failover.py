@@ -29,7 +29,7 @@ from memories.database.access import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, Owner, Target
 from reviews.frozen import FrozenConversation
-from reviews.runner import Reflection, reflect
+from reviews.runner import ReviewAttempt, run_attempt
 from reviews.staged import StagedBook
 from tests.conftest import Api, free_port
 from tests.factories import agent_make, memory_make
@@ -278,13 +278,13 @@ async def test_a_review_is_answered_by_the_next_model_and_stays_with_it(servers:
     servers.script("a", *[OVERLOADED] * 3)
     servers.script("b", Step(calls=(ADD,), thought="Worth keeping."), says("Done."))
     told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    reflection = Reflection(
+    attempt = ReviewAttempt(
         book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=told, has_news=True),
         target=ModelTarget("a", "m-a", (ModelTarget("b", "m-b"),)),
     )
-    await reflect(reflection, asyncio.get_running_loop().time() + 60)
-    assert (servers.order, reflection.model, len(reflection.book.writes)) == ("aaabb", "m-b", 1)
+    await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
+    assert (servers.order, attempt.model, len(attempt.book.writes)) == ("aaabb", "m-b", 1)
     assert "Worth keeping." in json.dumps(servers.asked[-1][1]["messages"])
 
 

@@ -20,14 +20,14 @@ from gateway.models import Agent, LearnedChange, Session
 from gateway.services import agent_save, learned_changes_forget
 from gateway.sweep import accounts_sweep
 from gateway.upstream import ModelRequest, OpenAIModel
-from gateway.upstream import known as known_module
-from gateway.upstream.known import Known, known
+from gateway.upstream import cache as cache_module
+from gateway.upstream.cache import UpstreamCache, upstream_cache
 from gateway.upstream.learned import MAX_PER_MODEL, change_of
 from gateway.upstream.refusals import changes_for
 from memories.database.access import in_thread
 from memories.errors import DomainError
 from reviews.frozen import FrozenConversation
-from reviews.runner import Reflection, reflect
+from reviews.runner import ReviewAttempt, run_attempt
 from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.gateway.v1 import ask, stream
@@ -57,7 +57,7 @@ def request(**parameters: Any) -> ModelRequest:
     return ModelRequest(upstream="default", model="m", messages=(HI,), tools=tools, parameters=parameters)
 
 
-async def said(asked: ModelRequest, *, streamed: bool, knows: Known = known) -> Any:
+async def said(asked: ModelRequest, *, streamed: bool, knows: UpstreamCache = upstream_cache) -> Any:
     """What a model says, by either way."""
     model = OpenAIModel(knows)
     try:
@@ -368,9 +368,9 @@ async def test_other_processes_learn_it_and_forget_it_within_a_minute(
     server: RuledServer, settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None
 ) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(known_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(cache_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     settings.UPSTREAM_READ_SECONDS = 30
-    here, there = Known(), Known()
+    here, there = UpstreamCache(), UpstreamCache()
     server.objections.append(SEED)
     server.script(*[Step(text="Hello.")] * 5)
     await said(request(), streamed=False, knows=there)  # it has looked, and found nothing
@@ -391,7 +391,7 @@ async def test_a_request_asks_the_database_for_nothing(
 ) -> None:
     settings.UPSTREAM_READ_SECONDS = 30
     later: list[Callable[[], object]] = []
-    monkeypatch.setattr(known_module, "write_later", later.append)
+    monkeypatch.setattr(cache_module, "write_later", later.append)
     server.objections.append(SEED)
     server.script(*[Step(text="Hello.")] * 3)
     for _ in range(3):
@@ -411,13 +411,13 @@ async def test_a_database_that_is_busy_fails_no_turn_and_gets_it_later(
     server.objections.append(SEED)
     server.script(Step(text="Hello."), Step(text="Again."))
     with monkeypatch.context() as patch, caplog.at_level(logging.INFO, "daybook.upstreams"):
-        patch.setattr(known_module, "learned_store", busy)
+        patch.setattr(cache_module, "learned_store", busy)
         assert (await ask(alice_api, "Hi", seed=7)).text == "Hello."
         assert "not stored or read: OperationalError" in caplog.text
         assert (await ask(alice_api, "Hi", seed=7)).text == "Again."
     assert len(server.bodies) == 3, "this process knows it"
     assert not await in_thread(learned)
-    await in_thread(known.sync)
+    await in_thread(upstream_cache.sync)
     assert await in_thread(learned) == ["seed is left out"]
 
 
@@ -442,12 +442,12 @@ async def test_everything_that_asks_a_model_learns(
     server.script(Step(text="Done."))
     if asks == "review":
         told = (HI, {"role": "assistant", "content": "Good."})
-        reflection = Reflection(
+        attempt = ReviewAttempt(
             book=StagedBook.of([], {}, max_writes=3),
             conversation=FrozenConversation(messages=told, has_news=True),
             target=ModelTarget("default", "m"),
         )
-        await reflect(reflection, asyncio.get_running_loop().time() + 60)
+        await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     elif asks == "consolidation":
         assert (await ask_model(ModelTarget("default", "m"), (HI,), seconds=60)).text == "Done."
     else:

@@ -21,7 +21,7 @@ from reviews.consolidation.runs import ConsolidationClaim
 from reviews.consolidation.runs import claim as claim_run
 from reviews.frozen import FrozenConversation
 from reviews.models import ConsolidationRun
-from reviews.runner import Reflection, reflect
+from reviews.runner import ReviewAttempt, run_attempt
 from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
@@ -198,14 +198,14 @@ async def test_a_review(kind: str, serve: Serve) -> None:
     server = serve(kind)
     server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
     told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    reflection = Reflection(
+    attempt = ReviewAttempt(
         book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=told, has_news=True),
         target=ModelTarget("default", "m"),
     )
-    await reflect(reflection, asyncio.get_running_loop().time() + 60)
+    await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert server.refused == []
-    assert (reflection.steps, reflection.usage["total_tokens"]) == (2, 20)
+    assert (attempt.steps, attempt.usage["total_tokens"]) == (2, 20)
 
 
 @kinds

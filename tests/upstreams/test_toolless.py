@@ -23,7 +23,7 @@ from memories.database.access import in_thread
 from memories.models import Memory, Owner, Target
 from reviews.frozen import FrozenConversation
 from reviews.presenter import reason_words
-from reviews.runner import Reflection, reflect
+from reviews.runner import ReviewAttempt, run_attempt
 from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.factories import agent_make
@@ -299,15 +299,15 @@ async def test_a_review_goes_on_with_the_next_model(server: RuledServer, db: Non
     server.objections.append(Objection(says=SAID["ollama"][1], holds=lambda body: body["model"] == "small"))
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Done."))
     told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    reflection = Reflection(
+    attempt = ReviewAttempt(
         book=StagedBook.of([], dict.fromkeys(Target, 0), max_writes=3),
         conversation=FrozenConversation(messages=told, has_news=True),
         target=ModelTarget("default", "small", (ModelTarget("default", "large"),)),
     )
     upstreams.install(ResilientModel(OpenAIModel()))
-    await reflect(reflection, asyncio.get_running_loop().time() + 60)
+    await run_attempt(attempt, asyncio.get_running_loop().time() + 60)
     assert [body["model"] for body in server.bodies] == ["small", "large", "large"]
-    assert len(reflection.book.writes) == 1
+    assert len(attempt.book.writes) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from gateway.agents.model_choice import ModelTarget
 from gateway.models import Agent, Session
 from memories.errors import DomainError
 from reviews.frozen import FrozenConversation
-from reviews.runner import Reflection, _reflect_in_time
+from reviews.runner import ReviewAttempt, _run_in_time
 from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.gateway.v1 import PATH, ask
@@ -196,14 +196,14 @@ async def test_a_client_that_leaves_ends_the_spans(
 async def test_a_review_has_a_span(server: RuledServer, tracer: Tracer) -> None:
     server.script(Step(refused="No."))
     told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
-    reflection = Reflection(
+    attempt = ReviewAttempt(
         book=StagedBook.of([], {}, max_writes=3),
         conversation=FrozenConversation(messages=told, has_news=True),
         target=ModelTarget("default", "m"),
         request_id="r-1",
     )
     with pytest.raises(DomainError):
-        await _reflect_in_time(reflection, asyncio.get_running_loop().time() + 60)
+        await _run_in_time(attempt, asyncio.get_running_loop().time() + 60)
     assert tracer.tree() == [("daybook.review", ""), ("daybook.model_step", "daybook.review")]
     assert {span.status for span in tracer.spans} == {trace.StatusCode.ERROR}
 

@@ -20,9 +20,9 @@ from config.doctor import Level, findings
 from gateway.agents.file import export
 from gateway.agents.upstream_options import UpstreamOptions
 from gateway.models import Configuration, LearnedChange
+from gateway.upstream.cache import upstream_cache
 from gateway.upstream.changes import Change, Kind
 from gateway.upstream.dialects import dialect_of
-from gateway.upstream.known import known
 from memories.models import AuditEntry
 from tests.admin_rows import staff_client
 
@@ -141,7 +141,7 @@ def test_the_schema_of_the_file_describes_it() -> None:
 
 def test_stored_settings_that_a_later_release_does_not_know_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     Configuration.objects.create(section="upstreams", value={"local": {"dialect": "klingon"}})
-    known.sync()
+    upstream_cache.sync()
     assert dialect_of("local").name == "openai"
     assert "The stored settings of the upstream local cannot be used" in caplog.text
 
@@ -200,15 +200,15 @@ def test_what_was_learned_is_listed_with_dates_and_the_server_s_words(root: Clie
 
 def test_deleting_it_there_forgets_it(root: Client, django_capture_on_commit_callbacks: Any) -> None:
     rows = [learned_make(parameter=name) for name in ("seed", "top_k", "min_p")]
-    known.sync()
-    assert len(known.changes("local", "m")) == 3
+    upstream_cache.sync()
+    assert len(upstream_cache.changes("local", "m")) == 3
     with django_capture_on_commit_callbacks(execute=True):
         root.post(reverse("admin:gateway_learnedchange_delete", args=[rows[0].pk]), {"post": "yes"})
-    assert [change.parameter for change in known.changes("local", "m")] == ["top_k", "min_p"]
+    assert [change.parameter for change in upstream_cache.changes("local", "m")] == ["top_k", "min_p"]
     ticked = {"action": "delete_selected", "_selected_action": [rows[1].pk, rows[2].pk], "post": "yes"}
     with django_capture_on_commit_callbacks(execute=True):
         root.post(LEARNED, ticked)
-    assert not known.changes("local", "m")
+    assert not upstream_cache.changes("local", "m")
     assert AuditEntry.objects.filter(action="delete").exists()
 
 
@@ -232,7 +232,7 @@ def test_doctor_names_the_dialect_of_the_file(
 ) -> None:
     settings.DAYBOOK_HOME = tmp_path
     apply(FILE)
-    known.forget()
+    upstream_cache.forget()
     asked: list[str] = []
     monkeypatch.setattr("config.doctor.upstream_finding", lambda check, **given: asked.append(given["dialect"].name))
     list(findings())
@@ -241,5 +241,5 @@ def test_doctor_names_the_dialect_of_the_file(
 
 def test_a_change_that_was_learned_is_read_as_it_was_stored() -> None:
     learned_make(kind="rename", parameter="max_tokens", value='"max_completion_tokens"')
-    known.sync()
-    assert known.changes("local", "m") == [Change(Kind.RENAME, "max_tokens", "max_completion_tokens")]
+    upstream_cache.sync()
+    assert upstream_cache.changes("local", "m") == [Change(Kind.RENAME, "max_tokens", "max_completion_tokens")]

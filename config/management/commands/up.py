@@ -47,9 +47,9 @@ class Command(BaseCommand):
         parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the same address")
 
     def handle(self, *args: Any, host: str, port: int, workers: int, web: int, **options: Any) -> None:
-        for name, value, least, most in (("workers", workers, 1, 64), ("web", web, 1, 64)):
-            if not least <= value <= most:
-                raise ConfigurationError(f"--{name} is {value}; allowed is {least} to {most}.")
+        for name, value, low, high in (("workers", workers, 1, 64), ("web", web, 1, 64)):
+            if not low <= value <= high:
+                raise ConfigurationError(f"--{name} is {value}; allowed is {low} to {high}.")
         allow_host(host)
         with listening_socket(host, port) as listener:
             try:

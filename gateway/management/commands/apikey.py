@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from gateway.keys import MOST_MONEY, api_key_create, api_key_revoke, plain_keys, rate_words
+from gateway.keys import MAX_MONEY, api_key_create, api_key_revoke, plain_keys, rate_words
 from gateway.models import ApiKey
 from memories.errors import DomainError
 from memories.ids import parse_uuid
@@ -48,8 +48,8 @@ class Command(BaseCommand):
 
     def _create(self, options: dict[str, Any]) -> None:
         for name in _LIMITS:
-            if not 0 <= options[name] <= MOST_MONEY:
-                raise CommandError(f"--{name.replace('_', '-')} is a number from 0 to {MOST_MONEY}.")
+            if not 0 <= options[name] <= MAX_MONEY:
+                raise CommandError(f"--{name.replace('_', '-')} is a number from 0 to {MAX_MONEY}.")
         if not 0 <= options["days"] <= 36_500:
             raise CommandError("--days is a number from 0 to 36500.")
         if not (name := " ".join(options["name"].split())):

@@ -20,7 +20,7 @@ from memories.models import Owner
 from reviews.admin.dashboard.figures import Usage
 from reviews.admin.dashboard.periods import Period, group_of
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
-from reviews.quotas import begin_of
+from reviews.quotas import day_start
 
 MAX_OWNERS = 20
 # Only the groups of owner and model with the most tokens are read; all other owners count as "All others".
@@ -32,14 +32,14 @@ _TABLES: tuple[tuple[type[Run] | type[ReviewRun], str], ...] = ((Run, "started_a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUse:
-    """Today's use of a quota. `most` is 0 if there is no quota."""
+    """Today's use of a quota. `limit` is 0 if there is no quota."""
 
     used: int
-    most: int
+    limit: int
 
     @property
     def percent(self) -> int:
-        return min(100, 100 * self.used // self.most) if self.most else 0
+        return min(100, 100 * self.used // self.limit) if self.limit else 0
 
     @property
     def is_near(self) -> bool:
@@ -135,17 +135,17 @@ def _today(owners: list[UUID], now: datetime) -> dict[UUID, tuple[QuotaUse, ...]
     """Return each owner's use of the quotas on this UTC day, as reviews.quotas and reviews.consolidation.quotas
     count."""
     day = now.astimezone(UTC).date()
-    started = ReviewRun.objects.filter(owner__in=owners, started_at__gte=begin_of(day)).order_by()
+    started = ReviewRun.objects.filter(owner__in=owners, started_at__gte=day_start(day)).order_by()
     numbers, tokens = Counter[UUID](), Counter[UUID]()
     for pk, number, tokens_used in started.values_list("owner").annotate(Count("pk"), tokens=token_sums()["tokens"]):
         numbers[pk], tokens[pk] = number, int(tokens_used or 0)
     consolidated = dict(ConsolidationDay.objects.filter(owner__in=owners, day=day).values_list("owner", "tokens"))
-    most = consolidation_settings().max_tokens_per_day
+    daily_tokens = consolidation_settings().max_tokens_per_day
     return {
         pk: (
-            QuotaUse(used=numbers[pk], most=settings.REVIEWS_PER_DAY),
-            QuotaUse(used=tokens[pk], most=settings.REVIEW_TOKENS_PER_DAY),
-            QuotaUse(used=consolidated.get(pk, 0), most=most),
+            QuotaUse(used=numbers[pk], limit=settings.REVIEWS_PER_DAY),
+            QuotaUse(used=tokens[pk], limit=settings.REVIEW_TOKENS_PER_DAY),
+            QuotaUse(used=consolidated.get(pk, 0), limit=daily_tokens),
         )
         for pk in owners
     }

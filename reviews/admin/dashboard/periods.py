@@ -13,7 +13,7 @@ from django.db.models import DateField, Field, Q
 from django.db.models.functions import Coalesce, TruncDate
 
 from memories.ids import first_id
-from reviews.quotas import begin_of
+from reviews.quotas import day_start
 
 CHOICES = (7, 30)
 CACHE_SECONDS = 600
@@ -41,12 +41,12 @@ class Period:
     @property
     def since(self) -> datetime:
         """The start of the first day."""
-        return begin_of(self.days[0])
+        return day_start(self.days[0])
 
     def read(self, name: str, column: str, groups: Callable[[Q], Iterable[Row]]) -> list[Row]:
         """Return the cached groups of finished days and the groups of today. `groups` queries the rows that match a
         condition; `column` is the column of a row's time; `name` is the cache key."""
-        today = first_id(begin_of(self.days[-1]))
+        today = first_id(day_start(self.days[-1]))
         since = Q(pk__gte=first_id(self.since), **{f"{column}__gte": self.since})
         key = f"dashboard:{name}:{self.days[0]}:{self.days[-1]}"
         finished: list[Row] | None = cache.get(key)

@@ -19,7 +19,7 @@ from memories.admin.badges import memory_state_query
 from memories.ids import first_id
 from memories.models import Memory
 from reviews.models import ReviewRun
-from reviews.quotas import begin_of
+from reviews.quotas import day_start
 
 MAX_COUNTED = 10_000
 MAX_TIMED = 1_000
@@ -41,7 +41,7 @@ class Headline:
 def headlines(request: HttpRequest, money: Money, now: datetime) -> list[Headline]:
     """Return the figures of this UTC day. Seven queries."""
     day = now.astimezone(UTC).date()
-    runs = Run.objects.filter(pk__gte=first_id(begin_of(day)), started_at__gte=begin_of(day)).order_by("-pk")
+    runs = Run.objects.filter(pk__gte=first_id(day_start(day)), started_at__gte=day_start(day)).order_by("-pk")
     facts = runs[:MAX_COUNTED].aggregate(
         turns=Count("pk"),
         people=Count("owner_id", distinct=True),
@@ -50,7 +50,7 @@ def headlines(request: HttpRequest, money: Money, now: datetime) -> list[Headlin
     )
     asked = "nobody asked today" if not facts["people"] else f"{facts['people']:,} asked today"
     live = Memory.objects.filter(memory_state_query("live", now))
-    new = Memory.objects.filter(pk__gte=first_id(begin_of(day)))
+    new = Memory.objects.filter(pk__gte=first_id(day_start(day)))
     runs_of_day = _list_url(request, Run, started_at_from=day)
     time, of_answers = _answer_time(runs)
     cost, of_what = _cost_today(money, day)
@@ -103,7 +103,7 @@ def _cost_today(money: Money, day: date) -> tuple[str, str]:
     # The rows of today's totals were created today, so they are the newest.
     newest = UsageDay.objects.order_by("-pk").values("pk")[:MAX_COUNTED]
     cost = UsageDay.objects.filter(pk__in=newest, day=day).aggregate(cost=Sum("cost"))["cost"] or 0.0
-    reviews = ReviewRun.objects.filter(pk__gte=first_id(begin_of(day))).order_by()
+    reviews = ReviewRun.objects.filter(pk__gte=first_id(day_start(day))).order_by()
     for model, total, written in reviews.values_list("model").annotate(**token_sums()):
         cost += money.cost(model, Tokens.of(total, written))
     return dollars(cost), "turns and reviews"

@@ -14,7 +14,7 @@ from memories.number_words import counted
 from memories.selectors import row_by_id
 from reviews.frozen import last_reviewable_seq
 from reviews.models import ReviewRun
-from reviews.runner import Reflection, prepare, reflect
+from reviews.runner import ReviewAttempt, prepare, run_attempt
 from reviews.schedule import new_review
 from reviews.writes import ReviewWrite
 
@@ -39,30 +39,30 @@ class Command(BaseCommand):
         review = new_review(session, ReviewRun.Trigger.REQUEST, last_reviewable_seq(session.owner_id, session.pk))
         if options["model"]:
             review.settings["memory_review_model"] = options["model"]
-        reflection = prepare(review, reviewed_through=0 if options["all"] else session.reviewed_through)
-        if not reflection.conversation.has_news:
+        attempt = prepare(review, reviewed_through=0 if options["all"] else session.reviewed_through)
+        if not attempt.conversation.has_news:
             raise CommandError("Nothing was said in this session since its last review; --all reads it from the start.")
         try:
-            asyncio.run(ask(reflection, seconds=review.settings["memory_review_timeout"]))
+            asyncio.run(ask(attempt, seconds=review.settings["memory_review_timeout"]))
         except (DomainError, TimeoutError) as error:
             raise CommandError(str(error) or "The model did not answer in time.") from None
-        writes = reflection.book.writes
+        writes = attempt.book.writes
         if options["json"]:
-            result = {"writes": [write.to_json() for write in writes], "usage": reflection.usage}
+            result = {"writes": [write.to_json() for write in writes], "usage": attempt.usage}
             self.stdout.write(json.dumps(result, ensure_ascii=False))
             return
-        self._print(reflection, writes)
+        self._print(attempt, writes)
 
-    def _print(self, reflection: Reflection, writes: list[ReviewWrite]) -> None:
+    def _print(self, attempt: ReviewAttempt, writes: list[ReviewWrite]) -> None:
         for write in writes:
             self.stdout.write("\n".join(lines_of(write)))
         if not writes:
             self.stdout.write("Nothing to save.")
-        for name, times in reflection.book.dropped.items():
+        for name, times in attempt.book.dropped.items():
             self.stdout.write(f"dropped: {times} call(s) of {name}")
-        tokens = reflection.usage.get("total_tokens", 0)
-        steps = counted(reflection.steps, "step")
-        self.stdout.write(f"\n{reflection.model}, {steps}, {tokens} tokens. Nothing was written.")
+        tokens = attempt.usage.get("total_tokens", 0)
+        steps = counted(attempt.steps, "step")
+        self.stdout.write(f"\n{attempt.model}, {steps}, {tokens} tokens. Nothing was written.")
 
 
 def lines_of(write: ReviewWrite) -> Iterator[str]:
@@ -78,11 +78,11 @@ def lines_of(write: ReviewWrite) -> Iterator[str]:
         yield f"    found also by: {', '.join(write.keywords)}"
 
 
-async def ask(reflection: Reflection, *, seconds: float) -> None:
+async def ask(attempt: ReviewAttempt, *, seconds: float) -> None:
     """Ask the model within a time limit. Raises DomainErrors, TimeoutError."""
     deadline = asyncio.get_running_loop().time() + seconds
     try:
         async with asyncio.timeout_at(deadline):
-            await reflect(reflection, deadline)
+            await run_attempt(attempt, deadline)
     finally:
         await disconnect()

@@ -33,7 +33,7 @@ from memories.recall.threads import record_run
 from memories.services import Source, book_limits_set
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
-from reviews.consolidation.clear import clear_code_make, clear_confirmed, contents_of, purge_cleared
+from reviews.consolidation.clear import clear_code_create, clear_confirmed, contents_of, purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
@@ -292,16 +292,16 @@ def test_a_clear_during_a_model_call_wins(alice: Owner, agent: Agent, answering:
 def test_a_code_is_for_its_book_good_once_and_not_for_long(alice: Owner, agent: Agent) -> None:
     talk(alice, agent)
     memory_make(alice, "Kept.", book="other")
-    code = clear_code_make(book_of(alice))
+    code = clear_code_create(book_of(alice))
     with pytest.raises(Conflict, match="not valid"):
         finish(clear_confirmed(book_of(alice, "other"), code, actor="user:1"))
-    newer = clear_code_make(book_of(alice))
+    newer = clear_code_create(book_of(alice))
     with pytest.raises(Conflict, match="not valid"):
         finish(clear_confirmed(book_of(alice), code, actor="user:1"))
     ClearCode.objects.update(expires_at=timezone.now())
     with pytest.raises(Conflict, match="not valid"):
         finish(clear_confirmed(book_of(alice), newer, actor="user:1"))
-    last = clear_code_make(book_of(alice))
+    last = clear_code_create(book_of(alice))
     assert finish(clear_confirmed(book_of(alice), last, actor="user:1")).change_set
 
 
@@ -438,7 +438,7 @@ def test_many_conversations_are_passed_over_in_slices(alice: Owner, agent: Agent
     first = talk(alice, agent, "I deploy with make ship.")
     Session.objects.bulk_create(Session(owner=alice, agent=agent, title=str(number)) for number in range(120))
     book = book_of(alice)
-    work = clear_confirmed(book, clear_code_make(book), actor="user:1")
+    work = clear_confirmed(book, clear_code_create(book), actor="user:1")
     passed = []
     for _ in work:
         passed.append(Extraction.objects.exclude(cleared_at=None).count())

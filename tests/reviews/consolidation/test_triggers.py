@@ -11,7 +11,7 @@ from memories.models import Book, Owner
 from reviews.consolidation import triggers
 from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
-from reviews.consolidation.triggers import shares
+from reviews.consolidation.triggers import fair_shares
 from reviews.models import ConsolidationRun
 from tests.factories import agent_make
 from tests.reviews.consolidation.answering_model import AnsweringModel
@@ -53,7 +53,7 @@ def start_and_work() -> dict[str, int]:
     ],
 )
 def test_a_number_is_divided_evenly_and_nothing_of_it_is_lost(wanted: list[int], most: int, given: list[int]) -> None:
-    assert shares(wanted, most) == given
+    assert fair_shares(wanted, most) == given
 
 
 def test_one_start_reads_at_most_so_many_sessions_over_all_its_books(

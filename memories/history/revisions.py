@@ -1,4 +1,4 @@
-"""The history of a memory for people: what each revision changed. The page and the admin show the same steps with
+"""The history of a memory for people: what each revision changed. The page and the admin show the same revisions with
 different wording."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ _EMPTY = {"keywords": "nothing", "expires_at": "never"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Viewpoint:
+class Wording:
     """The wording of a page: the names of targets, and the format of days."""
 
     targets: Mapping[str, str]
@@ -59,19 +59,19 @@ class ShownRevision:
     now: bool
 
 
-def steps_of(memory: Memory, view: Viewpoint, *, most: int) -> list[ShownRevision]:
+def revisions_of(memory: Memory, wording: Wording, *, limit: int) -> list[ShownRevision]:
     """Return the newest revisions of a memory, newest first; one query."""
     rows = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).select_related("change_set__undoes")
     return [
         ShownRevision(
             revision=revision,
-            verb=_verb(revision, view),
+            verb=_verb(revision, wording),
             pieces=pieces_of(revision.before, revision.after),
             gone=bool(revision.after.get("deleted_at")),
-            fields=field_changes(revision.before, revision.after, view),
+            fields=field_changes(revision.before, revision.after, wording),
             now=revision.version == memory.version,
         )
-        for revision in rows.order_by("-version")[:most]
+        for revision in rows.order_by("-version")[:limit]
     ]
 
 
@@ -86,19 +86,19 @@ def pieces_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Seq
     return word_diff(old, new) if old and old != new else (Piece("same", new),)
 
 
-def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any], view: Viewpoint) -> list[FieldChange]:
+def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any], wording: Wording) -> list[FieldChange]:
     """Return the changes of fields other than the content."""
     if before is None:
         return []
     names = _FIELDS.items()
-    shown = ((label, *(_plain(name, state.get(name), view) for state in (before, after))) for name, label in names)
+    shown = ((label, *(_plain(name, state.get(name), wording) for state in (before, after))) for name, label in names)
     return [FieldChange(name=label, before=old, after=new) for label, old, new in shown if old != new]
 
 
-def _verb(revision: Revision, view: Viewpoint) -> str:
+def _verb(revision: Revision, wording: Wording) -> str:
     undoes = revision.change_set.undoes
     if revision.action == Revision.Action.UNDO and undoes is not None:
-        return "restored it" if undoes.undoes_id else f"undid the change of {view.day(undoes.created_at)}"
+        return "restored it" if undoes.undoes_id else f"undid the change of {wording.day(undoes.created_at)}"
     before, after = revision.before or {}, revision.after
     if revision.action == Revision.Action.UPDATE and before.get("content") == after.get("content"):
         if before.get("pinned") != after.get("pinned"):
@@ -107,15 +107,15 @@ def _verb(revision: Revision, view: Viewpoint) -> str:
     return action_words(revision.action)
 
 
-def _plain(name: str, value: Any, view: Viewpoint) -> str:
+def _plain(name: str, value: Any, wording: Wording) -> str:
     if name == "pinned":
         return "yes" if value else "no"
     if not value:
         return _EMPTY.get(name, "none")
     if name == "target":
-        return view.targets.get(value, "none")
+        return wording.targets.get(value, "none")
     if name == "expires_at":
-        return view.day(datetime.fromisoformat(str(value)))
+        return wording.day(datetime.fromisoformat(str(value)))
     if isinstance(value, dict):
         return ", ".join(f"{key}: {text}" for key, text in sorted(value.items()))
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -12,7 +12,7 @@ from memories.services import usage_add
 BATCH = 500
 
 
-def count_usage() -> int:
+def count_recalls() -> int:
     """Count the long-term recalls of completed runs that have not been counted yet. Return the number of runs. Safe in
     several workers, since the worker that marks a run counts it."""
     uncounted = Run.objects.filter(state=Run.State.COMPLETED, usage_counted=False)

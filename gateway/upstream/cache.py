@@ -34,7 +34,7 @@ Learned = Mapping[tuple[str, str], Mapping[Change, LearnedChange]]
 
 
 @dataclass(slots=True)
-class Known:
+class UpstreamCache:
     """The copy of one process. Writers replace the mappings as a whole, so readers need no lock."""
 
     _settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -56,8 +56,7 @@ class Known:
         return [change for change, row in learned if row.expires_at > now]
 
     def learn(self, upstream: str, model: str, changes: Mapping[Change, str]) -> None:
-        """Remember changes that a server accepted, with the words of its refusal. This process applies them
-        immediately."""
+        """Cache changes that a server accepted, with the words of its refusal, and store them in the background."""
         now = timezone.now()
         rows = [row_of(change, upstream, model, words, now) for change, words in changes.items()]
         for change in changes:
@@ -116,4 +115,4 @@ def _settings_read() -> dict[str, Mapping[str, Any]]:
     return valid
 
 
-known = Known()
+upstream_cache = UpstreamCache()
