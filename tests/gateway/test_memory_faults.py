@@ -166,7 +166,9 @@ async def test_a_fault_does_not_fail_the_turn_and_is_named_in_the_trace(
         alice_api, session_with_memory, "v1 in one piece", "The gate code is on the blue door, near the hazelnuts."
     )
     # Move the first turn out of the window of a native session as well.
-    await in_thread(compaction.compaction_store, session_with_memory.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    await in_thread(
+        compaction.compaction_store, session_with_memory.pk, epoch=0, up_to=2, summary="They spoke of a door."
+    )
     snapshots.clear()
     thread_cache.clear()
     fault, kind = FAULTS[name]
@@ -188,7 +190,9 @@ async def test_a_summary_that_cannot_be_rendered_does_not_fail_the_turn(
 ) -> None:
     faulty_model.script("Noted.", "Yes.")
     await say(alice_api, session_with_memory, "native", "The gate code is on the blue door.")
-    await in_thread(compaction.compaction_store, session_with_memory.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    await in_thread(
+        compaction.compaction_store, session_with_memory.pk, epoch=0, up_to=2, summary="They spoke of a door."
+    )
     monkeypatch.setattr("gateway.turns.injection.earlier_block", raiser(PromptError(SECRET)))
     assert await say(alice_api, session_with_memory, "native", "What is on the blue door?") == "Yes."
     run = await in_thread(Run.objects.latest, "id")
