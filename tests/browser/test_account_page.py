@@ -26,7 +26,7 @@ def opened(visitor: Visitor) -> Page:
 
 def test_a_new_password_signs_out_the_other_browser(visitor: NewVisitor) -> None:
     page, elsewhere = opened(visitor("alice")), visitor("alice")
-    elsewhere.expect_trouble("401")
+    elsewhere.expect_error("401")
     other = elsewhere.open("/memories/")
     page.get_by_label("Current password").fill("alice knows it")
     page.get_by_label("New password", exact=True).fill("a much longer one")
@@ -41,7 +41,7 @@ def test_a_new_password_signs_out_the_other_browser(visitor: NewVisitor) -> None
 
 
 def test_a_wrong_password_is_said_beside_its_field(alices: Visitor) -> None:
-    alices.expect_trouble("400")
+    alices.expect_error("400")
     page = opened(alices)
     page.get_by_label("Current password").fill("wrong")
     page.get_by_label("New password", exact=True).fill("short")
@@ -97,7 +97,7 @@ def test_everything_is_deleted_after_a_typed_line(visitor: NewVisitor) -> None:
     expect(button).to_be_disabled()
     page.get_by_label("Type delete everything to go on").fill("delete everything")
     page.get_by_label("Your password").fill("alice knows it")
-    alice.expect_trouble("/ws/notifications/")  # it may connect again, and be refused, before the answer has come
+    alice.expect_error("/ws/notifications/")  # it may connect again, and be refused, before the answer has come
     button.click()
     expect(page.get_by_role("heading", name="Everything is deleted.")).to_be_visible()
     expect(page.locator(".receipt")).to_contain_text("memories")

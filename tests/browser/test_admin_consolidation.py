@@ -11,7 +11,7 @@ from memories.models import Artifact, Book, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.runs import cancel, claim
 from reviews.models import ConsolidationRun, Extraction
-from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import owner_make
 from tests.reviews.consolidation.rows import book_of, request, settings_make, talk
@@ -112,6 +112,6 @@ def test_axe_finds_nothing_serious_light_and_dark(book: Book, visitor: NewVisito
         page.evaluate("() => document.fonts.ready.then(() => true)")
         found[name] = [
             *serious_findings(page, without=NAVIGATION),
-            *contrast_findings_in_the_dark(page, without=NAVIGATION),
+            *dark_contrast_findings(page, without=NAVIGATION),
         ]
     assert found == {name: [] for name in pages}

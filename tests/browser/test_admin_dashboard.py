@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from gateway.models import Agent, Run
 from memories.models import ScanDay
-from tests.browser.axe import contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import dark_contrast_findings, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import memory_make, session_make
 
@@ -75,7 +75,7 @@ def test_axe_finds_nothing_serious_nothing_goes_sideways_and_the_lines_follow_th
         assert page.evaluate(COLOURS) == LIGHT
         assert serious_findings(page) == [], width
         assert not page.evaluate(sideways), width
-    assert contrast_findings_in_the_dark(page) == []
+    assert dark_contrast_findings(page) == []
     assert page.evaluate(COLOURS) == DARK
     assert not page.evaluate(sideways)
     page.evaluate("document.documentElement.classList.remove('dark')")

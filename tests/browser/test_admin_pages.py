@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.admin_pages import add_of, list_of, page_of, rows_make
-from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
 from tests.browser.conftest import NewVisitor
 from tests.factories import owner_make
 
@@ -63,7 +63,7 @@ def test_axe_finds_nothing_serious_light_and_dark(visitor: NewVisitor, addresses
         )
         findings = [
             *serious_findings(page, without=NAVIGATION),
-            *contrast_findings_in_the_dark(page, without=NAVIGATION),
+            *dark_contrast_findings(page, without=NAVIGATION),
         ]
         found += [f"{address} {finding}" for finding in findings]
     assert not found, "\n".join(found)

@@ -14,7 +14,7 @@ from gateway.models import Agent, Message, Run, UsageDay
 from memories.models import ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from tests.admin_pages import review_make
-from tests.browser.axe import NAVIGATION, contrast_findings_in_the_dark, serious_findings
+from tests.browser.axe import NAVIGATION, dark_contrast_findings, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, owner_of
 from tests.factories import memory_make, session_make
 
@@ -111,16 +111,16 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(run: Run, visitor: 
         "user": reverse("admin:auth_user_change", args=[owner_of("bob").user_id]),
         "usage": reverse("admin:gateway_usageday_changelist"),
     }
-    troubles = []
+    problems = []
     for name, path in paths.items():
         page.set_viewport_size(WIDE)
         page.goto(alice.address + path)
         for shut in page.locator("#content-main ~ details > summary, .db-turn summary, .db-raw summary").all():
             shut.click()
-        troubles += [f"{name}: {finding}" for finding in findings(page)]
+        problems += [f"{name}: {finding}" for finding in findings(page)]
         page.set_viewport_size(PHONE)
-        troubles += [f"{name} on a phone: {finding}" for finding in findings(page)]
+        problems += [f"{name} on a phone: {finding}" for finding in findings(page)]
         page.set_viewport_size(WIDE)
-        dark = contrast_findings_in_the_dark(page, without=NAVIGATION)  # colours are the same on a phone
-        troubles += [f"{name}: {finding}" for finding in dark]
-    assert troubles == []
+        dark = dark_contrast_findings(page, without=NAVIGATION)  # colours are the same on a phone
+        problems += [f"{name}: {finding}" for finding in dark]
+    assert problems == []

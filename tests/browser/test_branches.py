@@ -6,29 +6,29 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.models import Run, Session
-from tests.browser.asking import ask, status_is
 from tests.browser.axe import findings_light_and_dark
+from tests.browser.chat_actions import ask, expect_status
 from tests.browser.conftest import Visitor, owner_of
-from tests.browser.talks import talk
-from tests.browser.told_model import ToldModel
+from tests.browser.conversations import conversation_make
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 
 
-def say(page: Page, told: ToldModel, text: str, answer: str) -> None:
-    told.answer(answer)
+def say(page: Page, puppet: PuppetModel, text: str, answer: str) -> None:
+    puppet.answer(answer)
     ask(page, text)
 
 
-def edit(page: Page, told: ToldModel, place: int, text: str, answer: str) -> None:
+def edit(page: Page, puppet: PuppetModel, place: int, text: str, answer: str) -> None:
     """Edit the message of a turn, and wait for the answer."""
     turn = page.locator(".turn").nth(place)
     turn.locator(".entry--you").hover()
     turn.get_by_role("button", name="Edit your message").click()
     page.get_by_role("textbox", name="Edit your message").fill(text)
-    told.answer(answer)
+    puppet.answer(answer)
     page.keyboard.press("Enter")
-    status_is(page, "Answer complete")
+    expect_status(page, "Answer complete")
     expect(page.locator(".turn").nth(place)).to_have_attribute("data-state", "completed")
 
 
@@ -39,7 +39,7 @@ def said(page: Page) -> list[str]:
 @pytest.fixture
 def chat(alices: Visitor) -> Page:
     """Two turns that are over."""
-    session = talk(owner_of("alice"), ("one", "Answer to one."), ("two", "Answer to two."))
+    session = conversation_make(owner_of("alice"), ("one", "Answer to one."), ("two", "Answer to two."))
     return alices.open(f"/c/{session.pk}/")
 
 
@@ -48,10 +48,10 @@ def path(page: Page) -> str:
 
 
 def test_an_earlier_message_is_edited_and_both_versions_can_be_read_in_every_tab(
-    chat: Page, alices: Visitor, told: ToldModel
+    chat: Page, alices: Visitor, puppet: PuppetModel
 ) -> None:
-    say(chat, told, "three", "Answer to three.")
-    edit(chat, told, 1, "zwei", "Answer to zwei.")
+    say(chat, puppet, "three", "Answer to three.")
+    edit(chat, puppet, 1, "zwei", "Answer to zwei.")
     assert said(chat) == ["one", "zwei"]
     versions = chat.get_by_role("group", name="Versions of this turn")
     expect(versions).to_have_text("2/2")
@@ -60,7 +60,7 @@ def test_an_earlier_message_is_edited_and_both_versions_can_be_read_in_every_tab
     versions.get_by_role("button", name="Earlier version").click()
     expect(versions).to_have_text("1/2")
     assert said(chat) == ["one", "two", "three"]
-    status_is(chat, "Version 1 of 2")
+    expect_status(chat, "Version 1 of 2")
     expect(versions.get_by_role("button", name="Later version")).to_be_focused()
     expect(other.locator(".turn")).to_have_count(3)
     assert said(other) == ["one", "two", "three"]
@@ -68,8 +68,13 @@ def test_an_earlier_message_is_edited_and_both_versions_can_be_read_in_every_tab
     expect(versions).to_have_text("1/2")
     assert said(chat) == ["one", "two", "three"]
     assert chat.locator(".dayline h2").count() == 1
-    say(chat, told, "four", "Answer to four.")
-    assert [m["content"] for m in told.requests[-1].messages if m["role"] == "user"] == ["one", "two", "three", "four"]
+    say(chat, puppet, "four", "Answer to four.")
+    assert [m["content"] for m in puppet.requests[-1].messages if m["role"] == "user"] == [
+        "one",
+        "two",
+        "three",
+        "four",
+    ]
     versions.get_by_role("button", name="Later version").press("Enter")
     expect(versions).to_have_text("2/2")
     assert said(chat) == ["one", "zwei"]
@@ -82,30 +87,32 @@ def test_an_earlier_message_is_edited_and_both_versions_can_be_read_in_every_tab
 
 
 def test_another_answer_is_a_version_and_the_next_message_goes_on_from_the_one_shown(
-    chat: Page, told: ToldModel
+    chat: Page, puppet: PuppetModel
 ) -> None:
-    told.answer("Blue.")
+    puppet.answer("Blue.")
     chat.get_by_role("button", name="Answer again").last.click()
     expect(chat.get_by_text("Blue.")).to_be_visible()
     versions = chat.get_by_role("group", name="Versions of this turn")
     expect(versions).to_have_text("2/2")
     versions.get_by_role("button", name="Earlier version").click()
     expect(chat.get_by_text("Answer to two.")).to_be_visible()
-    say(chat, told, "Another", "Green.")
-    answers = [m["content"] for m in told.requests[-1].messages if m["role"] == "assistant"]
+    say(chat, puppet, "Another", "Green.")
+    answers = [m["content"] for m in puppet.requests[-1].messages if m["role"] == "assistant"]
     assert answers == ["Answer to one.", "Answer to two."]
 
 
-def test_an_edit_in_another_tab_takes_what_followed_off_this_page(chat: Page, alices: Visitor, told: ToldModel) -> None:
+def test_an_edit_in_another_tab_takes_what_followed_off_this_page(
+    chat: Page, alices: Visitor, puppet: PuppetModel
+) -> None:
     other = alices.open(path(chat))
     expect(other.locator(".turn")).to_have_count(2)
-    edit(chat, told, 0, "eins", "Answer to eins.")
+    edit(chat, puppet, 0, "eins", "Answer to eins.")
     expect(other.locator(".turn")).to_have_count(1)
     expect(other.get_by_text("Answer to eins.")).to_be_visible()
 
 
 def test_an_edit_that_is_refused_gives_the_old_turns_back(chat: Page, alices: Visitor) -> None:
-    alices.expect_trouble("status of 409")
+    alices.expect_error("status of 409")
     Session.objects.update(state="ended")
     chat.locator(".entry--you").first.hover()
     chat.locator(".turn").first.get_by_role("button", name="Edit your message").click()

@@ -11,10 +11,10 @@ from memories.errors import UpstreamError, UpstreamTimeout
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
-from tests.browser.asking import ask, send, status_is
-from tests.browser.conftest import LiveServer, NewVisitor, Visitor, in_a_worker, owner_of
-from tests.browser.talks import talk
-from tests.browser.told_model import ToldModel
+from tests.browser.chat_actions import ask, expect_status, send
+from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.conversations import conversation_make
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +33,7 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
     ask(page, "That is all")
     expect(page.get_by_text("Reviewing this conversation")).to_be_visible()
     review = ReviewRun.objects.get()
-    in_a_worker(review_execute, str(review.pk))
+    run_in_thread(review_execute, str(review.pk))
 
     toast = page.locator(".toast")
     expect(toast).to_contain_text("Saved 2 memories from this conversation.")
@@ -73,26 +73,26 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
 
 
 def test_an_answer_appears_while_it_is_written_also_after_a_reload_and_in_another_tab(
-    chat: Page, alices: Visitor, told: ToldModel
+    chat: Page, alices: Visitor, puppet: PuppetModel
 ) -> None:
     send(chat, "hello")
-    status_is(chat, "Answering")
+    expect_status(chat, "Answering")
     answer = chat.locator("[data-answer]").last
-    told.say("First **words**")
+    puppet.say("First **words**")
     expect(answer.locator("strong")).to_have_text("words")
     expect(answer).to_have_attribute("aria-busy", "true")
     expect(chat.get_by_role("button", name="Stop answering")).to_be_visible()
     chat.reload()
     expect(answer.locator("strong")).to_have_text("words")
-    status_is(chat, "Answering")
-    told.say(" <b>and</b>\n\n```js\nlet x")
+    expect_status(chat, "Answering")
+    puppet.say(" <b>and</b>\n\n```js\nlet x")
     expect(answer.locator("pre code")).to_have_text("let x")
     expect(answer).to_contain_text("<b>and</b>")
     again = alices.open("/")
     expect(again.locator("[data-answer] pre code")).to_have_text("let x")
-    told.answer(" = 1\n```\n")
+    puppet.answer(" = 1\n```\n")
     for page in (chat, again):
-        status_is(page, "Answer complete")
+        expect_status(page, "Answer complete")
         expect(page.locator("[aria-busy]")).to_have_count(0)
         expect(page.locator("pre .k")).to_have_text("let")  # the server's rendering took its place
         expect(page.locator("pre code")).to_have_text("let x = 1\n")
@@ -102,16 +102,16 @@ def test_an_answer_appears_while_it_is_written_also_after_a_reload_and_in_anothe
 
 
 def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has_begun(
-    chat: Page, alices: Visitor, told: ToldModel
+    chat: Page, alices: Visitor, puppet: PuppetModel
 ) -> None:
     send(chat, "first")
-    told.say("Well, ")
+    puppet.say("Well, ")
     expect(chat.get_by_text("Well,")).to_be_visible()
     chat.keyboard.press("Escape")
     expect(chat.get_by_text("Stopped by you.")).to_be_visible()
     other = alices.open(chat.url.removeprefix(alices.address))
     send(chat, "second")
-    told.say("Two and ")
+    puppet.say("Two and ")
     expect(other.get_by_text("Two and")).to_be_visible()
     other.get_by_role("button", name="Stop answering").click()
     for page in (chat, other):
@@ -131,12 +131,12 @@ def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has
 
 
 def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_can_be_tried_again(
-    chat: Page, alices: Visitor, server: LiveServer, told: ToldModel
+    chat: Page, alices: Visitor, server: LiveServer, puppet: PuppetModel
 ) -> None:
-    alices.expect_trouble("ERR_FAILED")
-    alices.expect_trouble("503")
+    alices.expect_error("ERR_FAILED")
+    alices.expect_error("503")
     send(chat, "hello")
-    told.say("Half an answer")
+    puppet.say("Half an answer")
     expect(chat.get_by_text("Half an answer")).to_be_visible()
     server.do(held.shut_down())
     held.reset()
@@ -144,7 +144,7 @@ def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_c
     expect(interrupted).to_be_visible()
     expect(chat.get_by_text("Half an answer")).to_be_visible()
     expect(chat.locator(".caret")).to_have_count(0)
-    told.say("Not a whole one")
+    puppet.say("Not a whole one")
     chat.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("Not a whole one")).to_be_visible()
     asked: list[str] = []
@@ -163,30 +163,30 @@ def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_c
     held.reset()
     expect(interrupted).to_be_visible(timeout=15_000)
     assert len(asked) == 3
-    told.answer("The whole answer.")
+    puppet.answer("The whole answer.")
     chat.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("The whole answer.")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_a_failure_is_said_as_what_it_is_and_can_be_tried_again(chat: Page, told: ToldModel) -> None:
-    told.fail(UpstreamError("The model server refused the gateway's key."))
+def test_a_failure_is_said_as_what_it_is_and_can_be_tried_again(chat: Page, puppet: PuppetModel) -> None:
+    puppet.fail(UpstreamError("The model server refused the gateway's key."))
     send(chat, "hello")
     alert = chat.get_by_role("alert")
     expect(alert).to_contain_text("The model server refused the gateway's key. Your message is kept.")
-    told.fail(UpstreamTimeout("The model server took too long to answer."))
+    puppet.fail(UpstreamTimeout("The model server took too long to answer."))
     alert.get_by_role("button", name="Try again").click()
     expect(alert).to_contain_text("The model server took too long to answer. Your message is kept.")
-    status_is(chat, "No answer")
-    told.answer("There you are.")
+    expect_status(chat, "No answer")
+    puppet.answer("There you are.")
     alert.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("There you are.")).to_be_visible()
     expect(alert).to_have_count(0)
     expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: Visitor, told: ToldModel) -> None:
-    session = talk(owner_of("alice"), ("qestion", "Answer one."))
+def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: Visitor, puppet: PuppetModel) -> None:
+    session = conversation_make(owner_of("alice"), ("qestion", "Answer one."))
     chat = alices.open(f"/c/{session.pk}/")
     editor = chat.get_by_role("textbox", name="Edit your message")
     box = chat.get_by_label("Message to assistant")
@@ -200,23 +200,23 @@ def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: V
     chat.keyboard.press("Escape")
     chat.get_by_role("button", name="Edit your message").click()
     editor.fill("question")
-    told.answer("Answer two.")
+    puppet.answer("Answer two.")
     chat.keyboard.press("Enter")
     expect(chat.get_by_text("Answer two.")).to_be_visible()
     expect(chat.get_by_text("Answer one.")).to_have_count(0)
     expect(chat.get_by_text("question", exact=True)).to_be_visible()
-    told.answer("Answer three.")
+    puppet.answer("Answer three.")
     chat.get_by_role("button", name="Answer again").click()
     expect(chat.get_by_text("Answer three.")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(1)
     expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
-    assert [m["content"] for m in told.requests[-1].messages if m["role"] == "user"] == ["question"]
+    assert [m["content"] for m in puppet.requests[-1].messages if m["role"] == "user"] == ["question"]
     assert Session.objects.get().turns == 1
 
 
 def test_a_refused_message_is_kept_and_joins_what_was_written_since_when_it_is_taken_back(alices: Visitor) -> None:
-    alices.expect_trouble("status of 404")
-    chat = alices.open(f"/c/{talk(owner_of('alice'), ('first', 'Fine.')).pk}/")
+    alices.expect_error("status of 404")
+    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('first', 'Fine.')).pk}/")
     box = chat.get_by_label("Message to assistant")
     alert = chat.get_by_role("alert")
     Session.objects.all().delete()
@@ -248,7 +248,7 @@ def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat:
     chat.get_by_role("button", name="Save", exact=True).click()
     expect(words).to_have_count(0)
     assert Memory.objects.get().content == "The oven runs at 240 degrees."
-    alices.expect_trouble("status of 409")
+    alices.expect_error("status of 409")
     note.get_by_role("button", name="Edit: ").click()
     Memory.objects.update(version=17)
     words.fill("Mine.")
@@ -257,16 +257,16 @@ def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat:
     assert Memory.objects.get().content != "Mine."
 
 
-def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: Page, told: ToldModel) -> None:
+def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: Page, puppet: PuppetModel) -> None:
     box = chat.get_by_label("Message to assistant")
     box.press_sequentially("one")
     chat.keyboard.press("Shift+Enter")
     box.press_sequentially("two")
     chat.reload()
     expect(box).to_have_value("one\ntwo")
-    told.answer("Fine.")
+    puppet.answer("Fine.")
     chat.keyboard.press("Enter")
-    status_is(chat, "Answer complete")
+    expect_status(chat, "Answer complete")
     assert Message.objects.get(role="user").text == "one\ntwo"
     chat.reload()
     expect(box).to_have_value("")
@@ -292,7 +292,7 @@ def test_commands_complete_with_the_keyboard(chat: Page) -> None:
 
 
 def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alices: Visitor) -> None:
-    chat = alices.open(f"/c/{talk(owner_of('alice'), ('hello', 'Hello.'), title='Hello').pk}/")
+    chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('hello', 'Hello.'), title='Hello').pk}/")
     chat.get_by_text("Temporary", exact=True).click()
     expect(chat.get_by_text("This starts a new, temporary session.")).to_be_visible()
     chat.get_by_role("button", name="Stay here").click()

@@ -4,19 +4,19 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from gateway.models import Session
-from tests.browser.asking import ask, send
 from tests.browser.axe import findings_light_and_dark
+from tests.browser.chat_actions import ask, send
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
-from tests.browser.talks import long_talk, talk
-from tests.browser.told_model import ToldModel
+from tests.browser.conversations import conversation_make, long_conversation
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}}
 
 
 def test_what_was_said_long_ago_is_found_and_opened_with_its_words_marked(alices: Visitor) -> None:
-    session = long_talk(owner_of("alice"), 45)
-    long_talk(owner_of("alice"), 1, title="Another", needle=9)
+    session = long_conversation(owner_of("alice"), 45)
+    long_conversation(owner_of("alice"), 1, title="Another", needle=9)
     page = alices.open("/")
     page.keyboard.press("Control+k")
     page.keyboard.type("quince tr")
@@ -40,7 +40,7 @@ def test_what_was_said_long_ago_is_found_and_opened_with_its_words_marked(alices
 
 
 def test_marks_are_found_without_the_marks_of_letters_and_search_goes_back_with_the_arrow(alices: Visitor) -> None:
-    long_talk(owner_of("alice"), 2, needle=1)
+    long_conversation(owner_of("alice"), 2, needle=1)
     page = alices.open("/")
     page.get_by_label("Search sessions").fill("zoë")
     hit = page.locator(".hit")
@@ -53,7 +53,7 @@ def test_marks_are_found_without_the_marks_of_letters_and_search_goes_back_with_
 
 
 def test_earlier_turns_come_in_without_moving_the_reader_and_their_code_can_be_copied(alices: Visitor) -> None:
-    session = long_talk(owner_of("alice"), 45)
+    session = long_conversation(owner_of("alice"), 45)
     page = alices.open(f"/c/{session.pk}/")
     button = page.get_by_role("button", name="Show 20 of 25 earlier turns")
     button.scroll_into_view_if_needed()
@@ -84,7 +84,7 @@ def menu(page: Page, title: str, item: str) -> None:
 
 def test_sessions_are_pinned_archived_and_found_again(alices: Visitor) -> None:
     for title in ("Bread", "Trains"):
-        long_talk(owner_of("alice"), 1, title=title)
+        long_conversation(owner_of("alice"), 1, title=title)
     page = alices.open("/new/")
     menu(page, "Bread", "Pin")
     headings = page.locator("#session-list h2")
@@ -105,7 +105,7 @@ def test_sessions_are_pinned_archived_and_found_again(alices: Visitor) -> None:
 
 def test_on_a_phone_the_way_back_is_within_reach(visitor: NewVisitor) -> None:
     alice = visitor("alice", **PHONE)
-    long_talk(owner_of("alice"), 1, title="Bread")
+    long_conversation(owner_of("alice"), 1, title="Bread")
     page = alice.open("/new/")
     page.get_by_role("button", name="Open sessions").click()
     menu(page, "Bread", "Delete")
@@ -115,7 +115,7 @@ def test_on_a_phone_the_way_back_is_within_reach(visitor: NewVisitor) -> None:
 
 
 def test_a_session_is_exported(alices: Visitor) -> None:
-    long_talk(owner_of("alice"), 1, title="Bread")
+    long_conversation(owner_of("alice"), 1, title="Bread")
     page = alices.open("/new/")
     with page.expect_download() as download:
         menu(page, "Bread", "Export as Markdown")
@@ -127,7 +127,7 @@ def test_a_session_is_exported(alices: Visitor) -> None:
 
 
 def test_the_session_on_the_page_is_deleted_and_comes_back(alices: Visitor) -> None:
-    session = talk(owner_of("alice"), ("Why is the oven cold?", "Fine."), title="Why is the oven cold?")
+    session = conversation_make(owner_of("alice"), ("Why is the oven cold?", "Fine."), title="Why is the oven cold?")
     chat = alices.open(f"/c/{session.pk}/")
     address = chat.url
     menu(chat, "Why is the oven cold?", "Delete")
@@ -138,7 +138,7 @@ def test_the_session_on_the_page_is_deleted_and_comes_back(alices: Visitor) -> N
     expect(chat.get_by_text("Fine.")).to_be_visible()
 
 
-def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) -> None:
+def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, puppet: PuppetModel) -> None:
     dialog = chat.get_by_role("dialog", name="Commands and shortcuts")
     send(chat, "/help")
     expect(dialog).to_contain_text("/memory view")
@@ -163,7 +163,7 @@ def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) 
 @pytest.mark.parametrize("options", [{}, PHONE], ids=["wide", "phone"])
 def test_axe_finds_nothing_serious_where_people_search(visitor: NewVisitor, options: dict[str, object]) -> None:
     alice = visitor("alice", **options)
-    session = long_talk(owner_of("alice"), 45)
+    session = long_conversation(owner_of("alice"), 45)
     page = alice.open("/new/")
     found = {}
     page.keyboard.press("Control+k")

@@ -29,7 +29,7 @@ FITS = "document.documentElement.scrollWidth <= innerWidth"
 @pytest.fixture
 def provider(settings: Any) -> Iterator[OpenIDServer]:
     server = OpenIDServer()
-    settings.OIDC = server.configured()
+    settings.OIDC = server.openid_settings()
     yield server
     server.close()
 
@@ -55,7 +55,7 @@ def invitation_link(server: LiveServer, **given: Any) -> str:
 
 def at_the_provider(visitor: Visitor, provider: OpenIDServer) -> Visitor:
     """A visitor who may also be sent to the provider."""
-    visitor.expect_trouble(f"asked another host: {provider.issuer}")
+    visitor.expect_error(f"request to another host: {provider.issuer}")
     return visitor
 
 
@@ -74,7 +74,7 @@ def test_single_sign_on_leads_back_to_where_one_wanted_to_go(
 def test_the_administration_uses_the_same_page(
     visitor: NewVisitor, provider: OpenIDServer, settings: Any, server: LiveServer
 ) -> None:
-    settings.OIDC = provider.configured(roles={"admins": "administrator"})
+    settings.OIDC = provider.openid_settings(roles={"admins": "administrator"})
     provider.person["groups"] = ["admins"]
     page = at_the_provider(visitor(), provider).open("/admin/")
     page.get_by_role("link", name="Sign in with Example").click()
@@ -82,9 +82,9 @@ def test_the_administration_uses_the_same_page(
 
 
 def test_who_is_refused_by_the_provider_can_go_back(visitor: NewVisitor, provider: OpenIDServer) -> None:
-    provider.refuses = "access_denied"
+    provider.authorization_error = "access_denied"
     stranger = at_the_provider(visitor(), provider)
-    stranger.expect_trouble("400")
+    stranger.expect_error("400")
     page = stranger.open("/login/")
     page.get_by_role("link", name="Sign in with Example").click()
     expect(page.get_by_role("heading", name="You are not signed in")).to_be_visible()
@@ -95,7 +95,7 @@ def test_who_is_refused_by_the_provider_can_go_back(visitor: NewVisitor, provide
 
 def test_an_invited_person_chooses_a_name_and_starts(visitor: NewVisitor, server: LiveServer) -> None:
     newcomer = visitor()
-    newcomer.expect_trouble("400")
+    newcomer.expect_error("400")
     page = newcomer.open(invitation_link(server).removeprefix(server.address))
     page.get_by_label("User name").fill("dora")
     page.get_by_label("Password", exact=True).fill("short")
@@ -128,13 +128,13 @@ def test_a_forgotten_password_is_replaced(visitor: NewVisitor, mails: Callable[[
 
 def test_another_browser_is_signed_out_and_its_open_page_notices(visitor: NewVisitor) -> None:
     elsewhere = visitor("alice", user_agent="Mozilla/5.0 (iPhone; like Mac OS X) Version/18.5 Safari/604.1")
-    elsewhere.expect_trouble("401")
-    elsewhere.expect_trouble("403")  # its socket may try again before the page has gone
+    elsewhere.expect_error("401")
+    elsewhere.expect_error("403")  # its socket may try again before the page has gone
     forget_recent_logins()  # the cookie came to the browser without a page
     other = elsewhere.open("/memories/")
     expect(other.get_by_role("heading", name="Memories")).to_be_visible()
     # Where a browser was seen is stored a little later than the page is answered.
-    eventually(Login.objects.filter(device="Safari on iPhone").exists, within=15, saying="the browser's name")
+    eventually(Login.objects.filter(device="Safari on iPhone").exists, within=15, description="the browser's name")
     page = visitor("alice").open("/account/")
     page.get_by_role("button", name="Sign out Safari on iPhone").click()
     expect(page.get_by_text("That browser is signed out.")).to_be_visible()
@@ -154,7 +154,7 @@ def test_everywhere_else_is_asked_about_first(visitor: NewVisitor) -> None:
 
 def test_an_unknown_address_leads_back(visitor: NewVisitor) -> None:
     alice = visitor("alice")
-    alice.expect_trouble("404")
+    alice.expect_error("404")
     page = alice.open("/nowhere/")
     expect(page.get_by_role("heading", name="There is nothing here.")).to_be_visible()
     assert serious_findings(page) == []
@@ -168,7 +168,7 @@ def test_axe_finds_nothing_serious(
     owner_make("anna", email="anna@example.org")
     password_reset.password_mail(str(User.objects.get(username="anna").pk), server.address)
     stranger, alice = visitor(), visitor("alice")
-    stranger.expect_trouble("404")
+    stranger.expect_error("404")
     login_make(owner_of("alice"))
     pages = {
         "sign-in": (stranger, "/login/?done=password"),

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
-from tests.browser.talks import talk
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
+from tests.browser.conversations import conversation_make
 from tests.factories import memory_make
 
 pytestmark = pytest.mark.browser
@@ -14,7 +14,7 @@ FOCUSED = "() => document.activeElement.getAttribute('aria-label') ?? document.a
 
 
 def test_the_shortcuts_go_where_the_list_says_and_a_letter_alone_is_none(chat: Page) -> None:
-    in_a_worker(lambda: memory_make(owner_of("alice"), "Likes tea."))
+    run_in_thread(lambda: memory_make(owner_of("alice"), "Likes tea."))
     chat.locator("#log").focus()
     for key in ("k", "o", "m", "/", "Shift+O", "Shift+M", "Alt+k"):
         chat.keyboard.press(key)
@@ -56,7 +56,7 @@ def test_keys_are_named_as_on_the_keyboard_at_hand(visitor: NewVisitor) -> None:
 
 
 def test_the_way_with_tab_is_skip_link_bar_sessions_conversation_composer(alices: Visitor) -> None:
-    session = talk(owner_of("alice"), ("hello", "Hello."), title="hello")
+    session = conversation_make(owner_of("alice"), ("hello", "Hello."), title="hello")
     chat = alices.open(f"/c/{session.pk}/")
     expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
     skip = chat.locator("a").first

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from gateway.models import Agent, Run, Session
 from memories.services import book_get_or_create
 from tests.browser.conftest import NewVisitor, owner_of
-from tests.browser.talks import talk
+from tests.browser.conversations import conversation_make
 from tests.browser.test_memories_many import fill
 from tests.browser.test_reviews_page import waiting_review
 from tests.factories import memory_make, owner_make, session_make
@@ -42,9 +42,9 @@ ON_EACH_OTHER = """() => [".topbar", ".composer__bar", ".page__head", ".tools__r
 })"""
 
 
-def wide_talk() -> Session:
+def wide_conversation() -> Session:
     """A session of alice whose last answer has a wide table and wide code."""
-    return talk(owner_of("alice"), ("one", "Answer to one."), ("two", WIDE))
+    return conversation_make(owner_of("alice"), ("one", "Answer to one."), ("two", WIDE))
 
 
 def box(page: Page, selector: str) -> Any:
@@ -59,7 +59,7 @@ def right(place: Any) -> float:
 def test_the_text_is_in_the_middle_and_tables_and_code_grow_into_the_gutter(
     visitor: NewVisitor, server: object
 ) -> None:
-    page = visitor("alice").open(f"/c/{wide_talk().pk}/")
+    page = visitor("alice").open(f"/c/{wide_conversation().pk}/")
     for width in (1440, 1600, 1920, 2560):
         page.set_viewport_size({"width": width, "height": 900})
         text, log = box(page, "[data-answer] [data-prose] > p"), box(page, "#log")
@@ -82,7 +82,7 @@ def test_the_text_is_in_the_middle_and_tables_and_code_grow_into_the_gutter(
 
 
 def test_nothing_breaks_on_a_small_screen_or_zoomed_in(visitor: NewVisitor, server: object) -> None:
-    session = wide_talk()
+    session = wide_conversation()
     fill(owner_of("alice"), 3)
     memory_make(owner_of("alice"), "A-word-that-is-longer-than-most-lines-are-and-has-nowhere-to-break-" * 3)
     waiting_review(book_get_or_create(owner_of("alice").pk, "main"))
@@ -115,7 +115,7 @@ def test_pages_of_the_admin_fit_small_windows(visitor: NewVisitor, server: objec
     agent = Agent.objects.get(name="assistant")
     run = Run.objects.create(owner=root, session=session_make(root, agent), turn=1, request_id="0d" * 16)
     admin = visitor("root", has_touch=True)
-    page = admin.open(f"/admin/gateway/session/{wide_talk().pk}/change/")
+    page = admin.open(f"/admin/gateway/session/{wide_conversation().pk}/change/")
     expect(page.locator(".db-prose table")).to_be_attached()
     for path, width in (
         ("", 320),

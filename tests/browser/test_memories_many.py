@@ -10,9 +10,9 @@ from playwright.sync_api import Locator, Page, Route, expect
 from memories.models import Memory, Owner
 from memories.services import book_limits_set
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
 from tests.factories import memory_make
-from tests.in_one_go import book_clear
+from tests.unsliced import book_clear
 
 pytestmark = pytest.mark.browser
 
@@ -179,7 +179,7 @@ def test_a_change_elsewhere_while_another_list_is_on_its_way(alices: Visitor) ->
     page.route(re.compile(r"/fragments/memories/\?.*deleted"), answer_the_first_later)
     with page.expect_response(re.compile(r"/fragments/memories/\?.*deleted")):
         page.get_by_text("Deleted", exact=True).click()
-        in_a_worker(lambda: memory_make(alice, "Plays the cello."))
+        run_in_thread(lambda: memory_make(alice, "Plays the cello."))
     asked[0].continue_()
     expect(page.locator(".mem")).to_have_count(1)
 
@@ -187,7 +187,7 @@ def test_a_change_elsewhere_while_another_list_is_on_its_way(alices: Visitor) ->
 def test_a_clear_is_undone_where_it_says_until_when(alices: Visitor) -> None:
     alice = owner_of("alice")
     book = fill(alice, 3)[0].book
-    in_a_worker(lambda: book_clear(book, actor=f"user:{alice.user_id}"))
+    run_in_thread(lambda: book_clear(book, actor=f"user:{alice.user_id}"))
     page = opened(alices)
     expect(page.get_by_text("3 memories were deleted by /memory clear on")).to_be_visible()
     page.locator("[data-undo-clear]").click()

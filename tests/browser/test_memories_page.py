@@ -16,7 +16,7 @@ from memories.models import Artifact, ChangeSet, Memory, Notification, Owner, Re
 from memories.services import MemoryFields, Source, book_limits_set, book_writing
 from reviews.models import ConsolidationRun
 from tests.browser.axe import findings_wide_and_narrow
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
+from tests.browser.conftest import NewVisitor, Visitor, owner_of, run_in_thread
 from tests.factories import memory_make, session_make
 from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, packed
 
@@ -92,7 +92,7 @@ def test_adding_what_is_there_changes_only_what_is_filled_in(alices: Visitor) ->
 
 
 def test_what_is_refused_is_said_in_the_form_and_the_words_stay(alices: Visitor) -> None:
-    alices.expect_trouble(REFUSED)
+    alices.expect_error(REFUSED)
     page = opened(alices)
     book_limits_set({"main": (20, 20)})
     page.get_by_role("button", name="Add memory").click()
@@ -206,7 +206,7 @@ def test_filters_narrow_the_list_without_a_reload(alices: Visitor, tea: Memory) 
 
 
 def test_a_change_from_elsewhere_while_editing_is_shown_beside(alices: Visitor, tea: Memory) -> None:
-    alices.expect_trouble(REFUSED)
+    alices.expect_error(REFUSED)
     page = opened(alices)
     mine = "Likes mint tea."
     for choice in ("Yours", "Theirs", "Keep both words"):
@@ -318,7 +318,7 @@ def test_the_progress_of_a_consolidation_is_followed_until_it_is_over(visitor: N
     link = page.get_by_role("link", name="Consolidation is running: 25 of 26 sessions read.")
     expect(link).to_be_focused()
     ConsolidationRun.objects.filter(pk=run.pk).update(state="completed")
-    in_a_worker(lambda: notify(owner_id=tea.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED))
+    run_in_thread(lambda: notify(owner_id=tea.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED))
     expect(page.get_by_role("link", name="Consolidation is")).to_have_count(0)
 
 
@@ -421,7 +421,7 @@ def test_an_import_shows_the_words_that_would_change_and_not_those_it_leaves_out
 
 
 def test_a_file_that_is_no_import_is_refused_in_words(alices: Visitor, tmp_path: Path) -> None:
-    alices.expect_trouble(REFUSED)
+    alices.expect_error(REFUSED)
     file = tmp_path / "notes.jsonl"
     file.write_text("Keeps bees.")
     page = opened(alices)

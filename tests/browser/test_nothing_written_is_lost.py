@@ -6,40 +6,40 @@ from playwright.sync_api import Page, Route, expect
 from gateway.models import Message
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
-from tests.browser.asking import ask, send
-from tests.browser.conftest import in_a_worker
-from tests.browser.told_model import ToldModel
+from tests.browser.chat_actions import ask, send
+from tests.browser.conftest import run_in_thread
+from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 BOX = "Message to assistant"
 EXAMPLE = "Plan a vegetarian dinner for six, no hazelnuts."
 
 
-def test_the_draft_of_a_new_session_stays_while_another_one_goes_on(chat: Page, told: ToldModel) -> None:
-    told.answer("Fine.")
+def test_the_draft_of_a_new_session_stays_while_another_one_goes_on(chat: Page, puppet: PuppetModel) -> None:
+    puppet.answer("Fine.")
     ask(chat, "first")
     address = chat.url
     chat.get_by_role("link", name="New session").click()
     chat.get_by_label(BOX).press_sequentially("half a thou")
     chat.goto(address)
     expect(chat.get_by_label(BOX)).to_have_value("")
-    told.answer("Still fine.")
+    puppet.answer("Still fine.")
     ask(chat, "second")
     chat.get_by_role("link", name="New session").click()
     expect(chat.get_by_label(BOX)).to_have_value("half a thou")
-    told.answer("Whole.")
+    puppet.answer("Whole.")
     ask(chat, "half a thought")
     chat.get_by_role("link", name="New session").click()
     expect(chat.get_by_label(BOX)).to_have_value("")
 
 
-def test_what_is_typed_while_a_session_begins_stays(chat: Page, told: ToldModel) -> None:
+def test_what_is_typed_while_a_session_begins_stays(chat: Page, puppet: PuppetModel) -> None:
     held: list[Route] = []
     chat.route("**/api/sessions", lambda route: held.append(route))
     with chat.expect_request("**/api/sessions"):
         send(chat, "first")
     chat.keyboard.type(" and more")
-    told.answer("Fine.")
+    puppet.answer("Fine.")
     held[0].continue_()
     expect(chat.locator("[data-prose]").last).to_have_text("Fine.")
     assert Message.objects.get(role="user").text == "first"
@@ -56,7 +56,7 @@ def test_a_message_is_edited_on_while_a_review_saves_something(chat: Page) -> No
     last.get_by_role("button", name="Edit your message").click()
     editor = chat.get_by_role("textbox", name="Edit your message")
     editor.fill("That is not")
-    in_a_worker(review_execute, str(ReviewRun.objects.get().pk))
+    run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
     expect(last.locator("[data-change-set]")).to_contain_text("2 memories saved after a review")
     expect(editor).to_have_value("That is not")
     expect(editor).to_be_focused()
@@ -72,7 +72,7 @@ def test_a_memory_is_edited_on_while_a_review_saves_something(chat: Page) -> Non
     editor = chat.get_by_label("Edit this memory")
     editor.fill("The oven is")
     with chat.expect_response("**/fragments/turn/**"):
-        in_a_worker(review_execute, str(ReviewRun.objects.get().pk))
+        run_in_thread(review_execute, str(ReviewRun.objects.get().pk))
     expect(chat.locator(".toast")).to_contain_text("Saved")
     expect(editor).to_have_value("The oven is")
 

@@ -7,7 +7,7 @@ from memories.messaging.outbox import notify
 from memories.models import Book, Memory, Notification
 from memories.services import book_get_or_create
 from reviews.models import ReviewRun
-from tests.browser.conftest import LiveServer, NewVisitor, in_a_worker, owner_of
+from tests.browser.conftest import LiveServer, NewVisitor, owner_of, run_in_thread
 from tests.browser.test_reviews_page import saved_review
 
 pytestmark = pytest.mark.browser
@@ -40,7 +40,7 @@ def review(book: Book) -> ReviewRun:
 def told_of(review: ReviewRun, page: Page) -> Locator:
     """The notice of that review, once it is there."""
     told = {"kind": Notification.Kind.REVIEW_SAVED, "text": TWO, "review_id": review.pk}
-    in_a_worker(lambda: notify(owner_id=review.owner_id, **told))
+    run_in_thread(lambda: notify(owner_id=review.owner_id, **told))
     toast = page.locator(".toast")
     expect(toast.get_by_role("listitem")).to_have_text(["Keeps dumps for 14 days.", "The NAS is at home."])
     return toast

@@ -6,8 +6,8 @@ from playwright.sync_api import Page, expect
 from memories.services import book_get_or_create
 from tests.admin_pages import list_of, page_of, rows_make
 from tests.browser.conftest import NewVisitor, owner_of
-from tests.browser.page_weight import Weight, weighed
-from tests.browser.talks import long_talk
+from tests.browser.conversations import long_conversation
+from tests.browser.page_weight import Weight, record_weight
 from tests.browser.test_memories_many import fill
 from tests.browser.test_reviews_page import saved_review
 from tests.factories import owner_make
@@ -20,7 +20,7 @@ MOST_BYTES = 100_000  # compressed, without fonts
 
 def loaded(page: Page, address: str) -> Weight:
     """The weight of a page, with what it asks for once it is there."""
-    weight = weighed(page)
+    weight = record_weight(page)
     page.goto(address)
     page.wait_for_load_state("networkidle")
     return weight
@@ -29,7 +29,7 @@ def loaded(page: Page, address: str) -> Weight:
 def addresses() -> list[str]:
     """The pages of somebody who has been here for a while."""
     alice = owner_of("alice")
-    session = long_talk(alice, 30)
+    session = long_conversation(alice, 30)
     fill(alice, 60)
     for number in range(20):
         saved_review(
@@ -43,10 +43,10 @@ def test_a_page_is_a_dozen_requests_and_less_than_100_kilobytes(visitor: NewVisi
     for path in ("/login/", *paths):
         new = visitor("" if path == "/login/" else "alice", alone=True)  # nothing in its cache
         if path == "/nowhere/":
-            new.expect_trouble("404")
+            new.expect_error("404")
         cold = loaded(new.context.new_page(), new.address + path)
         assert len(cold.requests) <= MOST_REQUESTS, (path, cold.requests)
-        assert cold.bytes_but("Font") <= MOST_BYTES, (path, cold.requests)
+        assert cold.bytes_without("Font") <= MOST_BYTES, (path, cold.requests)
         warm = loaded(new.context.new_page(), new.address + path)
         assert [kind for kind, _, _ in warm.requests if kind in {"Script", "Stylesheet", "Font"}] == [], path
 
@@ -57,12 +57,12 @@ def test_pages_of_the_admin_load_their_files_once(visitor: NewVisitor) -> None:
     root = visitor("root", alone=True)
     (session,) = (page_of(name, row) for name, row in rows.items() if name == "gateway.session")
     cold = loaded(root.context.new_page(), root.address + "/admin/")
-    assert cold.bytes_but("Font") <= MOST_BYTES, cold.requests
+    assert cold.bytes_without("Font") <= MOST_BYTES, cold.requests
     for path in ("/admin/", list_of("memories.memory"), session):
         loaded(root.context.new_page(), root.address + path)
         warm = loaded(root.context.new_page(), root.address + path)
         assert len(warm.requests) <= MOST_REQUESTS, (path, warm.requests)
-        assert warm.bytes_but("Font") <= MOST_BYTES, (path, warm.requests)
+        assert warm.bytes_without("Font") <= MOST_BYTES, (path, warm.requests)
 
 
 def test_a_browser_finds_nothing_that_keeps_it_from_installing(visitor: NewVisitor) -> None:

@@ -30,7 +30,7 @@ def book(server: LiveServer) -> Book:
     return book_get_or_create(owner_of("alice").pk, "main")
 
 
-def talk(title: str, name: str = "alice") -> Session:
+def conversation_make(title: str, name: str = "alice") -> Session:
     owner = owner_of(name)
     session = session_make(owner, Agent.objects.get(name="assistant"), title=title)
     run = Run.objects.create(owner=owner, session=session, turn=1, state="completed", request_id="r")
@@ -42,7 +42,7 @@ def talk(title: str, name: str = "alice") -> Session:
 
 def review_make(book: Book, title: str, state: str, **fields: Any) -> ReviewRun:
     values = {"settings": {"memory_review_timeout": 30}, "first_seq": 1, "last_seq": 2, "model": "m", **fields}
-    session = talk(title)
+    session = conversation_make(title)
     return ReviewRun.objects.create(
         owner=book.owner, book=book, session=session, state=state, agent_name="assistant", book_epoch=1, **values
     )
@@ -169,7 +169,7 @@ def test_what_is_rejected_can_be_saved_after_all(alices: Visitor, book: Book) ->
 
 
 def test_words_that_the_scan_refuses_stay_to_be_changed(alices: Visitor, book: Book) -> None:
-    alices.expect_trouble(REFUSED)
+    alices.expect_error(REFUSED)
     waiting_review(book)
     page = opened(alices)
     dinner = run(page, "Dinner for six")
@@ -264,7 +264,7 @@ def turn_consolidation_on() -> None:
 
 def test_a_rebuild_is_looked_at_started_and_stopped(alices: Visitor, book: Book) -> None:
     turn_consolidation_on()
-    talk("Nightly backups")
+    conversation_make("Nightly backups")
     page = opened(alices)
     page.get_by_role("button", name="Preview a rebuild").click()
     expect(page.get_by_text(re.compile(r"A rebuild would read 1 session: about [\d,]+ tokens"))).to_be_visible()
@@ -301,7 +301,7 @@ def test_a_document_is_read_edited_and_restored(alices: Visitor, book: Book) -> 
 
 
 def test_a_document_changed_meanwhile_is_not_overwritten(alices: Visitor, book: Book) -> None:
-    alices.expect_trouble(REFUSED)
+    alices.expect_error(REFUSED)
     artifact_put(book, "MEMORY.md", "One.", CONSOLIDATED)
     page = opened(alices)
     page.get_by_role("button", name="Edit MEMORY.md").click()

@@ -70,7 +70,7 @@ def test_a_refusal_stays_in_the_dialog(alices: Visitor) -> None:
     page = alices.open(f"/c/{session.pk}/")
     page.get_by_role("button", name="Edit tags").click()
     dialog = page.get_by_role("dialog", name="Tags")
-    alices.expect_trouble("400 (Bad Request)")
+    alices.expect_error("400 (Bad Request)")
     dialog.get_by_label("Tags of").fill(", ".join(f"tag {number}" for number in range(11)))
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("alert")).to_be_visible()

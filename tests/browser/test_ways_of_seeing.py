@@ -7,11 +7,11 @@ from memories.errors import UpstreamTimeout
 from memories.messaging.outbox import notify
 from memories.models import Notification
 from memories.services import book_get_or_create
-from tests.browser.asking import ask, send
 from tests.browser.axe import findings_light_and_dark
-from tests.browser.conftest import NewVisitor, in_a_worker, owner_of
+from tests.browser.chat_actions import ask, send
+from tests.browser.conftest import NewVisitor, owner_of, run_in_thread
+from tests.browser.puppet_model import PuppetModel
 from tests.browser.test_reviews_page import saved_review
-from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +27,7 @@ def review_saved() -> None:
     owner = owner_of("alice")
     review = saved_review(book_get_or_create(owner.pk, "main"), "Nightly", "Keeps dumps for 14 days.", "Has a NAS.")
     told = {"kind": Notification.Kind.REVIEW_SAVED, "text": "Saved 2 memories from your last conversation."}
-    in_a_worker(lambda: notify(owner_id=owner.pk, review_id=review.pk, **told))
+    run_in_thread(lambda: notify(owner_id=owner.pk, review_id=review.pk, **told))
 
 
 def height(page: Page, selector: str) -> float:
@@ -35,9 +35,9 @@ def height(page: Page, selector: str) -> float:
     return box["height"] if box else 0
 
 
-def test_zoomed_in_a_notice_leaves_room_for_the_conversation(visitor: NewVisitor, told: ToldModel) -> None:
+def test_zoomed_in_a_notice_leaves_room_for_the_conversation(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice", viewport=ZOOMED).open("/")
-    told.answer("There you are.")
+    puppet.answer("There you are.")
     ask(page, "hello")
     expect(page.get_by_role("heading", name="hello")).to_be_visible()  # it takes its room when the session has a title
     before = height(page, "#log")
@@ -65,27 +65,27 @@ def test_with_colours_of_ones_own_every_control_keeps_an_edge(visitor: NewVisito
     assert page.get_by_role("switch", name="Temporary").evaluate(checked) != off
 
 
-def test_with_less_motion_nothing_moves(visitor: NewVisitor, told: ToldModel) -> None:
+def test_with_less_motion_nothing_moves(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice").open("/")
-    told.say("Well")
+    puppet.say("Well")
     send(page, "hello")
     expect(page.locator(".caret")).to_be_attached()
     review_saved()
     expect(page.locator(".toast li")).to_have_count(2)
     assert page.evaluate(MOVING) == []
-    told.end()
+    puppet.end()
 
 
-def test_motion_is_there_for_those_who_did_not_ask_for_less(visitor: NewVisitor, told: ToldModel) -> None:
+def test_motion_is_there_for_those_who_did_not_ask_for_less(visitor: NewVisitor, puppet: PuppetModel) -> None:
     page = visitor("alice", reduced_motion="no-preference").open("/")
-    told.say("Well")
+    puppet.say("Well")
     send(page, "hello")
     expect(page.locator(".caret")).to_be_attached()
     assert "breathe" in page.evaluate(MOVING)
-    told.end()
+    puppet.end()
 
 
-def test_axe_finds_nothing_serious_in_the_states_of_the_chat(visitor: NewVisitor, told: ToldModel) -> None:
+def test_axe_finds_nothing_serious_in_the_states_of_the_chat(visitor: NewVisitor, puppet: PuppetModel) -> None:
     alice = visitor("alice", has_touch=True)
     found: dict[str, list[str]] = {}
 
@@ -96,11 +96,11 @@ def test_axe_finds_nothing_serious_in_the_states_of_the_chat(visitor: NewVisitor
 
     page = alice.open("/")
     look(page, "first page")
-    told.say("Here it is:\n\n```sh\nls | wc -l\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+    puppet.say("Here it is:\n\n```sh\nls | wc -l\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     send(page, "hello")
     expect(page.locator("pre")).to_be_visible()
     look(page, "streaming")
-    told.end()
+    puppet.end()
     expect(page.get_by_role("button", name="Copy answer")).to_be_visible()
     review_saved()
     expect(page.locator(".toast li")).to_have_count(2)
@@ -109,7 +109,7 @@ def test_axe_finds_nothing_serious_in_the_states_of_the_chat(visitor: NewVisitor
     expect(page.get_by_role("listbox", name="Commands")).to_be_visible()
     look(page, "commands")
     page.get_by_label("Message to assistant").fill("")
-    told.fail(UpstreamTimeout("slow"))
+    puppet.fail(UpstreamTimeout("slow"))
     send(page, "again")
     expect(page.get_by_role("alert")).to_be_visible()
     look(page, "failed")

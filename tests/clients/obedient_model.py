@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tests.upstream_server import Arrived, Upstream, UpstreamServer, serving_upstream
+from tests.upstream_server import ReceivedRequest, Upstream, UpstreamServer, serving_upstream
 
 CAT = "My cat is called Biscuit."
 REMEMBER = f"Please remember this: {CAT}"
@@ -36,7 +36,7 @@ _SHELLS: dict[str, Callable[[str], dict[str, Any]]] = {
 class ObedientModel(Upstream):
     """The server's side."""
 
-    def _next(self, request: Arrived) -> dict[str, Any]:
+    def _next_step(self, request: ReceivedRequest) -> dict[str, Any]:
         return answer(request.body)
 
 

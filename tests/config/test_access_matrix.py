@@ -24,7 +24,7 @@ from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, app_make, key_make, login_make, memory_make, owner_make, session_make
-from tests.kept_rows import kept
+from tests.shared_rows import shared_rows
 
 SECRET = "Likes tea."
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]
@@ -343,7 +343,7 @@ def logged_in(owner: Owner) -> AsyncClient:
 
 @pytest.fixture(scope="module")
 def whole_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with kept(django_db_blocker, lambda: World(owner_make("alice"))) as made:
+    with shared_rows(django_db_blocker, lambda: World(owner_make("alice"))) as made:
         yield made
 
 

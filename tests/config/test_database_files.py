@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import warm_process
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 _WRITE = (
@@ -44,7 +44,7 @@ def _shell(home: Path, code: str = _WRITE) -> str:
     taken = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
     env = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
     command = [str(MANAGE), "shell", "--no-imports", "-c", code]
-    done = warm.run(command, env=env | {"DAYBOOK_HOME": str(home)}, timeout=60, umask=0)
+    done = warm_process.run(command, env=env | {"DAYBOOK_HOME": str(home)}, timeout=60, umask=0)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

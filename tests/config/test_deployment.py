@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from tests import warm
+from tests import warm_process
 
 BASE = Path(settings.BASE_DIR)
 DEPLOYED = {
@@ -28,7 +28,7 @@ print(s.SECURE_HSTS_SECONDS, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)
 
 
 def manage(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return warm.run([str(BASE / "manage.py"), *arguments], env=_environment(home, variables), timeout=60)
+    return warm_process.run([str(BASE / "manage.py"), *arguments], env=_environment(home, variables), timeout=60)
 
 
 def _environment(home: Path, variables: Mapping[str, str]) -> dict[str, str]:
@@ -52,7 +52,7 @@ def test_browsers_are_told_to_stay_with_https_where_every_origin_is(tmp_path: Pa
     hosts = "chat.example.org,talk.example.org,10.0.0.7"
     variables = {"DAYBOOK_ALLOWED_HOSTS": hosts, "DAYBOOK_TRUSTED_ORIGINS": origins}
     (tmp_path / "show.py").write_text(_SHOW)  # without loading the apps
-    done = warm.run([str(tmp_path / "show.py")], env=_environment(tmp_path, variables), timeout=60)
+    done = warm_process.run([str(tmp_path / "show.py")], env=_environment(tmp_path, variables), timeout=60)
     assert done.stdout.strip() == shown, done.stderr
 
 

@@ -17,12 +17,12 @@ from memories.models import ChangeSet, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import key_make, memory_make, owner_make, session_make
-from tests.late import Late
+from tests.lazy_module import LazyModule
 from tests.live_server import LiveServer, serving
 
-schemathesis: Any = Late("schemathesis")
-openapi_checks: Any = Late("schemathesis.specs.openapi.checks")
-failures: Any = Late("schemathesis.core.failures")
+schemathesis: Any = LazyModule("schemathesis")
+openapi_checks: Any = LazyModule("schemathesis.specs.openapi.checks")
+failures: Any = LazyModule("schemathesis.core.failures")
 CHECKS = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
 # Of each operation. What is invalid takes as long to make up as what is valid, and is refused in few ways.
 EXAMPLES, INVALID_EXAMPLES = 8, 4

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from config import health, heartbeat
 from memories.database import access
 from memories.ids import uuid7
-from tests.endings import close_lanes
+from tests.shutdown import close_lanes
 from tests.waiting import eventually_async
 
 

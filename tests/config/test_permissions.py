@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.permissions import tighten
-from tests import warm
+from tests import warm_process
 from tests.e2e.running import MANAGE, START_SECONDS, environment
 from tests.migrated import migrated_file
 
@@ -21,7 +21,7 @@ def open_paths(folder: Path) -> list[str]:
 
 def started_with_umask(home: Path, umask: int, *arguments: str) -> str:
     """Run a command under a umask; its standard error."""
-    done = warm.run([str(MANAGE), *arguments], env=environment(home), timeout=START_SECONDS, umask=umask)
+    done = warm_process.run([str(MANAGE), *arguments], env=environment(home), timeout=START_SECONDS, umask=umask)
     assert done.returncode == 0, done.stderr
     return done.stderr
 

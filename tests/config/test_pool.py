@@ -14,7 +14,7 @@ from pytest_django.fixtures import Settings
 from config.serving.asgi_handler import HttpApplication
 from memories.database.access import in_read_thread, in_thread
 from memories.models import Owner
-from tests.endings import close_lanes
+from tests.shutdown import close_lanes
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -19,8 +19,8 @@ from memories.tools import TOOLS as TOOL_TABLE
 from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request
 from tests.conftest import Api
 from tests.factories import key_make, memory_make, owner_make
-from tests.kept_rows import kept
 from tests.queries import statements
+from tests.shared_rows import shared_rows
 
 # What is written because somebody reads, and why: docs/limits.md says it too.
 WRITES = {"GET /api/export": "who exported whose words is recorded before the first of them is sent"}
@@ -35,7 +35,7 @@ def writing(statements: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def whole_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with kept(django_db_blocker, lambda: World(owner_make("alice"))) as made:
+    with shared_rows(django_db_blocker, lambda: World(owner_make("alice"))) as made:
         yield made
 
 

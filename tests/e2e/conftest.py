@@ -127,12 +127,15 @@ def _redis_database() -> str:
 
 @pytest.fixture
 def start_daybook(home: Path, storage: dict[str, str]) -> Iterator[StartDaybook]:
-    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…, anew=False)`."""
+    """Start a Daybook on this test's home and storage: `start_daybook(env=None, *arguments, home=…,
+    own_interpreter=False)`."""
     with ExitStack() as started:
 
         def start(
-            env: Mapping[str, str] | None = None, *arguments: str, home: Path = home, anew: bool = False
+            env: Mapping[str, str] | None = None, *arguments: str, home: Path = home, own_interpreter: bool = False
         ) -> RunningDaybook:
-            return started.enter_context(running_daybook(home, storage | dict(env or {}), *arguments, anew=anew))
+            return started.enter_context(
+                running_daybook(home, storage | dict(env or {}), *arguments, own_interpreter=own_interpreter)
+            )
 
         yield start

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from tests import warm
+from tests import warm_process
 from tests.waiting import eventually
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
@@ -35,10 +35,13 @@ def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, s
 
 
 def manage(
-    home: Path, *arguments: str, env: Mapping[str, str] | None = None, anew: bool = False
+    home: Path, *arguments: str, env: Mapping[str, str] | None = None, own_interpreter: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run a management command to its end; `anew`: with an interpreter of its own (tests/warm.py)."""
-    return warm.run([str(MANAGE), *arguments], env=environment(home, env), timeout=START_SECONDS, anew=anew)
+    """Run a management command to its end; `own_interpreter`: with an interpreter of its own
+    (tests/warm_process.py)."""
+    return warm_process.run(
+        [str(MANAGE), *arguments], env=environment(home, env), timeout=START_SECONDS, own_interpreter=own_interpreter
+    )
 
 
 def processes_of(home: Path) -> dict[int, str]:
@@ -63,7 +66,7 @@ def children_of(pid: int) -> list[int]:
 
 def none_left(home: Path, *, within: float = STOP_SECONDS) -> None:
     """Wait until no process of that home lives; fails if some stay."""
-    eventually(lambda: not processes_of(home), within=within, saying=f"The end of {processes_of(home)}")
+    eventually(lambda: not processes_of(home), within=within, description=f"The end of {processes_of(home)}")
 
 
 @dataclass
@@ -71,7 +74,7 @@ class RunningDaybook:
     """A ready Daybook. `address` ends with a slash; password and key are as printed, or as given, else ""."""
 
     home: Path
-    process: warm.Program
+    process: warm_process.Program
     output: Path
     complaints: Path
     address: str = ""
@@ -144,16 +147,21 @@ class RunningDaybook:
 
 @contextmanager
 def running_daybook(
-    home: Path, env: Mapping[str, str] | None = None, *arguments: str, anew: bool = False
+    home: Path, env: Mapping[str, str] | None = None, *arguments: str, own_interpreter: bool = False
 ) -> Iterator[RunningDaybook]:
-    """Start `manage.py up` with that home and wait until it says that it is ready; `anew`: with an interpreter of its
-    own (tests/warm.py). Whatever is left when the block ends is killed. On Linux only: it reads /proc."""
+    """Start `manage.py up` with that home and wait until it says that it is ready; `own_interpreter`: with an
+    interpreter of its own (tests/warm_process.py). Whatever is left when the block ends is killed. On Linux only: it
+    reads /proc."""
     home.parent.mkdir(parents=True, exist_ok=True)
     output, complaints = home.with_name(f"{home.name}.out"), home.with_name(f"{home.name}.err")
     given = environment(home, env)
     with output.open("wb") as out, complaints.open("wb") as err:
-        process = warm.start(
-            [str(MANAGE), "up", *arguments], env=given, stdout=out.fileno(), stderr=err.fileno(), anew=anew
+        process = warm_process.start(
+            [str(MANAGE), "up", *arguments],
+            env=given,
+            stdout=out.fileno(),
+            stderr=err.fileno(),
+            own_interpreter=own_interpreter,
         )
     daybook = RunningDaybook(
         home=home,
@@ -165,7 +173,7 @@ def running_daybook(
         api_key=given.get("DAYBOOK_API_KEY", ""),
     )
     try:
-        eventually(daybook._ready, within=START_SECONDS, saying="The ready line of `up`")
+        eventually(daybook._ready, within=START_SECONDS, description="The ready line of `up`")
         yield daybook
     finally:
         with suppress(ProcessLookupError):

@@ -35,4 +35,4 @@ def test_a_picture_goes_upstream_is_kept_over_a_restart_and_goes_with_its_sessio
     alice.log_in("admin", "correct horse")
     assert alice.call("GET", f"/api/sessions/{session['id']}/messages")[1]["data"][0]["content"] == said
     assert alice.call("DELETE", f"/api/sessions/{session['id']}")[0] in {200, 204}
-    eventually(lambda: not file.exists(), within=30, saying="The end of the file")
+    eventually(lambda: not file.exists(), within=30, description="The end of the file")

@@ -16,12 +16,12 @@ from tests.callback_listener import CallbackListener, listening
 from tests.e2e.conftest import migrated_storage
 from tests.e2e.http_user import HttpUser
 from tests.e2e.running import RunningDaybook, running_daybook
-from tests.late import Late
+from tests.lazy_module import LazyModule
 
-mcp: Any = Late("mcp")
-auth: Any = Late("mcp.client.auth")
-shared: Any = Late("mcp.shared.auth")
-streamable_http: Any = Late("mcp.client.streamable_http")
+mcp: Any = LazyModule("mcp")
+auth: Any = LazyModule("mcp.client.auth")
+shared: Any = LazyModule("mcp.shared.auth")
+streamable_http: Any = LazyModule("mcp.client.streamable_http")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 

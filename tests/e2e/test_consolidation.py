@@ -17,7 +17,7 @@ from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from memories.models import Artifact, ArtifactRevision, Lease, Owner
 from reviews.models import ConsolidationRun, Extraction
-from tests import warm
+from tests import warm_process
 from tests.e2e.http_user import KeyUser
 from tests.e2e.running import MANAGE, environment, manage, running_daybook
 from tests.factories import agent_make, key_make, owner_make
@@ -28,7 +28,7 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 READER, WRITER = "reader", "writer"
-Worker = warm.Program
+Worker = warm_process.Program
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def start_worker(home: Path, shared: dict[str, str]) -> Iterator[Callable[[], Wo
     started: list[Worker] = []
 
     def start() -> Worker:
-        started.append(warm.start([str(MANAGE), "worker"], env=environment(home, shared), new_session=True))
+        started.append(warm_process.start([str(MANAGE), "worker"], env=environment(home, shared), new_session=True))
         return started[-1]
 
     yield start
@@ -82,7 +82,7 @@ def finished(within: float = 60) -> ConsolidationRun:
         run = ConsolidationRun.objects.order_by("-id").first()
         return run if run and run.state not in ConsolidationRun.OPEN else None
 
-    return eventually(over, within=within, saying="The end of the consolidation")
+    return eventually(over, within=within, description="The end of the consolidation")
 
 
 def killed(worker: Worker) -> None:

@@ -46,7 +46,7 @@ def test_ten_turns_are_reviewed_shown_and_remembered(start_daybook: Callable[...
         assert counters == [1, 2, 0, 1, 2, 0, 1, 2, 0, 1]
     assert "Is vegetarian." in turn["content"]  # the last turn was given what the first review saved
 
-    reviews = eventually(lambda: _ended(alice), within=20, saying="Three reviews")
+    reviews = eventually(lambda: _ended(alice), within=20, description="Three reviews")
     assert {review["trigger"] for review in reviews} == {"interval"}
     _, memories = alice.call("GET", "/api/memories?write_origin=background_review")
     assert "Is vegetarian." in {memory["content"] for memory in memories["data"]}

@@ -13,11 +13,11 @@ from gateway.models import Agent, Session
 from gateway.services import session_delete, session_end
 from memories.models import ChangeSet, Invalidation, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
-from tests import warm
+from tests import warm_process
 from tests.e2e.running import AS_SHIPPED, environment
 from tests.factories import memory_make, owner_make, session_make
-from tests.in_one_go import book_clear, forget_memories, forget_owner
 from tests.reviews.talk import reviewing_agent, say
+from tests.unsliced import book_clear, forget_memories, forget_owner
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
@@ -40,7 +40,7 @@ def words_of(letter: str) -> Words:
 class Holder:
     """The second process."""
 
-    def __init__(self, process: warm.Program) -> None:
+    def __init__(self, process: warm_process.Program) -> None:
         self._process = process
 
     def call(self, *command: str) -> Any:
@@ -59,19 +59,19 @@ class Holder:
         """Wait until it holds none of the words, and check that it still holds the others. It looks at its objects when
         it has been told: that takes a second."""
         newest = Invalidation.objects.latest("pk").pk
-        eventually(lambda: self.call("told") >= newest, within=20.0, saying=f"The news of {what}")
+        eventually(lambda: self.call("told") >= newest, within=20.0, description=f"The news of {what}")
 
         def without() -> dict[str, int]:
             held = self.holds(*words, *keeps)
             return {} if any(held[word] for word in words) else held
 
-        held = eventually(without, within=20.0, saying=f"{words} gone from memory ({what})")
+        held = eventually(without, within=20.0, description=f"{words} gone from memory ({what})")
         assert all(held[word] for word in keeps), f"{held} ({what})"
 
 
 @pytest.fixture
 def holder(home: Path, shared: dict[str, str]) -> Iterator[Holder]:
-    process = warm.start(
+    process = warm_process.start(
         ["-m", "tests.e2e.holding_process"],
         env=environment(home, shared) | AS_SHIPPED,
         stdin=subprocess.PIPE,

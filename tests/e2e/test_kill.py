@@ -18,7 +18,7 @@ from django.utils import timezone
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision
 from reviews.models import ReviewRun
 from reviews.services import expire_leases
-from tests import warm
+from tests import warm_process
 from tests.e2e.running import AS_SHIPPED, MANAGE, children_of, environment, none_left
 from tests.factories import session_make
 from tests.reviews.talk import newest_review, reviewing_agent, say
@@ -36,7 +36,7 @@ SEED = 20261120
 @pytest.fixture
 def execute(home: Path, shared: dict[str, str]) -> Iterator[Callable[[ReviewRun], int]]:
     """Begin to execute a review in a process of its own; returns the process id."""
-    process = warm.start(
+    process = warm_process.start(
         ["-m", "tests.e2e.review_forks"],
         env=environment(home, shared) | AS_SHIPPED,
         stdin=subprocess.PIPE,
@@ -106,7 +106,7 @@ def test_the_real_worker_is_killed_and_takes_up_everything_again(
         for review in reviews:
             _script(upstream, review, reset=False)
         with _working(environment(home, shared), home) as worker:
-            eventually(lambda: upstream.requests(), within=30, saying="A review's request")
+            eventually(lambda: upstream.requests(), within=30, description="A review's request")
             _ends_within(worker.pid, chance.uniform(0.0, 0.3))
             worker.kill()
             worker.wait(10)
@@ -120,7 +120,9 @@ def test_the_real_worker_is_killed_and_takes_up_everything_again(
         _script(upstream, review, reset=False)
     with _working(environment(home, shared), home):
         eventually(
-            lambda: {run.state for run in ReviewRun.objects.all()} <= ENDED, within=60, saying="The end of every review"
+            lambda: {run.state for run in ReviewRun.objects.all()} <= ENDED,
+            within=60,
+            description="The end of every review",
         )
     for review in reviews:
         review.refresh_from_db()
@@ -131,9 +133,9 @@ def test_the_real_worker_is_killed_and_takes_up_everything_again(
 def test_any_process_of_the_queue_is_killed_and_the_others_go_on(
     alice: Owner, shared: dict[str, str], upstream: UpstreamServer, home: Path
 ) -> None:
-    with _working(environment(home, shared), home, anew=True) as worker:
-        (guard,) = eventually(lambda: children_of(worker.pid), within=30, saying="The guard of the queue")
-        first = eventually(lambda: _when_full(children_of(guard)), within=30, saying="The processes of the queue")
+    with _working(environment(home, shared), home, own_interpreter=True) as worker:
+        (guard,) = eventually(lambda: children_of(worker.pid), within=30, description="The guard of the queue")
+        first = eventually(lambda: _when_full(children_of(guard)), within=30, description="The processes of the queue")
         _is_done(_scheduled_review(alice, 1), upstream)  # now they wait for the next job
         for pid in first:
             os.kill(pid, signal.SIGKILL)
@@ -192,7 +194,7 @@ def _is_done(review: ReviewRun, upstream: UpstreamServer) -> None:
     """Wait until the worker has done a scheduled review, which has a job."""
     _script(upstream, review)
     saved = ReviewRun.objects.filter(pk=review.pk, state="saved")
-    eventually(saved.exists, within=20, saying=f"The end of review {review.pk}")
+    eventually(saved.exists, within=20, description=f"The end of review {review.pk}")
 
 
 def _ends_in_time(execute: Callable[[ReviewRun], int], review: ReviewRun, upstream: UpstreamServer) -> str:
@@ -265,15 +267,19 @@ def _ends_within(pid: int, seconds: float) -> bool:
 
 
 class _working:
-    """The real worker command, as long as the block lasts; `anew`: with an interpreter of its own."""
+    """The real worker command, as long as the block lasts; `own_interpreter`: with an interpreter of its own."""
 
-    def __init__(self, env: dict[str, str], home: Path, *, anew: bool = False) -> None:
-        self.env, self.home, self.anew = env, home, anew
+    def __init__(self, env: dict[str, str], home: Path, *, own_interpreter: bool = False) -> None:
+        self.env, self.home, self.own_interpreter = env, home, own_interpreter
 
-    def __enter__(self) -> warm.Program:
+    def __enter__(self) -> warm_process.Program:
         with self.home.with_name("worker.log").open("ab") as log:
-            self.process = warm.start(
-                [str(MANAGE), "worker"], env=self.env, stdout=log.fileno(), stderr=log.fileno(), anew=self.anew
+            self.process = warm_process.start(
+                [str(MANAGE), "worker"],
+                env=self.env,
+                stdout=log.fileno(),
+                stderr=log.fileno(),
+                own_interpreter=self.own_interpreter,
             )
         return self.process
 

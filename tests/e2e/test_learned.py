@@ -55,9 +55,9 @@ def test_what_web_and_worker_learn_holds_after_a_restart(
         turn(daybook)
         assert [set(body) & {"seed", "top_k"} for body in sent(upstream, "talker")] == [{"seed"}, set()]
         both = {("talker", "seed"), ("reviewer", "reasoning_effort")}
-        eventually(lambda: learned(home) == both, within=30, saying="Both processes' rows")
+        eventually(lambda: learned(home) == both, within=30, description="Both processes' rows")
     with running_daybook(home, env) as daybook:
         turn(daybook)
         assert [set(body) & {"seed", "top_k"} for body in sent(upstream, "talker")[2:]] == [set()]
-        eventually(lambda: len(sent(upstream, "reviewer")) == 3, within=30, saying="The second review")
+        eventually(lambda: len(sent(upstream, "reviewer")) == 3, within=30, description="The second review")
         assert [body.get("reasoning_effort") for body in sent(upstream, "reviewer")] == [None, "none", "none"]

@@ -9,10 +9,10 @@ import pytest
 
 from tests.e2e.conftest import migrated_storage
 from tests.e2e.running import RunningDaybook, running_daybook
-from tests.late import Late
+from tests.lazy_module import LazyModule
 
-mcp: Any = Late("mcp")
-streamable_http: Any = Late("mcp.client.streamable_http")
+mcp: Any = LazyModule("mcp")
+streamable_http: Any = LazyModule("mcp.client.streamable_http")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 

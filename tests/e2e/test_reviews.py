@@ -129,7 +129,7 @@ def test_ten_turns_at_an_interval_of_three_are_three_reviews(stage: Stage) -> No
     session = new_session(user, "third")
     counters = [turn(user, session, f"Message {n}")["turns_since_memory_review"] for n in range(1, 11)]
     assert counters == [1, 2, 0, 1, 2, 0, 1, 2, 0, 1]
-    done = eventually(lambda: ended(user, 3), within=20, saying="Three reviews")
+    done = eventually(lambda: ended(user, 3), within=20, description="Three reviews")
     assert sorted(review["state"] for review in done) == ["nothing_to_save", "nothing_to_save", "saved"]
     _, memories = user.call("GET", "/api/memories?write_origin=background_review")
     assert [memory["content"] for memory in memories["data"]] == ["Is vegetarian."]
@@ -149,7 +149,7 @@ def test_turns_go_on_while_a_review_hangs_and_it_is_cut_with_nothing_left_behind
     session = new_session(user, "hasty")
     for number in range(3):
         turn(user, session, f"Message {number}")
-    eventually(lambda: len(upstream.requests(REVIEWER)) == 2, within=20, saying="The hanging request")
+    eventually(lambda: len(upstream.requests(REVIEWER)) == 2, within=20, description="The hanging request")
     began = time.monotonic()
     for number in range(2):
         turn(user, session, f"Meanwhile {number}")

@@ -47,7 +47,7 @@ def _prepared(home: Path, env: dict[str, str]) -> str:
 def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
     start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
 ) -> None:
-    daybook = start_daybook(unmigrated | AS_SHIPPED, anew=True)
+    daybook = start_daybook(unmigrated | AS_SHIPPED, own_interpreter=True)
     _answers(daybook)
     assert daybook.stop() == 0
     none_left(home)
@@ -58,7 +58,7 @@ def test_a_later_start_keeps_everything_and_prints_no_secrets_and_ctrl_c_leaves_
     start_daybook: StartDaybook, storage: dict[str, str], home: Path
 ) -> None:
     key = _prepared(home, storage)
-    second = start_daybook({"DAYBOOK_SERVER": "daphne"}, anew=True)
+    second = start_daybook({"DAYBOOK_SERVER": "daphne"}, own_interpreter=True)
     assert (second.admin_password, second.api_key) == ("", "")
     assert second.get("/v1/models", {"Authorization": f"Bearer {key}"})[0] == 200
     assert not (home / "backups").exists()
@@ -81,7 +81,7 @@ def test_sigterm_ends_it_although_a_task_runs(start_daybook: StartDaybook, stora
 def test_the_supervisor_is_a_program_without_django_and_killing_it_leaves_nothing(
     start_daybook: StartDaybook, home: Path
 ) -> None:
-    daybook = start_daybook(anew=True)
+    daybook = start_daybook(own_interpreter=True)
     _answers(daybook)
     command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
     assert b"config.processes.supervise" in command
@@ -175,7 +175,7 @@ def test_two_starts_at_once_migrate_once_and_make_one_administrator_and_one_key(
     _made_older(home, storage)
     env = storage | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"}
     with ThreadPoolExecutor(2) as pool:
-        starts = [pool.submit(manage, home, "prepare", env=env, anew=True) for _ in range(2)]
+        starts = [pool.submit(manage, home, "prepare", env=env, own_interpreter=True) for _ in range(2)]
     done = [start.result() for start in starts]
     assert [start.returncode for start in done] == [0, 0], [start.stderr for start in done]
     assert sorted("Created the first API key" in start.stdout for start in done) == [False, True]

@@ -19,7 +19,7 @@ def busy_port() -> Iterator[int]:
 
 
 def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int) -> None:
-    result = manage(home, "up", "--port", str(busy_port), anew=True)
+    result = manage(home, "up", "--port", str(busy_port), own_interpreter=True)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         f"daybook: DAYBOOK_PORT is {busy_port}; another program already listens there (on 127.0.0.1).\n"

@@ -57,10 +57,10 @@ def scripted(server: UpstreamServer, animal: str) -> None:
     """Answers for one session read, documents written, search words and a review of a turn."""
     add = {"name": "add_memory", "arguments": {"content": f"Keeps a {animal}.", "target": "user"}}
     server.script(
-        {"holds": READING, "text": extraction(f"- The {animal} is called Otto.", f"About a {animal}.")},
-        {"holds": WRITING, "text": synthesis(f"# Memory\n- The {animal} is called Otto.", f"A {animal}.")},
-        {"holds": NOTES, "text": '{"1": ["pet", "animal"], "2": ["pet", "animal"]}'},
-        {"holds": "User turns that were not reviewed", "calls": [add]},
+        {"contains": READING, "text": extraction(f"- The {animal} is called Otto.", f"About a {animal}.")},
+        {"contains": WRITING, "text": synthesis(f"# Memory\n- The {animal} is called Otto.", f"A {animal}.")},
+        {"contains": NOTES, "text": '{"1": ["pet", "animal"], "2": ["pet", "animal"]}'},
+        {"contains": "User turns that were not reviewed", "calls": [add]},
     )
 
 
@@ -100,13 +100,13 @@ def test_no_word_of_a_local_conversation_reaches_the_default_upstream(
             return done
 
         runs = ConsolidationRun.objects.filter(state="completed").values("book").distinct()
-        eventually(lambda: kept(runs.count() == 2), within=60, saying="Two consolidations")
+        eventually(lambda: kept(runs.count() == 2), within=60, description="Two consolidations")
         given = Memory.objects.filter(content__startswith="Feeds").exclude(keywords=[])
-        eventually(lambda: kept(given.count() == 2), within=60, saying="Search words of both books")
+        eventually(lambda: kept(given.count() == 2), within=60, description="Search words of both books")
         eventually(lambda: Compaction.objects.values("session").distinct().count() == 2, within=60)
         reviewed = ReviewRun.objects.exclude(state__in=("scheduled", "running")).values("session").distinct()
-        eventually(lambda: reviewed.count() == 2, within=60, saying="Reviews of both sessions")
-        eventually(lambda: MemoryVector.objects.filter(book__name="public").exists(), within=60, saying="Vectors")
+        eventually(lambda: reviewed.count() == 2, within=60, description="Reviews of both sessions")
+        eventually(lambda: MemoryVector.objects.filter(book__name="public").exists(), within=60, description="Vectors")
 
     for kind in (KEYWORDS, NOTES, COMPACTION, REVIEW, READING, WRITING):
         assert any(BIRD in text for text in sent(local, kind)), f"{kind} was not asked of the agent's upstream"

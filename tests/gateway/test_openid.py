@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def provider(settings: Any) -> Generator[OpenIDServer]:
     server = OpenIDServer()
-    settings.OIDC = server.configured()
+    settings.OIDC = server.openid_settings()
     yield server
     server.close()
 
@@ -145,7 +145,7 @@ def test_an_account_that_is_linked_by_its_address_loses_the_password_that_others
     """Somebody of the staff may have prepared the account, and single sign-on may give it a role."""
     alice = owner_make("alice", email="alice@example.org")
     prepared = client_of(alice)
-    settings.OIDC = provider.configured(roles={"admins": "administrator"})
+    settings.OIDC = provider.openid_settings(roles={"admins": "administrator"})
     provider.person = {**ALICE, "groups": ["admins"]}
     client = Client()
     sign_in(provider, client)
@@ -186,7 +186,7 @@ def test_a_password_that_was_set_before_groups_gave_a_role_ends_with_the_role(
     user.save()
     prepared = client_of(Owner.objects.get(user=user))
     key_make(Owner.objects.get(user=user))
-    settings.OIDC = provider.configured(roles={"auditors": "auditor"})
+    settings.OIDC = provider.openid_settings(roles={"auditors": "auditor"})
     provider.person = {**ALICE, "groups": ["auditors"]}
     client = Client()
     sign_in(provider, client)
@@ -240,7 +240,7 @@ def test_groups_give_the_highest_of_their_roles(
     provider: OpenIDServer, settings: Any, groups: object, staff: bool, superuser: bool, auditor: bool
 ) -> None:
     roles = {"people": "user", "auditors": "auditor", "admins": "administrator", "helpers": "staff"}
-    settings.OIDC = provider.configured(roles=roles, groups_claim="memberOf")
+    settings.OIDC = provider.openid_settings(roles=roles, groups_claim="memberOf")
     provider.person = {**ALICE, "memberOf": groups}
     sign_in(provider)
     user = User.objects.get()
@@ -249,7 +249,7 @@ def test_groups_give_the_highest_of_their_roles(
 
 
 def test_groups_are_looked_at_with_each_sign_in(provider: OpenIDServer, settings: Any) -> None:
-    settings.OIDC = provider.configured(roles={"auditors": "auditor"})
+    settings.OIDC = provider.openid_settings(roles={"auditors": "auditor"})
     provider.person = {**ALICE, "groups": ["auditors"]}
     sign_in(provider)
     user = User.objects.get()
@@ -270,7 +270,7 @@ def test_without_a_map_roles_stay_as_the_administration_gave_them(provider: Open
 
 
 def test_where_a_group_is_named_for_users_nobody_else_gets_in(provider: OpenIDServer, settings: Any) -> None:
-    settings.OIDC = provider.configured(roles={"people": "user"})
+    settings.OIDC = provider.openid_settings(roles={"people": "user"})
     answer = sign_in(provider)
     assert answer.status_code == 403
     assert "not in a group that may use Daybook" in answer.content.decode()
@@ -279,7 +279,7 @@ def test_where_a_group_is_named_for_users_nobody_else_gets_in(provider: OpenIDSe
 
 def test_the_only_administrator_stays_one(provider: OpenIDServer, settings: Any) -> None:
     owner_make("alice", email="alice@example.org", is_staff=True, is_superuser=True)
-    settings.OIDC = provider.configured(roles={"people": "auditor"})
+    settings.OIDC = provider.openid_settings(roles={"people": "auditor"})
     sign_in(provider)
     assert User.objects.get().is_superuser
 
@@ -322,7 +322,7 @@ def test_a_callback_that_nobody_began_here_is_refused(provider: OpenIDServer) ->
     elsewhere = Client()
     assert elsewhere.get(back).status_code == 400
     assert signed_in_as(elsewhere) == ""
-    assert "/token" not in provider.asked
+    assert "/token" not in provider.requested_paths
 
 
 def test_a_sign_in_that_was_only_begun_is_soon_forgotten(provider: OpenIDServer) -> None:
@@ -343,21 +343,21 @@ def test_a_code_is_good_for_one_callback(provider: OpenIDServer) -> None:
 
 
 def test_a_person_who_is_refused_there_is_told(provider: OpenIDServer) -> None:
-    provider.refuses = "access_denied"
+    provider.authorization_error = "access_denied"
     answer = sign_in(provider)
     assert answer.status_code == 400
     assert "You are not signed in" in answer.content.decode()
 
 
 def test_a_provider_that_calls_itself_otherwise_is_not_used(provider: OpenIDServer) -> None:
-    provider.issuer_said = "https://evil.example"
+    provider.metadata_issuer = "https://evil.example"
     assert Client().get(reverse("openid-begin")).status_code == 502
 
 
 def test_a_provider_that_is_away_is_said_and_found_again(provider: OpenIDServer, settings: Any) -> None:
-    settings.OIDC = provider.configured(issuer="http://127.0.0.1:9")
+    settings.OIDC = provider.openid_settings(issuer="http://127.0.0.1:9")
     assert Client().get(reverse("openid-begin")).status_code == 502
-    settings.OIDC = provider.configured()
+    settings.OIDC = provider.openid_settings()
     assert sign_in(provider).status_code == 302
 
 

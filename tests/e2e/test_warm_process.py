@@ -1,4 +1,4 @@
-"""tests/warm.py: a program that starts as a fork sees what one with an interpreter of its own sees"""
+"""tests/warm_process.py: a program that starts as a fork sees what one with an interpreter of its own sees"""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests import warm_process
 
 pytestmark = pytest.mark.any_database
 
@@ -32,11 +32,15 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("DAYBOOK_")} | {"MINE": "tea"}
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["a fork", "an interpreter"])
-def test_it_sees_what_it_is_given_and_nothing_else(tmp_path: Path, environment: dict[str, str], anew: bool) -> None:
+@pytest.mark.parametrize("own_interpreter", [False, True], ids=["a fork", "an interpreter"])
+def test_it_sees_what_it_is_given_and_nothing_else(
+    tmp_path: Path, environment: dict[str, str], own_interpreter: bool
+) -> None:
     program = tmp_path / "says.py"
     program.write_text(SAYS)
-    done = warm.run([str(program), "a", "b"], env=environment, timeout=60, umask=0o027, anew=anew)
+    done = warm_process.run(
+        [str(program), "a", "b"], env=environment, timeout=60, umask=0o027, own_interpreter=own_interpreter
+    )
     assert (done.returncode, done.stderr) == (0, "a complaint\n")
     told = json.loads(done.stdout)
     names = sorted(environment)
@@ -47,7 +51,7 @@ def test_it_sees_what_it_is_given_and_nothing_else(tmp_path: Path, environment: 
         "name": "__main__",
         "arguments": ["a", "b"],
         "path": str(tmp_path),
-        "folder": str(warm.ROOT),
+        "folder": str(warm_process.ROOT),
         "umask": 0o027,
         "mine": "tea",
         "threads": 1,
@@ -57,7 +61,7 @@ def test_it_sees_what_it_is_given_and_nothing_else(tmp_path: Path, environment: 
     }
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["a fork", "an interpreter"])
+@pytest.mark.parametrize("own_interpreter", [False, True], ids=["a fork", "an interpreter"])
 @pytest.mark.parametrize(
     ("code", "ended"),
     [
@@ -70,18 +74,18 @@ def test_it_sees_what_it_is_given_and_nothing_else(tmp_path: Path, environment: 
     ids=["itself", "a code", "a message", "with what was registered", "a signal"],
 )
 def test_it_ends_as_a_program_ends(
-    tmp_path: Path, environment: dict[str, str], anew: bool, code: str, ended: tuple[int, str]
+    tmp_path: Path, environment: dict[str, str], own_interpreter: bool, code: str, ended: tuple[int, str]
 ) -> None:
     program = tmp_path / "ends.py"
     program.write_text(code)
-    done = warm.run([str(program)], env=environment, timeout=60, anew=anew)
+    done = warm_process.run([str(program)], env=environment, timeout=60, own_interpreter=own_interpreter)
     assert (done.returncode, done.stderr) == ended
 
 
 def test_an_error_is_shown_and_is_the_exit_code_1(tmp_path: Path, environment: dict[str, str]) -> None:
     program = tmp_path / "fails.py"
     program.write_text("raise ValueError('Some tea.')")
-    done = warm.run([str(program)], env=environment, timeout=60)
+    done = warm_process.run([str(program)], env=environment, timeout=60)
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: Some tea.\n")
 
@@ -89,7 +93,7 @@ def test_an_error_is_shown_and_is_the_exit_code_1(tmp_path: Path, environment: d
 def test_it_is_talked_to_through_pipes_and_stopped_by_signals(tmp_path: Path, environment: dict[str, str]) -> None:
     program = tmp_path / "echoes.py"
     program.write_text("for line in __import__('sys').stdin: print(line.upper(), end='', flush=True)")
-    process = warm.start(
+    process = warm_process.start(
         [str(program)], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, new_session=True
     )
     assert process.stdin is not None
@@ -113,6 +117,6 @@ def test_what_an_interpreter_reads_at_its_start_gets_it_one_of_its_own(
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "tea_of_this_test.py").touch()
     given = environment | {"PYTHONPATH": str(tmp_path / "elsewhere")}
-    started = warm.start([str(program)], env=given)
+    started = warm_process.start([str(program)], env=given)
     assert isinstance(started, subprocess.Popen)
     assert started.wait(60) == 0
