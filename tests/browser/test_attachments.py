@@ -1,4 +1,4 @@
-"""Pictures and files in the chat: attached, sent as content parts, shown again, and taken back."""
+"""Images and files in the chat: attached, sent as content parts, shown, and removed."""
 
 import base64
 import json
@@ -24,11 +24,11 @@ def attach(page: Page, *files: dict[str, object]) -> None:
     page.locator("#files").set_input_files(list(files))  # type: ignore[arg-type]
 
 
-def said(page: Page) -> str:
+def sent_text(page: Page) -> str:
     return page.locator(".entry--you").last.locator(".prose--said").inner_text()
 
 
-def test_a_picture_and_a_file_go_with_the_message(chat: Page, puppet: PuppetModel) -> None:
+def test_an_image_and_a_file_are_sent_with_the_message(chat: Page, puppet: PuppetModel) -> None:
     puppet.answer("A dot.")
     attach(chat, DOT, NOTES)
     draft = chat.get_by_role("list", name="Attached").first
@@ -47,12 +47,12 @@ def test_a_picture_and_a_file_go_with_the_message(chat: Page, puppet: PuppetMode
     picture = chat.locator(".entry--you").last.get_by_role("img")
     expect(picture).to_be_visible()
     expect(picture).to_have_js_property("naturalWidth", 1)  # as soon as it is loaded
-    assert said(chat) == "What is this?"
+    assert sent_text(chat) == "What is this?"
     expect(chat.locator(".entry--you").last).to_contain_text("notes.txt")
     assert serious_findings(chat) == []
 
 
-def test_a_picture_alone_is_a_message(chat: Page, puppet: PuppetModel) -> None:
+def test_an_image_can_be_sent_without_text(chat: Page, puppet: PuppetModel) -> None:
     puppet.answer("A dot.")
     attach(chat, DOT)
     expect(chat.get_by_role("list", name="Attached").first).to_be_visible()
@@ -62,7 +62,7 @@ def test_a_picture_alone_is_a_message(chat: Page, puppet: PuppetModel) -> None:
     expect(chat.get_by_role("list", name="Attached").first.get_by_role("img")).to_be_visible()
 
 
-def test_what_was_attached_can_be_taken_away_and_what_is_neither_is_refused(chat: Page, puppet: PuppetModel) -> None:
+def test_attachments_can_be_removed_and_unsupported_files_are_refused(chat: Page, puppet: PuppetModel) -> None:
     attach(chat, DOT, BINARY)
     expect(chat.get_by_text("tool.bin is neither a picture, a PDF nor a text file.")).to_be_visible()
     attach(chat, {"name": "log.txt", "mimeType": "text/plain", "buffer": b"x" * 100_001})
@@ -74,7 +74,7 @@ def test_what_was_attached_can_be_taken_away_and_what_is_neither_is_refused(chat
     expect(chat.get_by_role("textbox", name="Message to")).to_be_focused()
 
 
-def test_a_pasted_picture_is_attached(chat: Page, puppet: PuppetModel) -> None:
+def test_a_pasted_image_is_attached(chat: Page, puppet: PuppetModel) -> None:
     chat.get_by_role("textbox", name="Message to").focus()
     chat.evaluate(
         """bytes => {
@@ -88,7 +88,7 @@ def test_a_pasted_picture_is_attached(chat: Page, puppet: PuppetModel) -> None:
     expect(chat.get_by_role("img", name="pasted.png")).to_be_visible()
 
 
-def test_an_answer_again_and_an_edit_keep_the_picture(chat: Page, puppet: PuppetModel, alices: Visitor) -> None:
+def test_regenerating_and_editing_keep_the_image(chat: Page, puppet: PuppetModel, alices: Visitor) -> None:
     puppet.answer("A dot.")
     attach(chat, DOT)
     chat.get_by_role("textbox", name="Message to").fill("What is this?")

@@ -1,4 +1,4 @@
-"""The chat in a real browser: from signing in to the toast of a review, and what survives a reload."""
+"""The chat in a real browser: from signing in to a review's notice, and what survives a reload."""
 
 import re
 
@@ -11,15 +11,15 @@ from memories.errors import UpstreamError, UpstreamTimeout
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
-from tests.browser.chat_actions import ask, expect_status, send
 from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of, run_in_thread
 from tests.browser.conversations import conversation_make
+from tests.browser.page_actions import ask, expect_status, send
 from tests.browser.puppet_model import PuppetModel
 
 pytestmark = pytest.mark.browser
 
 
-def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visitor: NewVisitor) -> None:
+def test_a_new_user_signs_in_chats_and_sees_what_the_review_saved(visitor: NewVisitor) -> None:
     owner_of("alice")
     page = visitor().open("/")
     page.get_by_label("User name").fill("alice")
@@ -72,7 +72,7 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
     expect(row.get_by_role("button", name="Delete")).to_be_visible()
 
 
-def test_an_answer_appears_while_it_is_written_also_after_a_reload_and_in_another_tab(
+def test_an_answer_streams_even_after_a_reload_and_in_another_tab(
     chat: Page, alices: Visitor, puppet: PuppetModel
 ) -> None:
     send(chat, "hello")
@@ -94,14 +94,14 @@ def test_an_answer_appears_while_it_is_written_also_after_a_reload_and_in_anothe
     for page in (chat, again):
         expect_status(page, "Answer complete")
         expect(page.locator("[aria-busy]")).to_have_count(0)
-        expect(page.locator("pre .k")).to_have_text("let")  # the server's rendering took its place
+        expect(page.locator("pre .k")).to_have_text("let")  # replaced by the server's rendering
         expect(page.locator("pre code")).to_have_text("let x = 1\n")
     expect(chat.get_by_role("button", name="Send message")).to_be_visible()
     assert chat.url.endswith(f"/c/{Session.objects.get().pk}/")
     assert Run.objects.get().state == Run.State.COMPLETED
 
 
-def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has_begun(
+def test_an_answer_can_be_stopped_in_either_tab_and_before_it_begins(
     chat: Page, alices: Visitor, puppet: PuppetModel
 ) -> None:
     send(chat, "first")
@@ -118,7 +118,7 @@ def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has
         expect(page.get_by_text("Stopped by you.")).to_have_count(2)
         expect(page.get_by_text("Two and")).to_be_visible()
         expect(page.locator(".turn")).to_have_count(2)
-    # Stopped before the server has the message.
+    # Stop before the server has received the message.
     held_back: list[Route] = []
     chat.route("**/turns", lambda route: held_back.append(route))
     with chat.expect_request("**/turns"):
@@ -130,7 +130,7 @@ def test_two_tabs_show_the_same_answer_and_either_can_stop_it_also_before_it_has
     assert [run.state for run in Run.objects.order_by("id")] == [Run.State.STOPPED] * 3
 
 
-def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_can_be_tried_again(
+def test_an_interrupted_answer_is_shown_after_a_restart_and_can_be_retried(
     chat: Page, alices: Visitor, server: LiveServer, puppet: PuppetModel
 ) -> None:
     alices.expect_error("ERR_FAILED")
@@ -147,29 +147,29 @@ def test_an_answer_that_a_restart_cut_off_is_shown_when_the_server_is_back_and_c
     puppet.say("Not a whole one")
     chat.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("Not a whole one")).to_be_visible()
-    asked: list[str] = []
+    attempts: list[int] = []
 
-    def away(route: Route) -> None:
-        asked.append("turn")
-        if len(asked) == 1:
+    def unavailable_twice(route: Route) -> None:
+        attempts.append(1)
+        if len(attempts) == 1:
             route.abort()
-        elif len(asked) == 2:
+        elif len(attempts) == 2:
             route.fulfill(status=503, body="<h1>Service Unavailable</h1>")  # a proxy's own page
         else:
             route.continue_()
 
-    chat.route("**/fragments/turn/**", away)
+    chat.route("**/fragments/turn/**", unavailable_twice)
     server.do(held.shut_down())
     held.reset()
     expect(interrupted).to_be_visible(timeout=15_000)
-    assert len(asked) == 3
+    assert len(attempts) == 3
     puppet.answer("The whole answer.")
     chat.get_by_role("button", name="Try again").click()
     expect(chat.get_by_text("The whole answer.")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_a_failure_is_said_as_what_it_is_and_can_be_tried_again(chat: Page, puppet: PuppetModel) -> None:
+def test_a_failure_is_explained_and_can_be_retried(chat: Page, puppet: PuppetModel) -> None:
     puppet.fail(UpstreamError("The model server refused the gateway's key."))
     send(chat, "hello")
     alert = chat.get_by_role("alert")
@@ -185,13 +185,13 @@ def test_a_failure_is_said_as_what_it_is_and_can_be_tried_again(chat: Page, pupp
     expect(chat.locator(".turn")).to_have_count(1)
 
 
-def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: Visitor, puppet: PuppetModel) -> None:
+def test_the_last_message_can_be_edited_and_its_answer_regenerated(alices: Visitor, puppet: PuppetModel) -> None:
     session = conversation_make(owner_of("alice"), ("qestion", "Answer one."))
     chat = alices.open(f"/c/{session.pk}/")
     editor = chat.get_by_role("textbox", name="Edit your message")
     box = chat.get_by_label("Message to assistant")
     box.fill("half a thou")
-    box.press("ArrowUp")  # moves the cursor, where something is written
+    box.press("ArrowUp")  # with text in the box this moves the cursor
     expect(editor).to_have_count(0)
     box.fill("")
     box.press("ArrowUp")
@@ -214,7 +214,7 @@ def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(alices: V
     assert Session.objects.get().turns == 1
 
 
-def test_a_refused_message_is_kept_and_joins_what_was_written_since_when_it_is_taken_back(alices: Visitor) -> None:
+def test_a_refused_message_is_put_before_the_current_draft(alices: Visitor) -> None:
     alices.expect_error("status of 404")
     chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('first', 'Fine.')).pk}/")
     box = chat.get_by_label("Message to assistant")
@@ -232,7 +232,7 @@ def test_a_refused_message_is_kept_and_joins_what_was_written_since_when_it_is_t
     expect(box).to_have_value("is anybody there?\n\nHello?")
 
 
-def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat: Page, alices: Visitor) -> None:
+def test_a_saved_memory_can_be_undone_restored_and_edited_below_the_answer(chat: Page, alices: Visitor) -> None:
     ask(chat, "Remember that the oven runs at 230 degrees.")
     note = chat.locator(".note[data-change-set]")
     expect(note).to_contain_text("Memory saved")
@@ -257,7 +257,7 @@ def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat:
     assert Memory.objects.get().content != "Mine."
 
 
-def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: Page, puppet: PuppetModel) -> None:
+def test_enter_sends_shift_enter_does_not_and_the_draft_survives_a_reload(chat: Page, puppet: PuppetModel) -> None:
     box = chat.get_by_label("Message to assistant")
     box.press_sequentially("one")
     chat.keyboard.press("Shift+Enter")
@@ -272,7 +272,7 @@ def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: 
     expect(box).to_have_value("")
 
 
-def test_commands_complete_with_the_keyboard(chat: Page) -> None:
+def test_commands_are_completed_with_the_keyboard(chat: Page) -> None:
     box = chat.get_by_label("Message to assistant")
     options = chat.get_by_role("option").locator("visible=true")
     box.press_sequentially("/mem")
@@ -291,7 +291,7 @@ def test_commands_complete_with_the_keyboard(chat: Page) -> None:
     expect(chat.get_by_role("listbox", name="Commands")).to_be_hidden()
 
 
-def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alices: Visitor) -> None:
+def test_a_temporary_session_is_confirmed_and_deleted_on_leaving(alices: Visitor) -> None:
     chat = alices.open(f"/c/{conversation_make(owner_of('alice'), ('hello', 'Hello.'), title='Hello').pk}/")
     chat.get_by_text("Temporary", exact=True).click()
     expect(chat.get_by_text("This starts a new, temporary session.")).to_be_visible()
@@ -303,7 +303,7 @@ def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alice
     expect(chat.get_by_role("switch")).to_be_checked()
     expect(chat.get_by_label("Message to assistant")).to_have_value("carried over")
     assert Session.objects.count() == 1
-    chat.get_by_text("Temporary", exact=True).click()  # nothing is said here yet: nothing is asked
+    chat.get_by_text("Temporary", exact=True).click()  # an empty session needs no confirmation
     expect(chat.get_by_role("switch")).not_to_be_checked()
     chat.get_by_text("Temporary", exact=True).click()
     expect(chat.get_by_text("Temporary session. No memory is read and none is saved.")).to_be_visible()
@@ -319,7 +319,7 @@ def test_a_temporary_session_is_asked_about_begun_and_gone_when_it_is_left(alice
     assert not Session.with_deleted.filter(temporary=True).exists()
 
 
-def test_nothing_of_one_user_reaches_the_other(visitor: NewVisitor) -> None:
+def test_no_data_of_one_user_reaches_another(visitor: NewVisitor) -> None:
     page, theirs = visitor("alice").open("/"), visitor("charlie").open("/")
     ask(page, "Remember that the safe opens with my birthday.")
     expect(page.locator(".session")).to_have_count(1)

@@ -1,6 +1,15 @@
-"""Actions on the chat page that several browser tests share."""
+"""Actions on pages that several browser tests share."""
 
 from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visitor
+
+
+def open_memories(visitor: Visitor, path: str = "/memories/") -> Page:
+    """Open the memories page."""
+    page = visitor.open(path)
+    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    return page
 
 
 def send(page: Page, text: str) -> None:
