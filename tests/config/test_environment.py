@@ -39,7 +39,7 @@ def test_a_variable_that_is_set_to_nothing_is_as_one_that_is_not_set(
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
     ],
 )
-def test_a_wrong_variable_is_one_line_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_a_wrong_variable_is_named_in_a_one_line_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name} is [^\n]*$"):
         load_environment()

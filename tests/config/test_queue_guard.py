@@ -1,5 +1,5 @@
 """KernelLock of config.processes.queue_guard; that the queue goes on when any of its processes is killed:
-tests/e2e/test_kill.py"""
+tests/e2e/test_killed_reviews.py"""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""tests/warm_process.py: a program that starts as a fork sees what one with an interpreter of its own sees"""
+"""tests/warm_process.py: a program started as a fork behaves like one with its own interpreter."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tests import warm_process
 
 pytestmark = pytest.mark.any_database
 
-SAYS = """
+REPORT = """
 import json, os, sys, threading
 umask = os.umask(0)
 print(json.dumps({
@@ -33,21 +33,21 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("own_interpreter", [False, True], ids=["a fork", "an interpreter"])
-def test_it_sees_what_it_is_given_and_nothing_else(
+def test_a_program_sees_exactly_what_it_is_given(
     tmp_path: Path, environment: dict[str, str], own_interpreter: bool
 ) -> None:
     program = tmp_path / "says.py"
-    program.write_text(SAYS)
+    program.write_text(REPORT)
     done = warm_process.run(
         [str(program), "a", "b"], env=environment, timeout=60, umask=0o027, own_interpreter=own_interpreter
     )
     assert (done.returncode, done.stderr) == (0, "a complaint\n")
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     names = sorted(environment)
-    assert set(told.pop("environment")) - {"LC_CTYPE"} == set(names)  # an interpreter may add its own
-    assert set(told.pop("shown")) == set(names)
-    assert len(told.pop("files")) == 4  # the three and that of the list
-    assert told == {
+    assert set(report.pop("environment")) - {"LC_CTYPE"} == set(names)  # an interpreter may add its own
+    assert set(report.pop("shown")) == set(names)
+    assert len(report.pop("files")) == 4  # the standard files, and the directory being listed
+    assert report == {
         "name": "__main__",
         "arguments": ["a", "b"],
         "path": str(tmp_path),
@@ -57,7 +57,7 @@ def test_it_sees_what_it_is_given_and_nothing_else(
         "threads": 1,
         "leads": False,
         "settings": False,
-        "interrupt": str(signal.getsignal(signal.SIGINT)),  # ignored below a shell that runs in the background
+        "interrupt": str(signal.getsignal(signal.SIGINT)),  # ignored if a shell runs the tests in the background
     }
 
 
@@ -71,9 +71,9 @@ def test_it_sees_what_it_is_given_and_nothing_else(
         ("import atexit, os; atexit.register(os.write, 2, b'at last')", (0, "at last")),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", (-9, "")),
     ],
-    ids=["itself", "a code", "a message", "with what was registered", "a signal"],
+    ids=["itself", "a code", "a message", "with an exit handler", "a signal"],
 )
-def test_it_ends_as_a_program_ends(
+def test_a_program_exits_as_usual(
     tmp_path: Path, environment: dict[str, str], own_interpreter: bool, code: str, ended: tuple[int, str]
 ) -> None:
     program = tmp_path / "ends.py"
@@ -82,7 +82,7 @@ def test_it_ends_as_a_program_ends(
     assert (done.returncode, done.stderr) == ended
 
 
-def test_an_error_is_shown_and_is_the_exit_code_1(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_an_exception_is_printed_and_is_exit_code_1(tmp_path: Path, environment: dict[str, str]) -> None:
     program = tmp_path / "fails.py"
     program.write_text("raise ValueError('Some tea.')")
     done = warm_process.run([str(program)], env=environment, timeout=60)
@@ -90,7 +90,7 @@ def test_an_error_is_shown_and_is_the_exit_code_1(tmp_path: Path, environment: d
     assert done.stderr.endswith("ValueError: Some tea.\n")
 
 
-def test_it_is_talked_to_through_pipes_and_stopped_by_signals(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_program_can_use_pipes_and_be_stopped_by_signals(tmp_path: Path, environment: dict[str, str]) -> None:
     program = tmp_path / "echoes.py"
     program.write_text("for line in __import__('sys').stdin: print(line.upper(), end='', flush=True)")
     process = warm_process.start(
@@ -109,14 +109,14 @@ def test_it_is_talked_to_through_pipes_and_stopped_by_signals(tmp_path: Path, en
     process.stdout.close()
 
 
-def test_what_an_interpreter_reads_at_its_start_gets_it_one_of_its_own(
+def test_a_variable_read_at_interpreter_start_requires_an_own_interpreter(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     program = tmp_path / "finds.py"
     program.write_text("import tea_of_this_test")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "tea_of_this_test.py").touch()
-    given = environment | {"PYTHONPATH": str(tmp_path / "elsewhere")}
-    started = warm_process.start([str(program)], env=given)
+    env = environment | {"PYTHONPATH": str(tmp_path / "elsewhere")}
+    started = warm_process.start([str(program)], env=env)
     assert isinstance(started, subprocess.Popen)
     assert started.wait(60) == 0
