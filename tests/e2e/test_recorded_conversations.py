@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.recorded import PATHS, Case, Placed, Score, cases, play
+from tests.clients.recorded import PATHS, Case, Placement, Score, cases, play
 from tests.e2e.conftest import StartDaybook
 from tests.e2e.running import RunningDaybook
 from tests.upstream_server import UpstreamServer
@@ -65,7 +65,7 @@ def _step(answer: Any) -> Any:
 
 
 async def test_recorded_conversations_over_http(client: Client, upstream: UpstreamServer) -> None:
-    async def send(case: Case, request: Mapping[str, Any], body: dict[str, Any]) -> Placed:
+    async def send(case: Case, request: Mapping[str, Any], body: dict[str, Any]) -> Placement:
         upstream.script(_step(request["answer"]))
         path, request_body = PATHS[case.api], {"model": "assistant", **body}
         status, answer, headers = await asyncio.to_thread(
@@ -77,7 +77,7 @@ async def test_recorded_conversations_over_http(client: Client, upstream: Upstre
             client.call, "GET", f"/api/sessions/{session}/turns/{headers['x-daybook-run']}"
         )
         made = [call for choice in answer.get("choices", ()) for call in choice["message"].get("tool_calls") or ()]
-        return Placed(session=session, parent="", turn=turn["turn"], rule="", calls=[call["id"] for call in made])
+        return Placement(session=session, parent="", turn=turn["turn"], rule="", calls=[call["id"] for call in made])
 
     score = Score()
     selected = [case for case in cases() if str(case) in REPRESENTATIVE]

@@ -11,7 +11,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.e2e.conftest import migrated_storage
 from tests.e2e.http_user import HttpUser
-from tests.e2e.running_stage import RunningDaybook, manage, running_daybook
+from tests.e2e.running import RunningDaybook, manage, running_daybook
 from tests.upstream_server import UpstreamServer, serving_upstream
 from tests.waiting import eventually
 
