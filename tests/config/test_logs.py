@@ -70,7 +70,7 @@ def test_a_wrong_host_is_logged_as_one_short_line_per_minute(
     (line,) = logged.getvalue().splitlines()
     assert "WARNING django.security.DisallowedHost A request was refused: Invalid HTTP_HOST header: 'evil" in line
     assert "DAYBOOK_ALLOWED_HOSTS" in line
-    monkeypatch.setattr(logs, "_ONCE_IN_SECONDS", 0.0)
+    monkeypatch.setattr(logs, "_INTERVAL_SECONDS", 0.0)
     assert client.get("/login/", headers={"Host": f"{'x' * 5000}.example"}).status_code == 400
     _, line = logged.getvalue().splitlines()
     assert line.endswith("(2 more since the last such line)")
