@@ -7,13 +7,15 @@ from functools import cache
 
 from django.db import connection, transaction
 
-_KEPT = {"django_content_type", "auth_permission"}
+_TABLES_KEPT = {"django_content_type", "auth_permission"}
 """Filled after the migrations and changed by no test."""
 
 
 @cache
 def _tables() -> list[str]:
-    return sorted(set(connection.introspection.django_table_names(only_existing=True, include_views=False)) - _KEPT)
+    return sorted(
+        set(connection.introspection.django_table_names(only_existing=True, include_views=False)) - _TABLES_KEPT
+    )
 
 
 def empty_tables() -> None:

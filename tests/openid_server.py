@@ -74,26 +74,26 @@ class OpenIDServer:
         """Sign with a new key from now on."""
         self.key = _key("two")
 
-    def authorized(self, address: str) -> str:
+    def redirect_of(self, address: str) -> str:
         """Return the address to which the authorization endpoint redirects the browser."""
-        asked = dict(parse_qsl(urlsplit(address).query))
-        assert asked["client_id"] == CLIENT_ID
-        assert asked["response_type"] == "code"
-        assert asked["code_challenge_method"] == "S256"
+        query = dict(parse_qsl(urlsplit(address).query))
+        assert query["client_id"] == CLIENT_ID
+        assert query["response_type"] == "code"
+        assert query["code_challenge_method"] == "S256"
         if self.authorization_error:
-            return f"{asked['redirect_uri']}?{urlencode({'error': self.authorization_error, 'state': asked['state']})}"
+            return f"{query['redirect_uri']}?{urlencode({'error': self.authorization_error, 'state': query['state']})}"
         code = secrets.token_urlsafe(16)
-        self._codes[code] = asked
-        return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
+        self._codes[code] = query
+        return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"
 
     def _token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
-        asked = self._codes.pop(form.get("code", ""), None)
+        query = self._codes.pop(form.get("code", ""), None)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
         basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
         if (
-            asked is None
-            or challenge.rstrip(b"=").decode() != asked["code_challenge"]
-            or form.get("redirect_uri") != asked["redirect_uri"]
+            query is None
+            or challenge.rstrip(b"=").decode() != query["code_challenge"]
+            or form.get("redirect_uri") != query["redirect_uri"]
             or authorization != f"Basic {basic}"
         ):
             return 400, {"error": "invalid_grant"}
@@ -104,7 +104,7 @@ class OpenIDServer:
             "aud": CLIENT_ID,
             "iat": now,
             "exp": now + 300,
-            "nonce": asked["nonce"],
+            "nonce": query["nonce"],
             **self.claims,
         }
         claims = {name: value for name, value in claims.items() if value is not None}
@@ -142,7 +142,7 @@ class OpenIDServer:
                     self.respond(200, provider.userinfo or {})
                 elif path == "/authorize":
                     self.send_response(302)
-                    self.send_header("Location", provider.authorized(self.path))
+                    self.send_header("Location", provider.redirect_of(self.path))
                     self.send_header("Content-Length", "0")
                     self.end_headers()
                 else:
@@ -168,11 +168,11 @@ class OpenIDServer:
         return Handler
 
     def _metadata(self) -> dict[str, Any]:
-        found = {
+        metadata = {
             "issuer": self.metadata_issuer or self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
             "jwks_uri": f"{self.issuer}/keys",
             "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
         }
-        return found | ({"userinfo_endpoint": f"{self.issuer}/userinfo"} if self.userinfo is not None else {})
+        return metadata | ({"userinfo_endpoint": f"{self.issuer}/userinfo"} if self.userinfo is not None else {})

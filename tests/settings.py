@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 _REMOVED_PREFIXES = ("OPENAI_", "DAYBOOK_")
-_KEPT = {"DAYBOOK_SECRET_KEY"}
-for _name in [name for name in os.environ if name.startswith(_REMOVED_PREFIXES) and name not in _KEPT]:
+_KEPT_VARIABLES = {"DAYBOOK_SECRET_KEY"}
+for _name in [name for name in os.environ if name.startswith(_REMOVED_PREFIXES) and name not in _KEPT_VARIABLES]:
     del os.environ[_name]
 os.environ["DAYBOOK_HOME"] = tempfile.mkdtemp(prefix="daybook-test-")
 # Compiling the scanner's rules takes seconds. All test processes, and all that they start, share one compiled copy,

@@ -38,11 +38,11 @@ def conversation_make(owner: Owner, *turns: tuple[str, str], title: str = "Tea",
 
 def long_conversation(owner: Owner, turns: int, *, title: str = "Long talk", needle: int = 3) -> Session:
     """Create yesterday's session with many turns; the answer in turn `needle` mentions quinces."""
-    said = [
+    messages = [
         (
             f"question {number}",
             CODE.format(number) + (" The quince tree of Zoë blooms late." if number == needle else ""),
         )
         for number in range(turns)
     ]
-    return conversation_make(owner, *said, title=title, at=timezone.now() - timedelta(days=1))
+    return conversation_make(owner, *messages, title=title, at=timezone.now() - timedelta(days=1))

@@ -106,12 +106,12 @@ def test_axe_finds_nothing_serious_in_light_and_dark_mode(book: Book, visitor: N
     }
     root = visitor("root")
     page = root.context.new_page()
-    found = {}
+    findings = {}
     for name, path in pages.items():
         page.goto(root.address + path)
         page.evaluate("() => document.fonts.ready.then(() => true)")
-        found[name] = [
+        findings[name] = [
             *serious_findings(page, without=NAVIGATION),
             *dark_contrast_findings(page, without=NAVIGATION),
         ]
-    assert found == {name: [] for name in pages}
+    assert findings == {name: [] for name in pages}

@@ -201,25 +201,28 @@ def test_filters_narrow_the_list_without_a_reload(alices: Visitor, tea: Memory) 
 def test_an_edit_conflict_shows_both_versions(alices: Visitor, tea: Memory) -> None:
     alices.expect_error(REFUSED)
     page = open_memories(alices)
-    mine = "Likes mint tea."
+    own_text = "Likes mint tea."
     for choice in ("Yours", "Theirs", "Keep both words"):
         tea.refresh_from_db()
         page.get_by_role("button", name="Edit: Likes").click()
         area = page.locator("[data-editor] textarea")
-        area.fill(mine)
-        theirs = f"Likes coffee {tea.version}."
-        write(tea, content=theirs)
+        area.fill(own_text)
+        other_text = f"Likes coffee {tea.version}."
+        write(tea, content=other_text)
         page.get_by_role("button", name="Save").first.click()
         conflict = page.locator("[data-conflict]")
         expect(conflict).to_contain_text("This memory was changed by Review while you were editing.")
-        expect(conflict.locator("dd")).to_have_text([mine, theirs])
+        expect(conflict.locator("dd")).to_have_text([own_text, other_text])
         conflict.get_by_role("button", name=choice, exact=True).click()
         if choice == "Keep both words":
-            expect(area).to_have_value(f"{theirs}\n{mine}")
+            expect(area).to_have_value(f"{other_text}\n{own_text}")
             page.locator("[data-editor]").get_by_role("button", name="Save").click()
         expect(page.locator("[data-editor]")).to_have_count(0)
         tea.refresh_from_db()
-        assert tea.content == {"Yours": mine, "Theirs": theirs, "Keep both words": f"{theirs}\n{mine}"}[choice]
+        assert (
+            tea.content
+            == {"Yours": own_text, "Theirs": other_text, "Keep both words": f"{other_text}\n{own_text}"}[choice]
+        )
 
 
 def test_the_history_shows_and_restores_changed_words(alices: Visitor, tea: Memory) -> None:

@@ -41,9 +41,9 @@ def mailed_link(settings: Any, server: LiveServer, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(password_reset, "enqueue", lambda task, *args: password_reset.password_mail(*args))
 
     def newest_link() -> str:
-        found = re.search(r"http://\S+", mail.outbox[-1].body)
-        assert found
-        return found[0]
+        link = re.search(r"http://\S+", mail.outbox[-1].body)
+        assert link
+        return link[0]
 
     return newest_link
 

@@ -36,9 +36,9 @@ def test_a_mail_server_is_configured_by_a_url(
     monkeypatch: pytest.MonkeyPatch, url: str, port: int, starttls: bool, tls: bool
 ) -> None:
     set_variables(monkeypatch, MAIL_FROM | {"DAYBOOK_MAIL_URL": url})
-    found = mail(load_environment())
-    assert found is not None
-    assert found == {
+    settings_read = mail(load_environment())
+    assert settings_read is not None
+    assert settings_read == {
         "EMAIL_HOST": "mail.example.org",
         "EMAIL_PORT": port,
         "EMAIL_HOST_USER": "daybook",
@@ -55,18 +55,18 @@ def test_a_mail_server_is_configured_by_a_url(
 )
 def test_the_mail_sender_may_have_a_name(monkeypatch: pytest.MonkeyPatch, sender: str) -> None:
     set_variables(monkeypatch, {"DAYBOOK_MAIL_URL": "smtp://mail.example.org", "DAYBOOK_MAIL_FROM": sender})
-    found = mail(load_environment())
-    assert found is not None
-    assert found["DEFAULT_FROM_EMAIL"] == sender
+    settings_read = mail(load_environment())
+    assert settings_read is not None
+    assert settings_read["DEFAULT_FROM_EMAIL"] == sender
 
 
 def test_an_openid_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:
     roles = "people=user, cn=staff,a=b=administrator"
     set_variables(monkeypatch, OIDC | {"DAYBOOK_OIDC_ROLES": roles, "DAYBOOK_PASSWORDS": "false"})
     env = load_environment()
-    found = oidc(env)
-    assert found is not None
-    assert found.roles == {"people": "user", "cn": "staff", "a=b": "administrator"}
+    settings_read = oidc(env)
+    assert settings_read is not None
+    assert settings_read.roles == {"people": "user", "cn": "staff", "a=b": "administrator"}
     assert not passwords_allowed(env)
 
 

@@ -59,9 +59,9 @@ async def test_an_empty_filter_is_ignored(bob_api: Api, path: str, name: str) ->
 def test_the_choices_are_documented() -> None:
     document = api.get_openapi_schema()["paths"]
     for (path, name), allowed in CHOICES.items():
-        (found,) = [each for each in document[path]["get"]["parameters"] if each["name"] == name]
+        (parameter,) = [each for each in document[path]["get"]["parameters"] if each["name"] == name]
         if name != "archived":
-            assert allowed == _enum(found["schema"]), (path, name)
+            assert allowed == _enum(parameter["schema"]), (path, name)
 
 
 def _enum(schema: dict[str, Any]) -> Any:

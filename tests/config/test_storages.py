@@ -19,10 +19,13 @@ def storage(value: Any) -> dict[str, Any]:
 
 
 def test_by_default_attachments_are_in_a_private_folder_of_the_home() -> None:
-    found = storage("")
-    assert found["BACKEND"] == LOCAL
-    assert found["OPTIONS"]["location"] == "/home/of/daybook/attachments"
-    assert (found["OPTIONS"]["file_permissions_mode"], found["OPTIONS"]["directory_permissions_mode"]) == (0o600, 0o700)
+    configured = storage("")
+    assert configured["BACKEND"] == LOCAL
+    assert configured["OPTIONS"]["location"] == "/home/of/daybook/attachments"
+    assert (configured["OPTIONS"]["file_permissions_mode"], configured["OPTIONS"]["directory_permissions_mode"]) == (
+        0o600,
+        0o700,
+    )
 
 
 def test_a_storage_with_options_is_accepted() -> None:

@@ -187,10 +187,10 @@ def test_a_nearly_full_disk_does_not_prevent_the_start(reasons: list[str], ready
     with ThreadingHTTPServer(("127.0.0.1", 0), Unready) as server:
         threading.Thread(target=server.serve_forever).start()
         try:
-            found = readiness("127.0.0.1", server.server_port)
+            result = readiness("127.0.0.1", server.server_port)
         finally:
             server.shutdown()
-    assert found == Readiness(ready=ready, reasons=tuple(reasons))
+    assert result == Readiness(ready=ready, reasons=tuple(reasons))
 
 
 def test_a_nearly_full_disk_is_recognised_by_the_text_of_readyz(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,8 +109,8 @@ class RunningDaybook:
 
     def child(self, name: str) -> int:
         """Return the process id of the only child with that name: "web" or "worker"."""
-        (found,) = self.children(name)
-        return found
+        (pid,) = self.children(name)
+        return pid
 
     def children(self, name: str) -> list[int]:
         """Return the process ids of the children with that name."""

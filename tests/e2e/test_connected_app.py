@@ -68,9 +68,9 @@ class Person(HttpUser):
 
 
 def next_of(page: str) -> str:
-    found = re.search(r'name="next" value="([^"]+)"', page)
-    assert found, "the sign-in form has no `next` field"
-    return found[1].replace("&amp;", "&")
+    field = re.search(r'name="next" value="([^"]+)"', page)
+    assert field, "the sign-in form has no `next` field"
+    return field[1].replace("&amp;", "&")
 
 
 class Storage:
@@ -113,8 +113,8 @@ class Connector:
         await asyncio.to_thread(self.person.decide, address)
 
     async def wait_for_callback(self) -> Any:
-        found = await asyncio.to_thread(self.listener.callbacks.get, True, 10)
-        return auth.AuthorizationCodeResult(code=found["code"], state=found["state"], iss=found["iss"])
+        callback = await asyncio.to_thread(self.listener.callbacks.get, True, 10)
+        return auth.AuthorizationCodeResult(code=callback["code"], state=callback["state"], iss=callback["iss"])
 
     async def call(self, tool: str, **arguments: Any) -> Any:
         async with openai.DefaultAsyncHttpxClient(auth=self.provider()) as http_client:

@@ -30,8 +30,8 @@ class Words(NamedTuple):
     """A person's data: words with unique prefixes."""
 
     remembered: str
-    said: str
-    asked: str
+    mentioned: str
+    queried: str
 
 
 def words_of(letter: str) -> Words:
@@ -96,7 +96,7 @@ def charlie_make() -> Owner:
 def session_of(agent: Agent, name: str, words: Words) -> Session:
     """Create a person with memories and a session with one recorded turn."""
     session = session_make(owner_make(name), agent)
-    say(session, f"My dentist is Dr. {words.said}.")
+    say(session, f"My dentist is Dr. {words.mentioned}.")
     for number in range(30):
         memory_make(session.owner, f"Plain fact number {number}.")
     memory_make(session.owner, f"Keeps a heron called {words.remembered}.")
@@ -129,11 +129,11 @@ def delete_the_memory(session: Session) -> None:
 FORGOTTEN_WORDS: dict[Callable[[Session], None], Callable[[Words], tuple[str, ...]]] = {
     forget_everything: lambda words: words,
     forget_the_owner: lambda words: words,
-    clear_the_book: lambda words: (words.remembered, words.said),
-    forget_the_book: lambda words: (words.remembered, words.asked),
+    clear_the_book: lambda words: (words.remembered, words.mentioned),
+    forget_the_book: lambda words: (words.remembered, words.queried),
     delete_the_memory: lambda words: (words.remembered,),
-    session_delete: lambda words: (words.said, words.asked),
-    session_end: lambda words: (words.said,),
+    session_delete: lambda words: (words.mentioned, words.queried),
+    session_end: lambda words: (words.mentioned,),
 }
 
 
@@ -146,7 +146,7 @@ def test_forgotten_words_leave_the_memory_of_another_process(other_process: Cach
         words = words_of(letter)
         session = session_of(agent, forget.__name__, words)
         assert other_process.call("warm", str(session.owner_id), str(session.pk)) > 1
-        other_process.call("ask", str(session.owner_id), words.asked[::-1])
+        other_process.call("ask", str(session.owner_id), words.queried[::-1])
         people.append((forget, session, words))
     # Forgetting one person's data removes neither the next person's nor Charlie's.
     kept = [(*words, CHARLIES_WORD) for _, _, words in people] + [(CHARLIES_WORD,)]

@@ -109,10 +109,10 @@ def socket_of(daybook: RunningDaybook, user: HttpUser, after: int | None = None)
 
 def notifications_until(socket: ClientConnection, last: str) -> list[dict[str, Any]]:
     """Return a socket's notifications up to the first of kind `last`."""
-    found = [json.loads(socket.recv(timeout=20))]
-    while found[-1]["kind"] != last:
-        found.append(json.loads(socket.recv(timeout=20)))
-    return found
+    notifications = [json.loads(socket.recv(timeout=20))]
+    while notifications[-1]["kind"] != last:
+        notifications.append(json.loads(socket.recv(timeout=20)))
+    return notifications
 
 
 def silent(socket: ClientConnection, seconds: float = 0.5) -> bool:
@@ -133,11 +133,11 @@ def test_ten_turns_at_an_interval_of_three_cause_three_reviews(stage: Stage) -> 
     assert sorted(review["state"] for review in done) == ["nothing_to_save", "nothing_to_save", "saved"]
     _, memories = user.call("GET", "/api/memories?write_origin=background_review")
     assert [memory["content"] for memory in memories["data"]] == ["Is vegetarian."]
-    asked = [request["body"] for request in upstream.requests(REVIEWER)]
-    assert {tuple(tool["function"]["name"] for tool in body["tools"]) for body in asked} == {
+    bodies = [request["body"] for request in upstream.requests(REVIEWER)]
+    assert {tuple(tool["function"]["name"] for tool in body["tools"]) for body in bodies} == {
         ("add_memory", "update_memory", "delete_memory")
     }
-    transcript = [m["content"] for m in asked[0]["messages"][:-1]]
+    transcript = [m["content"] for m in bodies[0]["messages"][:-1]]
     assert transcript == ["Message 1", "Hello.", "Message 2", "Hello.", "Message 3", "Hello."]
     _, health = user.call("GET", "/api/memories/health")
     assert health["data"][0]["text"].startswith("Covers 0 of 1 session. About you 1 % full. Last review just now")

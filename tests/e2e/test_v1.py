@@ -174,9 +174,9 @@ def test_memory_tools_and_the_clients_tools_in_one_conversation(stage: Stage) ->
 
 def test_an_upstream_that_does_not_start_its_stream_is_a_timeout(stage: Stage) -> None:
     stage.upstream.script({"hang": "before"}, {"hang": "before"})
-    said: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
+    question: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
     with pytest.raises(openai.InternalServerError) as raised:
-        stage.client().chat.completions.create(model="plain", messages=[said], stream=True)
+        stage.client().chat.completions.create(model="plain", messages=[question], stream=True)
     assert raised.value.code == "upstream_timeout"
 
 
@@ -194,17 +194,17 @@ def test_upstream_errors_are_reported_and_the_conversation_continues(
     stage: Stage, step: dict[str, Any], attempts: int, kind: type[openai.APIStatusError], code: str, stream: bool
 ) -> None:
     client = stage.client()
-    said: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
+    question: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
     stage.upstream.script(*[step] * attempts, "Hello.")
     with pytest.raises(kind) as raised:
-        client.chat.completions.create(model="plain", messages=[said], stream=stream)
+        client.chat.completions.create(model="plain", messages=[question], stream=stream)
     assert raised.value.code == code
     assert raised.value.response.headers["x-request-id"]
     assert raised.value.response.headers.get("retry-after") == step.get("headers", {}).get("Retry-After")
     session = stage.sessions()[0]
     assert raised.value.response.headers["x-daybook-session"] == session["id"]
-    assert stage.messages(session["id"]) == [("user", said["content"])]
-    again = client.chat.completions.with_raw_response.create(model="plain", messages=[said])
+    assert stage.messages(session["id"]) == [("user", question["content"])]
+    again = client.chat.completions.with_raw_response.create(model="plain", messages=[question])
     assert again.headers["x-daybook-session"] == session["id"]
 
 
@@ -214,10 +214,10 @@ def test_an_aborted_stream_is_reported_and_its_text_is_kept(stage: Stage, fault:
     client = stage.client()
     question: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
     raw = client.chat.completions.with_raw_response.create(model="plain", messages=[question], stream=True)
-    said = []
+    deltas = []
     with pytest.raises(openai.APIError) as raised:
-        said.extend(chunk.choices[0].delta.content for chunk in raw.parse())
-    assert "".join(text or "" for text in said) == "Hello"
+        deltas.extend(chunk.choices[0].delta.content for chunk in raw.parse())
+    assert "".join(text or "" for text in deltas) == "Hello"
     assert raised.value.code == ("upstream_timeout" if fault == "hang" else "upstream_error")
     turn = stage.turn(raw.headers["x-daybook-run"], raw.headers["x-daybook-session"])
     assert (turn["state"], turn["content"], turn["error"]["code"]) == ("failed", "Hello", raised.value.code)
@@ -237,10 +237,10 @@ def test_an_aborted_completion_is_an_error(stage: Stage) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_hangs_up_stops_the_upstream_request(stage: Stage, stream: bool) -> None:
-    said = f"Hi {time.monotonic()}"
+    text = f"Hi {time.monotonic()}"
     stage.upstream.script({"text": ["Hel", "lo"], "hang": "middle" if stream else "before"})
     connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
-    body = {"model": "plain", "messages": [{"role": "user", "content": said}], "stream": stream}
+    body = {"model": "plain", "messages": [{"role": "user", "content": text}], "stream": stream}
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
     if stream:
@@ -254,7 +254,7 @@ def test_a_client_that_hangs_up_stops_the_upstream_request(stage: Stage, stream:
     # Well before the idle timeout, which would result in "failed".
     eventually(lambda: stage.upstream.last()["state"] == "hung_up", within=0.9)
     session = stage.sessions()[0]["id"]
-    kept = [("user", said), ("assistant", "Hello")] if stream else [("user", said)]
+    kept = [("user", text), ("assistant", "Hello")] if stream else [("user", text)]
     eventually(lambda: stage.messages(session) == kept, within=10)
     stage.upstream.script("Hello again.")
     again = stage.client().chat.completions.with_raw_response.create(model="plain", messages=body["messages"])  # type: ignore[arg-type]

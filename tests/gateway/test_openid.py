@@ -38,7 +38,7 @@ def sign_in(provider: OpenIDServer, client: Client | None = None, after: str = "
     begun = client.get(reverse("openid-begin"), {"next": after} if after else {})
     assert begun.status_code == 302, begun.content
     assert begun.headers["Location"].startswith(f"{provider.issuer}/authorize?")
-    back = provider.authorized(begun.headers["Location"])
+    back = provider.redirect_of(begun.headers["Location"])
     return client.get(back.removeprefix("http://testserver"))
 
 
@@ -318,7 +318,7 @@ def test_a_token_that_is_not_for_this_sign_in_is_refused(provider: OpenIDServer,
 
 def test_a_callback_that_nobody_began_here_is_refused(provider: OpenIDServer) -> None:
     begun = Client().get(reverse("openid-begin"))
-    back = provider.authorized(begun.headers["Location"]).removeprefix("http://testserver")
+    back = provider.redirect_of(begun.headers["Location"]).removeprefix("http://testserver")
     elsewhere = Client()
     assert elsewhere.get(back).status_code == 400
     assert signed_in_as(elsewhere) == ""
@@ -329,7 +329,7 @@ def test_a_sign_in_that_was_only_begun_is_soon_forgotten(provider: OpenIDServer)
     client = Client()
     begun = client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date <= timezone.now() + timedelta(seconds=PENDING_SECONDS)
-    client.get(provider.authorized(begun.headers["Location"]).removeprefix("http://testserver"))
+    client.get(provider.redirect_of(begun.headers["Location"]).removeprefix("http://testserver"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
     client.get(reverse("openid-begin"))
     assert LoginSession.objects.get().expire_date > timezone.now() + timedelta(days=10)
@@ -338,7 +338,7 @@ def test_a_sign_in_that_was_only_begun_is_soon_forgotten(provider: OpenIDServer)
 def test_a_code_is_good_for_one_callback(provider: OpenIDServer) -> None:
     client = Client()
     begun = client.get(reverse("openid-begin"))
-    back = provider.authorized(begun.headers["Location"]).removeprefix("http://testserver")
+    back = provider.redirect_of(begun.headers["Location"]).removeprefix("http://testserver")
     assert [client.get(back).status_code, client.get(back).status_code] == [302, 400]
 
 

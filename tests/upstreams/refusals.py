@@ -48,12 +48,12 @@ def extra_forbidden(*locations: list[Any]) -> Body:
 class Case:
     """A refusal and the change that works around it.
 
-    `asked` are the client's parameters, `sent` the fields that the server finally gets (None: the field is absent), and
+    `parameters` are the client's, `sent` the fields that the server finally gets (None: the field is absent), and
     `learned` the descriptions of the learned changes."""
 
     refusal_body: Any
     applies_to: Callable[[Body], bool]
-    asked: Body
+    parameters: Body
     sent: Body
     learned: list[str]
     status: int = 400
@@ -72,14 +72,14 @@ CASES: dict[str, Case] = {
     "openai: unknown parameter": Case(
         refusal_body=openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"),
         applies_to=has("seed"),
-        asked={"seed": 7, "temperature": 0.2},
+        parameters={"seed": 7, "temperature": 0.2},
         sent={"seed": None, "temperature": 0.2},
         learned=["seed is left out"],
     ),
     "openai: unrecognized argument": Case(
         refusal_body=openai("Unrecognized request argument supplied: reasoning_effort"),
         applies_to=has("reasoning_effort"),
-        asked={"reasoning_effort": "high"},
+        parameters={"reasoning_effort": "high"},
         sent={"reasoning_effort": None},
         learned=["reasoning_effort is left out"],
     ),
@@ -91,7 +91,7 @@ CASES: dict[str, Case] = {
             "unsupported_parameter",
         ),
         applies_to=has("max_tokens"),
-        asked={"max_tokens": 50},
+        parameters={"max_tokens": 50},
         sent={"max_tokens": None, "max_completion_tokens": 50},
         learned=["max_tokens is sent as max_completion_tokens"],
     ),
@@ -103,7 +103,7 @@ CASES: dict[str, Case] = {
             "unsupported_value",
         ),
         applies_to=lambda body: body.get("temperature", 1) != 1,
-        asked={"temperature": 0.2},
+        parameters={"temperature": 0.2},
         sent={"temperature": None},
         learned=["temperature is left out"],
     ),
@@ -115,42 +115,42 @@ CASES: dict[str, Case] = {
             "unsupported_value",
         ),
         applies_to=lambda body: body.get("reasoning_effort") == "minimal",
-        asked={"reasoning_effort": "minimal"},
+        parameters={"reasoning_effort": "minimal"},
         sent={"reasoning_effort": None},
         learned=['reasoning_effort is left out where it is "minimal"'],
     ),
     "vllm: an effort that it does not have": Case(
         refusal_body=openai("Input should be 'low', 'medium' or 'high'", "body.reasoning_effort"),
         applies_to=lambda body: body.get("reasoning_effort") == "none",
-        asked={"reasoning_effort": "none"},
+        parameters={"reasoning_effort": "none"},
         sent={"reasoning_effort": None},
         learned=['reasoning_effort is left out where it is "none"'],
     ),
     "ollama: a model that does not think": Case(
         refusal_body=openai('"llama3.1:8b" does not support thinking'),
         applies_to=has("reasoning_effort"),
-        asked={"reasoning_effort": "high", "temperature": 0.2},
+        parameters={"reasoning_effort": "high", "temperature": 0.2},
         sent={"reasoning_effort": None, "temperature": 0.2},
         learned=["reasoning_effort is left out"],
     ),
     "ollama: a model that has one way to think": Case(
         refusal_body=openai('think value "medium" is not supported for this model'),
         applies_to=lambda body: body.get("reasoning_effort") == "medium",
-        asked={"reasoning_effort": "medium"},
+        parameters={"reasoning_effort": "medium"},
         sent={"reasoning_effort": None},
         learned=['reasoning_effort is left out where it is "medium"'],
     ),
     "openai: tools want the effort none": Case(
         refusal_body=openai(f"{FUNCTION_TOOLS} {EFFORT_NONE}", "reasoning_effort"),
         applies_to=lambda body: bool(body.get("tools")) and body.get("reasoning_effort") != "none",
-        asked={"tools": [LOOKUP]},
+        parameters={"tools": [LOOKUP]},
         sent={"tools": [LOOKUP], "reasoning_effort": "none"},
         learned=['reasoning_effort is set to "none" where tools are offered'],
     ),
     "openai: tools want no effort": Case(
         refusal_body=openai(f"{FUNCTION_TOOLS} Please use /v1/responses instead.", "reasoning_effort"),
         applies_to=lambda body: bool(body.get("tools")) and "reasoning_effort" in body,
-        asked={"tools": [LOOKUP], "reasoning_effort": "low"},
+        parameters={"tools": [LOOKUP], "reasoning_effort": "low"},
         sent={"tools": [LOOKUP], "reasoning_effort": None},
         learned=["reasoning_effort is left out where tools are offered"],
     ),
@@ -159,14 +159,14 @@ CASES: dict[str, Case] = {
             "Unknown parameter: 'tools[0].function.strict'.", "tools[0].function.strict", "unknown_parameter"
         ),
         applies_to=in_tools("strict"),
-        asked={"tools": [LOOKUP]},
+        parameters={"tools": [LOOKUP]},
         sent={"tools": [STRIPPED]},
         learned=["tools.function.strict is left out"],
     ),
     "openai: a field of a message": Case(
         refusal_body=openai("Unknown parameter: 'messages[0].name'.", "messages[0].name", "unknown_parameter"),
         applies_to=in_messages("name"),
-        asked={},
+        parameters={},
         sent={"messages": [HI]},
         learned=["messages.name is left out"],
         messages=({**HI, "name": "alice"},),
@@ -174,14 +174,14 @@ CASES: dict[str, Case] = {
     "anthropic: deprecated": Case(
         refusal_body={"type": "invalid_request_error", "message": "`temperature` is deprecated for this model."},
         applies_to=has("temperature"),
-        asked={"temperature": 0.2},
+        parameters={"temperature": 0.2},
         sent={"temperature": None},
         learned=["temperature is left out"],
     ),
     "kimi: one temperature": Case(
         refusal_body={"error": {"message": "invalid temperature: only 1 is allowed for this model", "type": "x"}},
         applies_to=has("temperature"),
-        asked={"temperature": 0.2},
+        parameters={"temperature": 0.2},
         sent={"temperature": None},
         learned=["temperature is left out"],
     ),
@@ -197,7 +197,7 @@ CASES: dict[str, Case] = {
             }
         ],
         applies_to=lambda body: bool({"prompt_cache_key", "service_tier"} & body.keys()),
-        asked={"prompt_cache_key": "a", "service_tier": "flex"},
+        parameters={"prompt_cache_key": "a", "service_tier": "flex"},
         sent={"prompt_cache_key": None, "service_tier": None},
         learned=["prompt_cache_key is left out", "service_tier is left out"],
     ),
@@ -206,14 +206,14 @@ CASES: dict[str, Case] = {
             {"error": {"code": 400, "message": "Unknown name \"strict\" at 'tools[0].function': Cannot find field."}}
         ],
         applies_to=in_tools("strict"),
-        asked={"tools": [LOOKUP]},
+        parameters={"tools": [LOOKUP]},
         sent={"tools": [STRIPPED]},
         learned=["tools.function.strict is left out"],
     ),
     "groq: did you mean": Case(
         refusal_body=openai("property 'service_tier' is unsupported, did you mean 'stop'?"),
         applies_to=has("service_tier"),
-        asked={"service_tier": "flex", "stop": ["."]},
+        parameters={"service_tier": "flex", "stop": ["."]},
         sent={"service_tier": None, "stop": ["."]},
         learned=["service_tier is left out"],
     ),
@@ -223,7 +223,7 @@ CASES: dict[str, Case] = {
             "'reasoning_content' is unsupported)]"
         ),
         applies_to=in_messages("reasoning_content"),
-        asked={},
+        parameters={},
         sent={"messages": [HI, {"role": "assistant", "content": "Hello."}, HI]},
         learned=["messages.reasoning_content is left out"],
         messages=(HI, {"role": "assistant", "content": "Hello.", "reasoning_content": "Hm."}, HI),
@@ -231,7 +231,7 @@ CASES: dict[str, Case] = {
     "groq: no reasoning in a model": Case(
         refusal_body=openai("messages[1].reasoning: reasoning is not supported with this model"),
         applies_to=in_messages("reasoning"),
-        asked={},
+        parameters={},
         sent={"messages": [HI, {"role": "assistant", "content": "Hello."}, HI]},
         learned=["messages.reasoning is left out"],
         messages=(HI, {"role": "assistant", "content": "Hello.", "reasoning": "Hm."}, HI),
@@ -243,7 +243,7 @@ CASES: dict[str, Case] = {
         applies_to=lambda body: (
             in_messages("name")(body) or bool({"parallel_tool_calls", "service_tier"} & body.keys())
         ),
-        asked={"parallel_tool_calls": True, "service_tier": "flex", "tools": [LOOKUP]},
+        parameters={"parallel_tool_calls": True, "service_tier": "flex", "tools": [LOOKUP]},
         sent={"parallel_tool_calls": None, "service_tier": None, "tools": [LOOKUP], "messages": [HI]},
         learned=["messages.name is left out", "parallel_tool_calls is left out", "service_tier is left out"],
         status=422,
@@ -252,7 +252,7 @@ CASES: dict[str, Case] = {
     "mistral: usage in a stream": Case(
         refusal_body=extra_forbidden(["body", "stream_options", "include_usage"]),
         applies_to=has("stream_options"),
-        asked={},
+        parameters={},
         sent={"stream_options": None, "stream": True},
         learned=["stream_options.include_usage is left out"],
         status=422,
@@ -261,7 +261,7 @@ CASES: dict[str, Case] = {
     "groq: no stream_options": Case(
         refusal_body=openai("property 'stream_options' is unsupported, did you mean 'stream'?"),
         applies_to=has("stream_options"),
-        asked={},
+        parameters={},
         sent={"stream_options": None, "stream": True},
         learned=["stream_options is left out"],
         streamed=True,
@@ -272,7 +272,7 @@ CASES: dict[str, Case] = {
             "error": "Argument not supported on this model: presencePenalty",
         },
         applies_to=has("presence_penalty"),
-        asked={"presence_penalty": 0},
+        parameters={"presence_penalty": 0},
         sent={"presence_penalty": None},
         learned=["presence_penalty is left out"],
     ),
@@ -282,7 +282,7 @@ CASES: dict[str, Case] = {
             "error": "Model grok-4.6 does not support parameter presencePenalty.",
         },
         applies_to=has("presence_penalty"),
-        asked={"presence_penalty": 0},
+        parameters={"presence_penalty": 0},
         sent={"presence_penalty": None},
         learned=["presence_penalty is left out"],
     ),
@@ -297,7 +297,7 @@ CASES: dict[str, Case] = {
             "request_id": "1",
         },
         applies_to=lambda body: not body.get("stream") and body.get("enable_thinking") is not False,
-        asked={},
+        parameters={},
         sent={"stream": True, "stream_options": {"include_usage": True}, "enable_thinking": None},
         learned=["stream is set to true where nothing is streamed"],
         streamed=False,
@@ -314,7 +314,7 @@ CASES: dict[str, Case] = {
             "request_id": "1",
         },
         applies_to=lambda body: not body.get("stream"),
-        asked={"temperature": 0.2},
+        parameters={"temperature": 0.2},
         sent={"stream": True, "temperature": 0.2},
         learned=["stream is set to true where nothing is streamed"],
         streamed=False,
@@ -322,7 +322,7 @@ CASES: dict[str, Case] = {
     "codex: it only streams": Case(
         refusal_body={"detail": "Stream must be set to true"},
         applies_to=lambda body: not body.get("stream"),
-        asked={},
+        parameters={},
         sent={"stream": True},
         learned=["stream is set to true where nothing is streamed"],
         streamed=False,
@@ -336,7 +336,7 @@ CASES: dict[str, Case] = {
             }
         },
         applies_to=has("top_k"),
-        asked={"top_k": 20},
+        parameters={"top_k": 20},
         sent={"top_k": None},
         learned=["top_k is left out"],
     ),
@@ -348,7 +348,7 @@ CASES: dict[str, Case] = {
             "code": 400,
         },
         applies_to=has("logit_scale"),
-        asked={"logit_scale": 1},
+        parameters={"logit_scale": 1},
         sent={"logit_scale": None},
         learned=["logit_scale is left out"],
         status=200,

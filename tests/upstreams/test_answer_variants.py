@@ -122,8 +122,8 @@ async def test_thinking_is_found_in_any_field(
         parts = [{"said": thought}, {"said": {"content": "Hello."}}, {"said": {}, "finish_reason": "stop"}]
         answer_with(server, *({"index": 0, **part} for part in parts), streamed=True)
     else:
-        said = {"index": 0, "said": {**thought, "content": content}, "finish_reason": "stop"}
-        answer_with(server, said, streamed=False)
+        choice = {"index": 0, "said": {**thought, "content": content}, "finish_reason": "stop"}
+        answer_with(server, choice, streamed=False)
     text, _ = await client_answer(alice_api, streamed=streamed)
     run = await in_thread(Run.objects.get)
     assert (run.text, run.reasoning) == ("Hello.", "They greet me.")
@@ -146,8 +146,8 @@ async def test_several_requested_choices_keep_their_index(server: RuledServer, a
     parts = [{"index": at, "said": {"content": text}, "finish_reason": "STOP"} for at, text in (("1", "B"), (0, "A"))]
     answer_with(server, *parts, streamed=True)
     chunks = await stream(alice_api, "Hi", n=2)
-    said = [(choice["index"], choice["delta"].get("content")) for chunk in chunks for choice in chunk["choices"]]
-    assert {(1, "B"), (0, "A")} <= set(said)
+    received = [(choice["index"], choice["delta"].get("content")) for chunk in chunks for choice in chunk["choices"]]
+    assert {(1, "B"), (0, "A")} <= set(received)
 
 
 WORDS = "The model is overloaded"

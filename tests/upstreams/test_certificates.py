@@ -104,8 +104,8 @@ async def test_the_fault_of_a_certificate_is_reported(
     assert str(fault.value) == f"The certificate of the model server {words}."
     assert [entry["fault"] for entry in request.log.attempts] == ["certificate"], "it is not retried"
     assert "An administrator has to" in error_words(fault.value.as_json()).rest
-    found = upstream_finding("upstream", url=address, key="sk-upstream-1", dialect=DIALECTS["openai"])
-    assert (found.level, found.text) == (Level.FAILED, f"{address}: its certificate {words}")
+    finding = upstream_finding("upstream", url=address, key="sk-upstream-1", dialect=DIALECTS["openai"])
+    assert (finding.level, finding.text) == (Level.FAILED, f"{address}: its certificate {words}")
 
 
 async def test_a_server_without_tls_is_reported(serving: Callable[[Path | None], str], settings: Settings) -> None:
@@ -116,8 +116,8 @@ async def test_a_server_without_tls_is_reported(serving: Callable[[Path | None],
         await model.complete(ModelRequest(upstream="a", model="m", messages=({"role": "user", "content": "Hi"},)))
     await model.close()
     assert str(fault.value) == "The model server does not speak TLS, and its address begins with https."
-    found = upstream_finding("upstream", url=address, key="", dialect=DIALECTS["openai"])
-    assert (found.level, found.text) == (
+    finding = upstream_finding("upstream", url=address, key="", dialect=DIALECTS["openai"])
+    assert (finding.level, finding.text) == (
         Level.FAILED,
         f"{address} does not speak TLS: write http:// instead of https://",
     )

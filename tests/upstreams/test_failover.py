@@ -85,7 +85,7 @@ def single_model(db: None) -> None:
     agent_make("assistant", model="m-a", upstream="a")
 
 
-async def answered(api: Api, *, streamed: bool) -> str:
+async def client_text(api: Api, *, streamed: bool) -> str:
     """Return the text that a client gets."""
     if not streamed:
         answer = await ask(api, "Hi")
@@ -139,7 +139,7 @@ async def test_the_next_model_answers_after_the_safe_retries(
     by_b = len(faults_seen) == len(steps)
     if by_b:
         servers.script("b", says("From b."))
-    assert await answered(alice_api, streamed=streamed) == ("From b." if by_b else "From a.")
+    assert await client_text(alice_api, streamed=streamed) == ("From b." if by_b else "From a.")
     assert await faults() == [("a", fault) for fault in faults_seen] + [("b" if by_b else "a", "")]
     assert clock.slept == slept
     run = await last_run()
@@ -190,7 +190,7 @@ async def test_an_aborted_answer_that_was_not_streamed_is_retried(
     servers: Servers, two_models: None, alice_api: Api
 ) -> None:
     servers.script("a", says("Half of it", disconnects=True), says("All of it"))
-    assert await answered(alice_api, streamed=False) == "All of it"
+    assert await client_text(alice_api, streamed=False) == "All of it"
     assert servers.order == "aa"
 
 
@@ -200,7 +200,7 @@ async def test_a_server_that_fails_between_two_steps_is_replaced_by_the_next(
 ) -> None:
     servers.script("a", says("Noting it. ", calls=(ADD,), thought="They told me."), *[REFUSES] * 3)
     servers.script("b", Step(calls=(("list_memories", {}),)), says("Noted."))
-    assert await answered(alice_api, streamed=streamed) == "Noting it. Noted."
+    assert await client_text(alice_api, streamed=streamed) == "Noting it. Noted."
     assert servers.order == "aaaabb", "the model that answered continues"
     assert await in_thread(Memory.objects.count) == 1, "the tool ran once"
     sent = servers.requests[4][1]["messages"]
@@ -256,7 +256,7 @@ async def test_an_overload_with_a_retry_after_is_waited_for(
     servers: Servers, clock: Clock, single_model: None, alice_api: Api
 ) -> None:
     servers.script("a", Step(status=503, headers={"Retry-After": "3"}), says("From a."))
-    assert await answered(alice_api, streamed=True) == "From a."
+    assert await client_text(alice_api, streamed=True) == "From a."
     assert clock.slept == [3.5]
 
 
@@ -274,7 +274,7 @@ async def test_a_silent_server_is_retried_only_if_nothing_is_paid_twice(
 ) -> None:
     settings.DAYBOOK_UPSTREAMS["a"]["options"] = {"first_byte_seconds": 0.3}
     servers.script("a", HANGS, says("From a."))
-    assert await answered(alice_api, streamed=True) == "From a."
+    assert await client_text(alice_api, streamed=True) == "From a."
     settings.RUN_SECONDS = 0.1
     servers.script("a", HANGS)
     assert (await ask(alice_api, "Hi")).code == "upstream_timeout"
@@ -310,10 +310,10 @@ async def test_a_rate_limited_model_is_skipped_for_as_long_as_it_said(
     servers.script("a", rate_limited("60"), says("From a."))
     servers.script("b", says("From b."), says("From b."))
     for _ in range(2):
-        assert await answered(alice_api, streamed=True) == "From b."
+        assert await client_text(alice_api, streamed=True) == "From b."
     assert await faults() == [("a", "open"), ("b", "")]
     clock.now += 61
-    assert await answered(alice_api, streamed=True) == "From a."
+    assert await client_text(alice_api, streamed=True) == "From a."
     assert await faults() == []
 
 
@@ -347,7 +347,7 @@ async def test_the_only_server_is_skipped_only_if_it_is_unreachable(
     servers.steps["a"].clear()
     servers.script("a", says("From a."), says("From a."))
     for streamed in (True, False):
-        assert await answered(alice_api, streamed=streamed) == "From a."
+        assert await client_text(alice_api, streamed=streamed) == "From a."
 
 
 async def test_the_demo_model_is_never_a_fallback(alice_api: Api, db: None, settings: Settings) -> None:
@@ -363,7 +363,7 @@ async def test_the_demo_model_is_never_a_fallback(alice_api: Api, db: None, sett
 async def test_an_unconfigured_upstream_is_skipped(servers: Servers, alice_api: Api, db: None) -> None:
     await in_thread(agent_make, model="m", upstream=["gone", "b"])
     servers.script("b", says("From b."))
-    assert await answered(alice_api, streamed=False) == "From b."
+    assert await client_text(alice_api, streamed=False) == "From b."
 
 
 async def test_kept_fields_are_not_sent_to_another_model_of_the_same_upstream(servers: Servers) -> None:
@@ -438,7 +438,7 @@ async def test_the_chat_and_the_admin_show_which_model_answered(
         view = turn_of_run(session, Run.objects.get().pk, ZoneInfo("UTC"))
         notes = [line.note for line in transcript(session).lines]
         return (
-            view.answered if view else "",
+            view.client_text if view else "",
             client.get(reverse("chat-session", args=[session.pk])).content.decode(),
             notes,
         )
@@ -453,8 +453,8 @@ async def test_attempts_are_counted(servers: Servers, two_models: None, alice_ap
     outcomes.clear()
     servers.script("a", rate_limited("60"))
     servers.script("b", says("From b."), says("Again."))
-    await answered(alice_api, streamed=True)
-    await answered(alice_api, streamed=False)
+    await client_text(alice_api, streamed=True)
+    await client_text(alice_api, streamed=False)
     served = generate_latest(registry).decode()
     for line in (
         'daybook_upstream_attempts_total{model="m-a",outcome="rate",upstream="a"} 1.0',

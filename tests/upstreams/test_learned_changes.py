@@ -46,10 +46,10 @@ def agent(db: None) -> Agent:
 
 @pytest.fixture
 def server(serve: Serve, settings: Settings) -> RuledServer:
-    found = serve("openai")
+    server = serve("openai")
     # The dialect does not cover these refusals, so nothing is dropped before it is refused.
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "vllm"}}
-    return found
+    return server
 
 
 def request(**parameters: Any) -> ModelRequest:
@@ -74,11 +74,11 @@ def learned_changes() -> list[str]:
 
 def streamed_and_not(cases: dict[str, Case]) -> list[Any]:
     """Return a parameter for every case, streamed and not."""
-    found = []
+    params = []
     for name, case in cases.items():
         for streamed in (False, True) if case.streamed == "either" else (case.streamed,):
-            found.append(pytest.param(case, streamed, id=f"{name}, {'streamed' if streamed else 'whole'}"))
-    return found
+            params.append(pytest.param(case, streamed, id=f"{name}, {'streamed' if streamed else 'whole'}"))
+    return params
 
 
 @pytest.mark.parametrize(("case", "streamed"), streamed_and_not(CASES))
@@ -89,11 +89,13 @@ async def test_a_refusal_is_worked_around_and_the_change_is_learned(
     server.script(Step(text="Hello."), Step(text="Again."))
     for turn, text in enumerate(("Hello.", "Again.")):
         if streamed:
-            chunks = await stream(alice_api, *case.messages, **case.asked)
-            got = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+            chunks = await stream(alice_api, *case.messages, **case.parameters)
+            text_received = "".join(
+                choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"]
+            )
         else:
-            got = (await ask(alice_api, *case.messages, **case.asked)).text
-        assert got == text
+            text_received = (await ask(alice_api, *case.messages, **case.parameters)).text
+        assert text_received == text
         assert {name: server.bodies[-1].get(name) for name in case.sent} == case.sent
         assert len(server.bodies) == 2 + turn, "the second turn needs no second attempt"
     assert await in_thread(learned_changes) == case.learned

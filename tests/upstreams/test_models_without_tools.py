@@ -109,9 +109,9 @@ streamed_and_not = pytest.mark.parametrize("streamed", [False, True], ids=["whol
 
 @pytest.fixture
 def server(serve: Serve, settings: Settings) -> RuledServer:
-    found = serve("openai")
+    server = serve("openai")
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": "vllm"}}
-    return found
+    return server
 
 
 def refuse_tools(server: RuledServer, name: str = "ollama") -> None:

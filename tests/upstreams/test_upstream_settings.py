@@ -241,10 +241,12 @@ def test_doctor_names_the_dialect_of_the_file(
     settings.DAYBOOK_HOME = tmp_path
     apply(FILE)
     known.forget()
-    asked: list[str] = []
-    monkeypatch.setattr("config.doctor.upstream_finding", lambda check, **given: asked.append(given["dialect"].name))
+    dialects: list[str] = []
+    monkeypatch.setattr(
+        "config.doctor.upstream_finding", lambda check, **options: dialects.append(options["dialect"].name)
+    )
     list(findings())
-    assert asked == ["mistral"]
+    assert dialects == ["mistral"]
 
 
 def test_a_stored_change_is_read_back() -> None:
