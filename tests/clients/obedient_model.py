@@ -28,7 +28,7 @@ _SHELLS: dict[str, Callable[[str], dict[str, Any]]] = {
     "exec_command": lambda command: {"cmd": command},
     "shell_command": lambda command: {"command": command},
     "shell": lambda command: {"command": ["bash", "-c", command]},
-    # Qwen Code 0.24 may miss what a command prints that ends at once.
+    # Qwen Code 0.24 may miss the output of a command that ends immediately.
     "run_shell_command": lambda command: {"command": f"{command}; sleep 1", "is_background": False},
 }
 

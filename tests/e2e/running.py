@@ -37,8 +37,7 @@ def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, s
 def manage(
     home: Path, *arguments: str, env: Mapping[str, str] | None = None, own_interpreter: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run a management command to its end; `own_interpreter`: with an interpreter of its own
-    (tests/warm_process.py)."""
+    """Run a management command to its end; `own_interpreter` as in tests/warm_process.py."""
     return warm_process.run(
         [str(MANAGE), *arguments], env=environment(home, env), timeout=START_SECONDS, own_interpreter=own_interpreter
     )
@@ -149,9 +148,9 @@ class RunningDaybook:
 def running_daybook(
     home: Path, env: Mapping[str, str] | None = None, *arguments: str, own_interpreter: bool = False
 ) -> Iterator[RunningDaybook]:
-    """Start `manage.py up` with that home and wait until it says that it is ready; `own_interpreter`: with an
-    interpreter of its own (tests/warm_process.py). Whatever is left when the block ends is killed. On Linux only: it
-    reads /proc."""
+    """Start `manage.py up` with that home and wait until it is ready; `own_interpreter` as in tests/warm_process.py.
+
+    Processes that are left when the block ends are killed. Linux only, since it reads /proc."""
     home.parent.mkdir(parents=True, exist_ok=True)
     stdout_file, stderr_file = home.with_name(f"{home.name}.out"), home.with_name(f"{home.name}.err")
     variables = environment(home, env)
