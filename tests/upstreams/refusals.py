@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.upstreams.server import ScriptedRefusal
+from tests.upstreams.server import Refusal
 
 Body = dict[str, Any]
 LOOKUP = {"type": "function", "function": {"name": "lookup", "strict": True, "parameters": {"type": "object"}}}
@@ -51,8 +51,8 @@ class Case:
     `parameters` are the client's, `sent` the fields that the server finally gets (None: the field is absent), and
     `learned` the descriptions of the learned changes."""
 
-    refusal_body: Any
-    applies_to: Callable[[Body], bool]
+    body: Any
+    when: Callable[[Body], bool]
     parameters: Body
     sent: Body
     learned: list[str]
@@ -60,9 +60,9 @@ class Case:
     streamed: bool | str = EITHER
     messages: tuple[Body, ...] = (HI,)
 
-    def scripted(self) -> ScriptedRefusal:
+    def scripted(self) -> Refusal:
         """Return the refusal for the scripted server."""
-        return ScriptedRefusal(body=self.refusal_body, applies_to=self.applies_to, status=self.status)
+        return Refusal(body=self.body, when=self.when, status=self.status)
 
 
 EFFORT_NONE = "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
@@ -70,123 +70,121 @@ FUNCTION_TOOLS = "Function tools with reasoning_effort are not supported for gpt
 
 CASES: dict[str, Case] = {
     "openai: unknown parameter": Case(
-        refusal_body=openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"),
-        applies_to=has("seed"),
+        body=openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"),
+        when=has("seed"),
         parameters={"seed": 7, "temperature": 0.2},
         sent={"seed": None, "temperature": 0.2},
         learned=["seed is left out"],
     ),
     "openai: unrecognized argument": Case(
-        refusal_body=openai("Unrecognized request argument supplied: reasoning_effort"),
-        applies_to=has("reasoning_effort"),
+        body=openai("Unrecognized request argument supplied: reasoning_effort"),
+        when=has("reasoning_effort"),
         parameters={"reasoning_effort": "high"},
         sent={"reasoning_effort": None},
         learned=["reasoning_effort is left out"],
     ),
     "openai: max_tokens": Case(
-        refusal_body=openai(
+        body=openai(
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
             "Use 'max_completion_tokens' instead.",
             "max_tokens",
             "unsupported_parameter",
         ),
-        applies_to=has("max_tokens"),
+        when=has("max_tokens"),
         parameters={"max_tokens": 50},
         sent={"max_tokens": None, "max_completion_tokens": 50},
         learned=["max_tokens is sent as max_completion_tokens"],
     ),
     "openai: only the default temperature": Case(
-        refusal_body=openai(
+        body=openai(
             "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is "
             "supported.",
             "temperature",
             "unsupported_value",
         ),
-        applies_to=lambda body: body.get("temperature", 1) != 1,
+        when=lambda body: body.get("temperature", 1) != 1,
         parameters={"temperature": 0.2},
         sent={"temperature": None},
         learned=["temperature is left out"],
     ),
     "openai: an effort that a model does not have": Case(
-        refusal_body=openai(
+        body=openai(
             "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: "
             "'none', 'low', 'medium', 'high', 'xhigh'.",
             "reasoning_effort",
             "unsupported_value",
         ),
-        applies_to=lambda body: body.get("reasoning_effort") == "minimal",
+        when=lambda body: body.get("reasoning_effort") == "minimal",
         parameters={"reasoning_effort": "minimal"},
         sent={"reasoning_effort": None},
         learned=['reasoning_effort is left out where it is "minimal"'],
     ),
     "vllm: an effort that it does not have": Case(
-        refusal_body=openai("Input should be 'low', 'medium' or 'high'", "body.reasoning_effort"),
-        applies_to=lambda body: body.get("reasoning_effort") == "none",
+        body=openai("Input should be 'low', 'medium' or 'high'", "body.reasoning_effort"),
+        when=lambda body: body.get("reasoning_effort") == "none",
         parameters={"reasoning_effort": "none"},
         sent={"reasoning_effort": None},
         learned=['reasoning_effort is left out where it is "none"'],
     ),
     "ollama: a model that does not think": Case(
-        refusal_body=openai('"llama3.1:8b" does not support thinking'),
-        applies_to=has("reasoning_effort"),
+        body=openai('"llama3.1:8b" does not support thinking'),
+        when=has("reasoning_effort"),
         parameters={"reasoning_effort": "high", "temperature": 0.2},
         sent={"reasoning_effort": None, "temperature": 0.2},
         learned=["reasoning_effort is left out"],
     ),
     "ollama: a model that has one way to think": Case(
-        refusal_body=openai('think value "medium" is not supported for this model'),
-        applies_to=lambda body: body.get("reasoning_effort") == "medium",
+        body=openai('think value "medium" is not supported for this model'),
+        when=lambda body: body.get("reasoning_effort") == "medium",
         parameters={"reasoning_effort": "medium"},
         sent={"reasoning_effort": None},
         learned=['reasoning_effort is left out where it is "medium"'],
     ),
     "openai: tools want the effort none": Case(
-        refusal_body=openai(f"{FUNCTION_TOOLS} {EFFORT_NONE}", "reasoning_effort"),
-        applies_to=lambda body: bool(body.get("tools")) and body.get("reasoning_effort") != "none",
+        body=openai(f"{FUNCTION_TOOLS} {EFFORT_NONE}", "reasoning_effort"),
+        when=lambda body: bool(body.get("tools")) and body.get("reasoning_effort") != "none",
         parameters={"tools": [LOOKUP]},
         sent={"tools": [LOOKUP], "reasoning_effort": "none"},
         learned=['reasoning_effort is set to "none" where tools are offered'],
     ),
     "openai: tools want no effort": Case(
-        refusal_body=openai(f"{FUNCTION_TOOLS} Please use /v1/responses instead.", "reasoning_effort"),
-        applies_to=lambda body: bool(body.get("tools")) and "reasoning_effort" in body,
+        body=openai(f"{FUNCTION_TOOLS} Please use /v1/responses instead.", "reasoning_effort"),
+        when=lambda body: bool(body.get("tools")) and "reasoning_effort" in body,
         parameters={"tools": [LOOKUP], "reasoning_effort": "low"},
         sent={"tools": [LOOKUP], "reasoning_effort": None},
         learned=["reasoning_effort is left out where tools are offered"],
     ),
     "openai: a field of a tool": Case(
-        refusal_body=openai(
-            "Unknown parameter: 'tools[0].function.strict'.", "tools[0].function.strict", "unknown_parameter"
-        ),
-        applies_to=in_tools("strict"),
+        body=openai("Unknown parameter: 'tools[0].function.strict'.", "tools[0].function.strict", "unknown_parameter"),
+        when=in_tools("strict"),
         parameters={"tools": [LOOKUP]},
         sent={"tools": [STRIPPED]},
         learned=["tools.function.strict is left out"],
     ),
     "openai: a field of a message": Case(
-        refusal_body=openai("Unknown parameter: 'messages[0].name'.", "messages[0].name", "unknown_parameter"),
-        applies_to=in_messages("name"),
+        body=openai("Unknown parameter: 'messages[0].name'.", "messages[0].name", "unknown_parameter"),
+        when=in_messages("name"),
         parameters={},
         sent={"messages": [HI]},
         learned=["messages.name is left out"],
         messages=({**HI, "name": "alice"},),
     ),
     "anthropic: deprecated": Case(
-        refusal_body={"type": "invalid_request_error", "message": "`temperature` is deprecated for this model."},
-        applies_to=has("temperature"),
+        body={"type": "invalid_request_error", "message": "`temperature` is deprecated for this model."},
+        when=has("temperature"),
         parameters={"temperature": 0.2},
         sent={"temperature": None},
         learned=["temperature is left out"],
     ),
     "kimi: one temperature": Case(
-        refusal_body={"error": {"message": "invalid temperature: only 1 is allowed for this model", "type": "x"}},
-        applies_to=has("temperature"),
+        body={"error": {"message": "invalid temperature: only 1 is allowed for this model", "type": "x"}},
+        when=has("temperature"),
         parameters={"temperature": 0.2},
         sent={"temperature": None},
         learned=["temperature is left out"],
     ),
     "gemini: several at once": Case(
-        refusal_body=[
+        body=[
             {
                 "error": {
                     "code": 400,
@@ -196,53 +194,51 @@ CASES: dict[str, Case] = {
                 }
             }
         ],
-        applies_to=lambda body: bool({"prompt_cache_key", "service_tier"} & body.keys()),
+        when=lambda body: bool({"prompt_cache_key", "service_tier"} & body.keys()),
         parameters={"prompt_cache_key": "a", "service_tier": "flex"},
         sent={"prompt_cache_key": None, "service_tier": None},
         learned=["prompt_cache_key is left out", "service_tier is left out"],
     ),
     "gemini: within a tool": Case(
-        refusal_body=[
+        body=[
             {"error": {"code": 400, "message": "Unknown name \"strict\" at 'tools[0].function': Cannot find field."}}
         ],
-        applies_to=in_tools("strict"),
+        when=in_tools("strict"),
         parameters={"tools": [LOOKUP]},
         sent={"tools": [STRIPPED]},
         learned=["tools.function.strict is left out"],
     ),
     "groq: did you mean": Case(
-        refusal_body=openai("property 'service_tier' is unsupported, did you mean 'stop'?"),
-        applies_to=has("service_tier"),
+        body=openai("property 'service_tier' is unsupported, did you mean 'stop'?"),
+        when=has("service_tier"),
         parameters={"service_tier": "flex", "stop": ["."]},
         sent={"service_tier": None, "stop": ["."]},
         learned=["service_tier is left out"],
     ),
     "groq: reasoning of a message": Case(
-        refusal_body=openai(
+        body=openai(
             "'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property "
             "'reasoning_content' is unsupported)]"
         ),
-        applies_to=in_messages("reasoning_content"),
+        when=in_messages("reasoning_content"),
         parameters={},
         sent={"messages": [HI, {"role": "assistant", "content": "Hello."}, HI]},
         learned=["messages.reasoning_content is left out"],
         messages=(HI, {"role": "assistant", "content": "Hello.", "reasoning_content": "Hm."}, HI),
     ),
     "groq: no reasoning in a model": Case(
-        refusal_body=openai("messages[1].reasoning: reasoning is not supported with this model"),
-        applies_to=in_messages("reasoning"),
+        body=openai("messages[1].reasoning: reasoning is not supported with this model"),
+        when=in_messages("reasoning"),
         parameters={},
         sent={"messages": [HI, {"role": "assistant", "content": "Hello."}, HI]},
         learned=["messages.reasoning is left out"],
         messages=(HI, {"role": "assistant", "content": "Hello.", "reasoning": "Hm."}, HI),
     ),
     "mistral: extra inputs": Case(
-        refusal_body=extra_forbidden(
+        body=extra_forbidden(
             ["body", "parallel_tool_calls"], ["body", "messages", 0, "user", "name"], ["body", "service_tier"]
         ),
-        applies_to=lambda body: (
-            in_messages("name")(body) or bool({"parallel_tool_calls", "service_tier"} & body.keys())
-        ),
+        when=lambda body: in_messages("name")(body) or bool({"parallel_tool_calls", "service_tier"} & body.keys()),
         parameters={"parallel_tool_calls": True, "service_tier": "flex", "tools": [LOOKUP]},
         sent={"parallel_tool_calls": None, "service_tier": None, "tools": [LOOKUP], "messages": [HI]},
         learned=["messages.name is left out", "parallel_tool_calls is left out", "service_tier is left out"],
@@ -250,8 +246,8 @@ CASES: dict[str, Case] = {
         messages=({**HI, "name": "alice"},),
     ),
     "mistral: usage in a stream": Case(
-        refusal_body=extra_forbidden(["body", "stream_options", "include_usage"]),
-        applies_to=has("stream_options"),
+        body=extra_forbidden(["body", "stream_options", "include_usage"]),
+        when=has("stream_options"),
         parameters={},
         sent={"stream_options": None, "stream": True},
         learned=["stream_options.include_usage is left out"],
@@ -259,35 +255,32 @@ CASES: dict[str, Case] = {
         streamed=True,
     ),
     "groq: no stream_options": Case(
-        refusal_body=openai("property 'stream_options' is unsupported, did you mean 'stream'?"),
-        applies_to=has("stream_options"),
+        body=openai("property 'stream_options' is unsupported, did you mean 'stream'?"),
+        when=has("stream_options"),
         parameters={},
         sent={"stream_options": None, "stream": True},
         learned=["stream_options is left out"],
         streamed=True,
     ),
     "xai: its own spelling": Case(
-        refusal_body={
+        body={
             "code": "Client specified an invalid argument",
             "error": "Argument not supported on this model: presencePenalty",
         },
-        applies_to=has("presence_penalty"),
+        when=has("presence_penalty"),
         parameters={"presence_penalty": 0},
         sent={"presence_penalty": None},
         learned=["presence_penalty is left out"],
     ),
     "xai: a model without a parameter": Case(
-        refusal_body={
-            "code": "invalid-argument",
-            "error": "Model grok-4.6 does not support parameter presencePenalty.",
-        },
-        applies_to=has("presence_penalty"),
+        body={"code": "invalid-argument", "error": "Model grok-4.6 does not support parameter presencePenalty."},
+        when=has("presence_penalty"),
         parameters={"presence_penalty": 0},
         sent={"presence_penalty": None},
         learned=["presence_penalty is left out"],
     ),
     "dashscope: no thinking in one piece": Case(
-        refusal_body={
+        body={
             "error": {
                 "code": "invalid_parameter_error",
                 "param": None,
@@ -296,14 +289,14 @@ CASES: dict[str, Case] = {
             },
             "request_id": "1",
         },
-        applies_to=lambda body: not body.get("stream") and body.get("enable_thinking") is not False,
+        when=lambda body: not body.get("stream") and body.get("enable_thinking") is not False,
         parameters={},
         sent={"stream": True, "stream_options": {"include_usage": True}, "enable_thinking": None},
         learned=["stream is set to true where nothing is streamed"],
         streamed=False,
     ),
     "dashscope: a model that only streams": Case(
-        refusal_body={
+        body={
             "error": {
                 "code": "invalid_parameter_error",
                 "param": None,
@@ -313,41 +306,36 @@ CASES: dict[str, Case] = {
             },
             "request_id": "1",
         },
-        applies_to=lambda body: not body.get("stream"),
+        when=lambda body: not body.get("stream"),
         parameters={"temperature": 0.2},
         sent={"stream": True, "temperature": 0.2},
         learned=["stream is set to true where nothing is streamed"],
         streamed=False,
     ),
     "codex: it only streams": Case(
-        refusal_body={"detail": "Stream must be set to true"},
-        applies_to=lambda body: not body.get("stream"),
+        body={"detail": "Stream must be set to true"},
+        when=lambda body: not body.get("stream"),
         parameters={},
         sent={"stream": True},
         learned=["stream is set to true where nothing is streamed"],
         streamed=False,
     ),
     "openrouter: the cause of somebody else": Case(
-        refusal_body={
+        body={
             "error": {
                 "message": "Provider returned error",
                 "code": 400,
                 "metadata": {"raw": '{"error": {"message": "Unsupported parameter: \'top_k\'", "param": "top_k"}}'},
             }
         },
-        applies_to=has("top_k"),
+        when=has("top_k"),
         parameters={"top_k": 20},
         sent={"top_k": None},
         learned=["top_k is left out"],
     ),
     "sglang: an error with status 200": Case(
-        refusal_body={
-            "object": "error",
-            "message": "logit_scale is not supported",
-            "type": "BadRequestError",
-            "code": 400,
-        },
-        applies_to=has("logit_scale"),
+        body={"object": "error", "message": "logit_scale is not supported", "type": "BadRequestError", "code": 400},
+        when=has("logit_scale"),
         parameters={"logit_scale": 1},
         sent={"logit_scale": None},
         learned=["logit_scale is left out"],

@@ -30,11 +30,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptedRefusal:
-    """A refusal that no dialect covers: the server answers requests for which `applies_to` is true with `body`."""
+class Refusal:
+    """A refusal that no dialect covers: the server answers requests for which `when` is true with `body`."""
 
     body: Any
-    applies_to: Callable[[dict[str, Any]], bool]
+    when: Callable[[dict[str, Any]], bool]
     status: int = 400
 
 
@@ -47,7 +47,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[httpx2.Headers] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)  # violations of its rules
-    refusals: list[ScriptedRefusal] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
     _fixed_answer: tuple[int, str] | None = None
     _sent: list[tuple[set[str], dict[str, Any]]] = field(default_factory=list)
     _count: int = 0
@@ -72,7 +72,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
             self.refused.append(violation[0])
             return self._refusal(self.rules.status, violation[0], None, violation[1])
         for scripted in self.refusals:
-            if scripted.applies_to(body):
+            if scripted.when(body):
                 return httpx2.Response(scripted.status, json=scripted.body)
         step = self.steps.popleft()
         if step.refused:

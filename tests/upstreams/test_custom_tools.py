@@ -24,12 +24,7 @@ TOOL = {
     "type": "custom",
     "custom": {"name": "patch", "description": "Edits.", "format": {"type": "grammar", "grammar": GRAMMAR}},
 }
-FLAT = {
-    "type": "custom",
-    "name": "patch",
-    "description": "Edits.",
-    "format": {"type": "grammar", **GRAMMAR},
-}
+FLAT = {"type": "custom", "name": "patch", "description": "Edits.", "format": {"type": "grammar", **GRAMMAR}}
 LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 HI = [{"role": "user", "content": "Hi"}]
 STEP = Step(text="Now.", calls=(("look", {"at": "tea"}), ("patch", {"input": PATCH})))

@@ -32,10 +32,10 @@ from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.gateway.v1 import ask, stream
 from tests.upstreams.refusals import CASES, FORWARDED, HI, LOOKUP, Case, has, openai
-from tests.upstreams.server import KEY, RuledServer, ScriptedRefusal, Step
+from tests.upstreams.server import KEY, Refusal, RuledServer, Step
 
 Serve = Callable[[str], RuledServer]
-SEED = ScriptedRefusal(body=openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"), applies_to=has("seed"))
+SEED = Refusal(body=openai("Unknown parameter: 'seed'.", "seed", "unknown_parameter"), when=has("seed"))
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ async def test_a_refusal_is_forwarded_if_a_change_would_alter_the_answer(
     name: str, streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     asked, body = FORWARDED[name]
-    server.refusals.append(ScriptedRefusal(body=body, applies_to=lambda body: True))
+    server.refusals.append(Refusal(body=body, when=lambda body: True))
     answer = await ask(alice_api, "Hi", stream=streamed, **asked)
     assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
     wants_no_stream = streamed and "stream" in str(body)
@@ -162,7 +162,7 @@ async def test_three_refusals_are_worked_around_and_the_fourth_is_forwarded(
 ) -> None:
     names = ["seed", "service_tier", "top_k", "min_p"]
     server.refusals += [
-        ScriptedRefusal(body=openai(f"Unknown parameter: '{name}'.", name, "unknown_parameter"), applies_to=has(name))
+        Refusal(body=openai(f"Unknown parameter: '{name}'.", name, "unknown_parameter"), when=has(name))
         for name in names
     ]
     answer = await ask(alice_api, "Hi", stream=streamed, **dict.fromkeys(names, 1))
@@ -175,7 +175,7 @@ async def test_three_refusals_are_worked_around_and_the_fourth_is_forwarded(
 async def test_a_change_that_does_not_help_is_tried_once_and_not_learned(
     streamed: bool, server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.refusals.append(ScriptedRefusal(body=SEED.body, applies_to=lambda body: True))
+    server.refusals.append(Refusal(body=SEED.body, when=lambda body: True))
     answer = await ask(alice_api, "Hi", stream=streamed, seed=7)
     assert (answer.status, answer.code) == (400, "unknown_parameter")
     assert len(server.bodies) == 2
@@ -186,9 +186,7 @@ async def test_a_token_limit_refused_under_both_names_is_an_error(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
     server.refusals += [
-        ScriptedRefusal(
-            body=openai(f"Unsupported parameter: '{name}'", name, "unsupported_parameter"), applies_to=has(name)
-        )
+        Refusal(body=openai(f"Unsupported parameter: '{name}'", name, "unsupported_parameter"), when=has(name))
         for name in ("max_tokens", "max_completion_tokens")
     ]
     answer = await ask(alice_api, "Hi", max_tokens=50)
@@ -201,7 +199,7 @@ async def test_a_token_limit_refused_under_both_names_is_an_error(
 
 
 async def test_a_change_followed_by_another_kind_of_error_is_not_learned(server: RuledServer, db: None) -> None:
-    server.refusals += [SEED, ScriptedRefusal(body=openai("Overloaded"), applies_to=lambda body: True, status=503)]
+    server.refusals += [SEED, Refusal(body=openai("Overloaded"), when=lambda body: True, status=503)]
     with pytest.raises(DomainError) as fault:
         await call_model(request(seed=7), streamed=False)
     assert (fault.value.code, len(server.bodies)) == ("upstream_error", 2)
@@ -222,9 +220,7 @@ async def test_a_learned_change_records_when_why_and_for_how_long(
 ) -> None:
     words = f"Unknown parameter: 'safety_identifier' with {KEY} at http://10.0.0.7/v1: 'alice@example.org'"
     server.refusals.append(
-        ScriptedRefusal(
-            body=openai(words, "safety_identifier", "unknown_parameter"), applies_to=has("safety_identifier")
-        )
+        Refusal(body=openai(words, "safety_identifier", "unknown_parameter"), when=has("safety_identifier"))
     )
     server.script(Step(text="Hello."))
     with time_machine.travel("2026-11-22T10:00:00Z", tick=False):
@@ -276,7 +272,7 @@ async def test_a_change_applies_only_to_requests_like_the_refused_one(server: Ru
 async def test_a_change_that_depends_on_another_parameter_is_not_learned(
     words: str, asked: dict[str, Any], name: str, sent: Any, server: RuledServer, db: None
 ) -> None:
-    server.refusals.append(ScriptedRefusal(body=openai(words), applies_to=lambda body: body.get(name) == asked[name]))
+    server.refusals.append(Refusal(body=openai(words), when=lambda body: body.get(name) == asked[name]))
     server.script(Step(text="Hello."))
     await call_model(request(reasoning_effort="high", **asked), streamed=False)
     assert server.bodies[-1].items() >= {"reasoning_effort": "high"}.items()
@@ -286,9 +282,7 @@ async def test_a_change_that_depends_on_another_parameter_is_not_learned(
 
 async def test_a_change_that_depends_on_a_persons_name_is_not_learned(server: RuledServer, db: None) -> None:
     words = "Unsupported value: 'safety_identifier' does not support 'alice' with this model."
-    server.refusals.append(
-        ScriptedRefusal(body=openai(words, "safety_identifier"), applies_to=has("safety_identifier"))
-    )
+    server.refusals.append(Refusal(body=openai(words, "safety_identifier"), when=has("safety_identifier")))
     server.script(Step(text="Hello."))
     await call_model(request(safety_identifier="alice"), streamed=False)
     assert not await in_thread(learned_changes)
@@ -321,9 +315,9 @@ async def test_a_persons_text_in_a_refusal_teaches_nothing(where: str, server: R
     asked: dict[str, Any] = {"verbosity": phrase} if where == "value" else {"verbosity": 1, phrase: 1}
     words = f"Unsupported value: 'verbosity' does not support '{phrase}' with this model."
     server.refusals.append(
-        ScriptedRefusal(body=openai(f"Sorry. {words}", "verbosity"), applies_to=lambda body: len(server.bodies) == 1)
+        Refusal(body=openai(f"Sorry. {words}", "verbosity"), when=lambda body: len(server.bodies) == 1)
     )
-    server.refusals.append(ScriptedRefusal(body=openai(words, "verbosity"), applies_to=has("verbosity")))
+    server.refusals.append(Refusal(body=openai(words, "verbosity"), when=has("verbosity")))
     server.script(Step(text="Hello."))
     await call_model(request(**asked), streamed=False)
     assert not [body for body in server.bodies if "temperature" in body]
@@ -335,11 +329,11 @@ async def test_of_two_changes_only_the_helpful_one_is_learned(server: RuledServe
 
     def refuses(body: dict[str, Any]) -> bool:
         words = f"Please set reasoning_effort to 'none'. Unsupported parameter: 'top_k' (request {next(answers, '')})"
-        server.refusals[0] = ScriptedRefusal(body=openai(words, "top_k"), applies_to=refuses)
+        server.refusals[0] = Refusal(body=openai(words, "top_k"), when=refuses)
         return "top_k" in body
 
-    server.refusals.append(ScriptedRefusal(body=openai("set reasoning_effort to 'none'"), applies_to=refuses))
-    server.refusals[0].applies_to({})
+    server.refusals.append(Refusal(body=openai("set reasoning_effort to 'none'"), when=refuses))
+    server.refusals[0].when({})
     server.script(Step(text="Hello."))
     await call_model(request(top_k=20), streamed=False)
     assert server.bodies[-1].keys() & {"top_k", "reasoning_effort"} == set()
@@ -348,15 +342,11 @@ async def test_of_two_changes_only_the_helpful_one_is_learned(server: RuledServe
 
 async def test_a_later_refusal_corrects_what_was_learned(server: RuledServer, db: None) -> None:
     message = openai("set reasoning_effort to 'none'", "reasoning_effort")
-    server.refusals.append(
-        ScriptedRefusal(body=message, applies_to=lambda body: body.get("reasoning_effort") != "none")
-    )
+    server.refusals.append(Refusal(body=message, when=lambda body: body.get("reasoning_effort") != "none"))
     server.script(*[Step(text="Hello.")] * 3)
     await call_model(request(), streamed=False)
     server.refusals[:] = [
-        ScriptedRefusal(
-            body=openai("Unknown parameter: 'reasoning_effort'", "reasoning_effort"), applies_to=has("reasoning_effort")
-        )
+        Refusal(body=openai("Unknown parameter: 'reasoning_effort'", "reasoning_effort"), when=has("reasoning_effort"))
     ]
     await call_model(request(), streamed=False)
     server.bodies.clear()
@@ -440,7 +430,7 @@ async def test_a_busy_database_fails_no_turn_and_gets_the_change_later(
 async def test_only_the_latest_changes_of_a_model_are_kept(server: RuledServer, db: None) -> None:
     names = [f"x_{number}" for number in range(MAX_PER_MODEL + 5)]
     server.refusals += [
-        ScriptedRefusal(body=openai(f"Unknown parameter: '{name}'", name, "unknown_parameter"), applies_to=has(name))
+        Refusal(body=openai(f"Unknown parameter: '{name}'", name, "unknown_parameter"), when=has(name))
         for name in names
     ]
     server.script(*[Step(text="Hello.")] * len(names))
@@ -454,7 +444,7 @@ async def test_every_kind_of_model_call_learns(
     caller: str, server: RuledServer, alice_api: Api, session: Session
 ) -> None:
     effort = openai("To use tools set reasoning_effort to 'none'.", "reasoning_effort")
-    server.refusals.append(ScriptedRefusal(body=effort, applies_to=lambda body: body.get("reasoning_effort") != "none"))
+    server.refusals.append(Refusal(body=effort, when=lambda body: body.get("reasoning_effort") != "none"))
     server.script(Step(text="Done."))
     if caller == "review":
         messages = (HI, {"role": "assistant", "content": "Good."})

@@ -30,7 +30,7 @@ from tests.factories import agent_make
 from tests.gateway.v1 import ask, stream
 from tests.reviews.talk import newest_review, reviewed_session, run_review, say
 from tests.upstreams.refusals import LOOKUP, has, openai
-from tests.upstreams.server import KEY, RuledServer, ScriptedRefusal, Step
+from tests.upstreams.server import KEY, Refusal, RuledServer, Step
 
 Serve = Callable[[str], RuledServer]
 OUTER = "https://openrouter.ai/docs/guides/routing/provider-selection"
@@ -117,7 +117,7 @@ def server(serve: Serve, settings: Settings) -> RuledServer:
 def refuse_tools(server: RuledServer, name: str = "ollama") -> None:
     """Make the server refuse every request with tools."""
     status, body = REFUSALS[name]
-    server.refusals.append(ScriptedRefusal(body=body, applies_to=has("tools"), status=status))
+    server.refusals.append(Refusal(body=body, when=has("tools"), status=status))
 
 
 async def answered(api: Api, text: str, *, streamed: bool) -> str:
@@ -189,9 +189,7 @@ async def test_the_client_gets_the_servers_message_whatever_its_status(
 async def test_a_server_that_accepts_only_the_clients_tools_gets_only_those(
     server: RuledServer, alice_api: Api, agent: Agent
 ) -> None:
-    server.refusals.append(
-        ScriptedRefusal(body=REFUSALS["groq"][1], applies_to=lambda body: len(body.get("tools", ())) > 1)
-    )
+    server.refusals.append(Refusal(body=REFUSALS["groq"][1], when=lambda body: len(body.get("tools", ())) > 1))
     server.script(Step(calls=(("lookup", {"q": "a"}),)))
     answer = await ask(alice_api, "Hi", tools=[LOOKUP])
     assert answer.json["choices"][0]["finish_reason"] == "tool_calls"
@@ -211,11 +209,9 @@ async def test_earlier_memory_tool_calls_are_rewritten_as_text(
     # A template without tools; the message is from vllm-project/vllm#6862.
     body = openai("Conversation roles must alternate user/assistant/user/assistant/...")
     server.refusals += [
-        ScriptedRefusal(
-            body=openai("No."), applies_to=lambda body: body["model"] == "large" and has_tool_messages(body), status=401
-        ),
-        ScriptedRefusal(body=REFUSALS["vllm"][1], applies_to=lambda body: body["model"] == "small" and "tools" in body),
-        ScriptedRefusal(body=body, applies_to=lambda body: body["model"] == "small" and has_tool_messages(body)),
+        Refusal(body=openai("No."), when=lambda body: body["model"] == "large" and has_tool_messages(body), status=401),
+        Refusal(body=REFUSALS["vllm"][1], when=lambda body: body["model"] == "small" and "tools" in body),
+        Refusal(body=body, when=lambda body: body["model"] == "small" and has_tool_messages(body)),
     ]
     call = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
     server.script(Step(text="One moment.", calls=(call,)), Step(text="Noted."))
@@ -300,9 +296,7 @@ def test_a_review_without_usable_json_asks_for_another_model(answer: str, server
 
 
 async def test_a_review_continues_with_the_next_model(server: RuledServer, db: None) -> None:
-    server.refusals.append(
-        ScriptedRefusal(body=REFUSALS["ollama"][1], applies_to=lambda body: body["model"] == "small")
-    )
+    server.refusals.append(Refusal(body=REFUSALS["ollama"][1], when=lambda body: body["model"] == "small"))
     server.script(Step(calls=(("add_memory", {"content": "Is vegetarian.", "target": "user"}),)), Step(text="Done."))
     messages = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
     reflection = Reflection(
